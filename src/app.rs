@@ -28,7 +28,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::code_host::{forge, forge_url};
-pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::home::Home;
 use crate::clock::Clock;
 use crate::config::settings::Settings;
@@ -40,9 +39,8 @@ use crate::deployments::facts::Gatherer;
 use crate::deployments::health::Health;
 use crate::deployments::hints::Hints;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planning::Planners;
-use crate::deployments::tell::slack::Line;
-pub use crate::deployments::templates::at_revision as templates_at_revision;
+use crate::deployments::planners::Planners;
+use crate::deployments::tell::slack::line::Line;
 use crate::deployments::templates::{InUse, TemplatesError};
 use crate::deployments::{Deployments, Manifests, facts, removal, tell};
 use crate::forge::Forge;
@@ -54,6 +52,9 @@ use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
 use crate::store::Store;
 use crate::telemetry;
+
+pub use crate::app::deployed::{Deployed, deployed};
+pub use crate::deployments::templates::at_revision as templates_at_revision;
 
 /// The whole program, built and not yet running.
 pub struct App {
@@ -191,7 +192,7 @@ impl App {
             ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
             store: store.clone(),
             receivers: tell::events::receivers(&settings.event_webhooks, &direct),
-            argocd: tell::argocd::hooks(&settings.argocd, &direct),
+            argocd: tell::argocd::hooks::hooks(&settings.argocd, &direct),
             slack: settings.slack.as_ref().map(|one| Line::new(one, &direct)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),

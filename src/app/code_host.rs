@@ -4,7 +4,7 @@ use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
 use crate::clock::Clock;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
-use crate::deployments::create::CodeHost;
+use crate::deployments::code_host::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::history::{History, Revision, RevisionFiles};
+use crate::deployments::history::{History, NotShown, Revision, RevisionFiles};
 use crate::deployments::{Deployments, Fault, apps};
 use crate::facts::NotKnown;
 use crate::model::deployment::{Deployment, State};
@@ -48,17 +48,6 @@ pub enum Synced {
     GivenUp(String),
     /// Nobody tells it: it looks by itself every few minutes.
     ByItself,
-}
-
-/// Why an app cannot be shown.
-#[derive(Debug, thiserror::Error)]
-pub enum NotShown {
-    /// The manifest repository cannot be read now; the text is for callers.
-    #[error("{0}")]
-    Repository(String),
-    /// Something of ours does not work.
-    #[error(transparent)]
-    Fault(#[from] Fault),
 }
 
 /// More that wait for one app are not listed.

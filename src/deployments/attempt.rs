@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::deployments::outcome::{
     Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Restored, Wrote,
 };
-use crate::deployments::planning::{self};
+use crate::deployments::planners::given_up;
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, Manifests, problem, rollback};
 use crate::forge::Forge;
@@ -227,7 +227,7 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
 /// passed by unasked.
 fn unasked() -> NotPlanned {
     let message = "no rule refused what nobody could ask about: a fault in the-deployer itself";
-    NotPlanned::Problem(planning::given_up(message.to_owned()))
+    NotPlanned::Problem(given_up(message.to_owned()))
 }
 
 impl Deployments {

@@ -2,19 +2,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::health::Health;
+use crate::deployments::health::{Check, Health};
 use crate::deployments::{Deployments, limits, readiness};
-
-/// One thing that must work before traffic makes sense.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// Its name: `database`, `manifests`.
-    pub name: String,
-    /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
-    pub waiting_for: Option<String>,
-    /// What else there is to say, in both cases.
-    pub note: Option<String>,
-}
 
 /// How long one readiness check may take; probes ask every few seconds.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
@@ -26,7 +15,10 @@ impl Deployments {
         let database = check("database", health.database(&self.store, clock));
         let disk = check("disk", health.disk(clock));
         let repositories = self.manifests.iter().map(|one| {
-            check(format!("manifest repository {}", one.name), Health::repository(one, clock))
+            check(
+                format!("manifest repository {}", one.name),
+                Health::repository((&one.name, &one.repository), &one.readiness, clock),
+            )
         });
         let repositories = futures::future::join_all(repositories);
         let (database, disk, repositories) = tokio::join!(database, disk, repositories);

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::clock;
 use crate::deployments::accept::{Acceptance, AuditContext};
+use crate::deployments::code_host::CodeHost;
 use crate::deployments::{Deployments, Fault};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
@@ -13,22 +14,6 @@ use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetN
 use crate::model::release::Release;
 use crate::store::Reply;
 use crate::support::retry::Disposition;
-
-/// Where service repositories are, as far as callers need it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CodeHost {
-    /// Bare repositories in a folder of ours: deployments are asked for here.
-    Local,
-    /// GitHub: deployments are asked for there.
-    GitHub {
-        /// The API's address, without a slash at its end.
-        api_url: String,
-        /// Where people look at it.
-        web_url: String,
-        /// What people log in with from a terminal, if that was set up.
-        client_id: Option<String>,
-    },
-}
 
 /// A deployment that somebody asks us for.
 #[derive(Debug, Clone, PartialEq, Eq)]

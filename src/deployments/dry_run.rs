@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::deployments::outcome::{Problem, Remedy};
-use crate::deployments::planning::Planners;
+use crate::deployments::planners::Planners;
 use crate::deployments::{Deployments, Fault, problem};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};

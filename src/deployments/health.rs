@@ -6,11 +6,22 @@
 use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
-use crate::deployments::Manifests;
 use crate::deployments::readiness::{Answer, NotReady, Readiness};
 use crate::git::error::WriteError;
+use crate::git::writer::ManifestRepository;
 use crate::store::Store;
 use crate::support::disk;
+
+/// One thing that must work before traffic makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Its name: `database`, `manifests`.
+    pub name: String,
+    /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
+    pub waiting_for: Option<String>,
+    /// What else there is to say, in both cases.
+    pub note: Option<String>,
+}
 
 /// What is remembered of the database and the disk. That of a repository is the repository's.
 pub(crate) struct Health {
@@ -56,10 +67,14 @@ impl Health {
     }
 
     /// Whether a change could be pushed.
-    pub(crate) async fn repository(one: &Manifests, clock: &Clock) -> Answer {
-        let repository = one.repository.clone();
+    pub(crate) async fn repository(
+        (name, repository): (&str, &ManifestRepository),
+        readiness: &Readiness,
+        clock: &Clock,
+    ) -> Answer {
+        let repository = repository.clone();
         let ask = async move { repository.ready().await.map_err(|error| not_ready(&error)) };
-        one.readiness.or(&one.name, clock.clone(), ask).await
+        readiness.or(name, clock.clone(), ask).await
     }
 }
 

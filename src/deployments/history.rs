@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::deployments::app_state::NotShown;
 use crate::deployments::{Deployments, Fault};
 use crate::facts::NotKnown;
 use crate::git::revisions::{Found, Kept, Revisions, Said};
@@ -72,6 +71,17 @@ pub struct RevisionFiles {
 const CONTEXT: usize = 2;
 /// Of what became live, so much is looked at: five revisions are kept, and some were live again and again.
 const LOOKED_BACK: u32 = 100;
+
+/// Why an app cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum NotShown {
+    /// The manifest repository cannot be read now; the text is for callers.
+    #[error("{0}")]
+    Repository(String),
+    /// Something of ours does not work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
 
 impl Deployments {
     /// The manifest repository of a target as its server has it now, or had a moment ago, and whether it

@@ -4,7 +4,7 @@
 use secrecy::SecretString;
 
 use crate::clock::Clock;
-use crate::deployments::AUDIT;
+use crate::deployments::fault::AUDIT;
 use crate::model::audit::{By, Entry, Found, Search};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::model::target::Clusters;

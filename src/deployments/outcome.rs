@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::git::writer::OnItsWay;
-use crate::git::writer::Written;
+use crate::git::writer::{OnItsWay, Written};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;

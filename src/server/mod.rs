@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Decides who may: beyond that a route reads what it was asked, calls a use case of
-//! [`Deployments`](crate::deployments::Deployments) or reads its store, and writes the answer. Every error is an `application/problem+json`; no log line carries a body or a secret.
+//! [`Deployments`] or reads its store, and writes the answer. Every error is an `application/problem+json`; no log line carries a body or a secret.
 
 pub mod auth; // who may call the API
 pub mod problem; // errors as callers see them

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::api::readiness::{Readiness, ReadinessCheck};
-use crate::deployments::checks::Check;
+use crate::deployments::health::Check;
 use crate::server::Shared;
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

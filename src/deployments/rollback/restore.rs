@@ -120,7 +120,7 @@ fn note(
 }
 
 fn no_app() -> Problem {
-    crate::deployments::planning::given_up(
+    crate::deployments::planners::given_up(
         "the rollback's record names no app: a fault of ours".to_owned(),
     )
 }

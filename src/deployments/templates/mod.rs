@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::config::templates::TemplatesSettings;
-use crate::deployments::checks::Check;
+use crate::deployments::health::Check;
 use crate::git::follow;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;

@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 
 use crate::api::apps::AppDetail;
 use crate::api::revisions::{RevisionDetail, RevisionList};
-use crate::deployments::app_state::NotShown;
+use crate::deployments::history::NotShown;
 use crate::model::placed::Spot;
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath};

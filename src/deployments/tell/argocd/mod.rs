@@ -3,52 +3,25 @@
 //! What the commit changed is read from the repository when it is sent. An event that came twice
 //! does no harm: Argo CD looks at the branch each time. So nothing is looked for first.
 
+pub(crate) mod hooks; // which clusters' Argo CDs are told
 mod paths; // what a push is told to have changed, pure
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::config::argocd::ArgoCdWebhookSettings;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::deployments::tell::not_delivered;
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::notify::argocd::Hook;
 use crate::notify::argocd::event::{self, Before, Push, Touched};
 use crate::pipeline::application::Source;
 use crate::store::{Message, StoreError};
 
-/// Argo CD only queues an event. Shorter than a lease: nobody else may take it meanwhile.
-const LONGEST_CALL: Duration = Duration::from_secs(10);
-
 /// Longer than a repository takes that answers; what is known does otherwise.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-
-/// The Argo CD of each cluster that is to be told.
-pub(crate) type Hooks = Arc<BTreeMap<TargetName, Hook>>;
-
-/// One client for all; it is to follow no redirects.
-pub(crate) fn hooks(
-    webhooks: &BTreeMap<TargetName, ArgoCdWebhookSettings>,
-    client: &reqwest::Client,
-) -> Hooks {
-    let hook = |(cluster, one): (&TargetName, &ArgoCdWebhookSettings)| {
-        let hook = Hook {
-            cluster: cluster.clone(),
-            url: one.url.clone(),
-            secret: one.secret.clone(),
-            client: client.clone(),
-            timeout: LONGEST_CALL,
-        };
-        (cluster.clone(), hook)
-    };
-    Arc::new(webhooks.iter().map(hook).collect())
-}
 
 /// Sends the event of a message's commit to the cluster's Argo CD.
 pub(super) async fn send(

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{NotDelivered, Problem, Remedy};
-use crate::deployments::tell::slack::Line;
+use crate::deployments::tell::slack::line::Line;
 use crate::deployments::tell::slack::trouble::of_store;
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::Recipient;

@@ -9,57 +9,31 @@
 //! deployment's page, and one that comes twice cannot be taken back.
 
 mod gather; // what a message is made of
+pub(crate) mod line; // Slack as this installation uses it
 mod trouble; // Slack's errors in the outbox's words
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::config::slack::SlackSettings;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::Delivered;
+use crate::deployments::tell::slack::line::Line;
 use crate::deployments::tell::slack::trouble::{Told, nothing, of_slack, of_store, soon};
 use crate::model::notice::Sink;
 use crate::notify::message::{self, Astray, News, Reader, Stamp};
 use crate::notify::route;
 use crate::notify::route::Place;
-use crate::notify::slack::address::{Address, Channel};
+use crate::notify::slack::address::Address;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::people::People;
-use crate::notify::slack::{self, Form, Looked, Post, Posted, Slack};
+use crate::notify::slack::{Form, Looked, Post, Posted};
 use crate::notify::story::{self, Say, Whereabouts, Wish};
 use crate::store::Message;
 
-/// Slack as this installation uses it. Clones share what is known of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Line {
-    pub(crate) slack: Slack,
-    pub(crate) people: People,
-    pub(crate) default_channel: Option<Channel>,
-    pub(crate) direct_messages: bool,
-}
-
-/// Slack answers within a second. A message takes two calls or three, together less than half a lease.
-const CALL: Duration = Duration::from_secs(4);
 /// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
 const LONGEST_ROW: u32 = 50;
 /// All pages of all places together, so that the lease of the message outlasts it.
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
-
-impl Line {
-    /// As the settings say.
-    pub(crate) fn new(settings: &SlackSettings, client: &reqwest::Client) -> Self {
-        let SlackSettings { door, default_channel, people, direct_messages } = settings;
-        let door = slack::Settings { door: door.clone(), timeout: CALL };
-        let slack = Slack::new(door, client.clone());
-        Self {
-            people: People::new(people.clone(), slack.clone()),
-            slack,
-            default_channel: default_channel.clone(),
-            direct_messages: *direct_messages,
-        }
-    }
-}
 
 /// Tells the team's channel.
 pub(super) async fn channel(deployments: &Deployments, message: &Message, now: Timestamp) -> Told {

@@ -1,0 +1,155 @@
+//! Places for what is computed: as many as there are processors, each with an end.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::deployments::outcome::{Problem, Remedy};
+
+/// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
+/// takes this long is not waited for.
+const LONGEST_PLAN: Duration = Duration::from_secs(30);
+
+/// Nor is a place, where all are taken by what nobody waits for any more.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Who may compute now: as many at once as there are processors. More would not be done sooner, and
+/// would take the processors from those who answer events, and memory.
+#[derive(Clone)]
+pub(crate) struct Planners {
+    all: Arc<Semaphore>,
+    dry_runs: Arc<Semaphore>,
+    longest_wait: Duration,
+    /// Where these are for one dry run: its place, which each part of it keeps.
+    dry_run: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// So many dry runs are made at once: each may ask the code host, registries and the repository, and
+/// deployments come first.
+const DRY_RUNS: usize = 4;
+
+impl Planners {
+    pub(crate) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self::of(processors, LONGEST_WAIT)
+    }
+
+    fn of(processors: usize, longest_wait: Duration) -> Self {
+        let places = |n| Arc::new(Semaphore::new(n));
+        let (all, dry_runs) = (places(processors), places(DRY_RUNS));
+        Self { all, dry_runs, longest_wait, dry_run: None }
+    }
+
+    /// The planners for one dry run, if there is a place for it now: nobody waits for it. The place is
+    /// free again when they are dropped and nothing that they began computes any more.
+    pub(super) fn for_dry_run(&self) -> Option<Self> {
+        let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
+        Some(Self { dry_run: Some(Arc::new(place)), ..self.clone() })
+    }
+
+    /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays taken
+    /// until it ends, also when it is not waited for that long, or the caller has gone.
+    pub(super) async fn beside<T: Send + 'static>(
+        &self,
+        part: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = Arc::clone(&self.all).acquire_owned();
+        let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
+            return Err(self.all_taken());
+        };
+        let places = (place, self.dry_run.clone());
+        let running = tokio::task::spawn_blocking(move || {
+            let _places = places;
+            part()
+        });
+        match tokio::time::timeout(LONGEST_PLAN, running).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_fault)) => Err(given_up(
+                "planning failed by a fault in the-deployer itself; its log has the details"
+                    .to_owned(),
+            )),
+            Err(_elapsed) => Err(given_up(format!(
+                "planning took longer than {} s: a template does not end, or the machine is busy; \
+                 tell the operator",
+                LONGEST_PLAN.as_secs()
+            ))),
+        }
+    }
+
+    fn all_taken(&self) -> Problem {
+        let message = format!(
+            "nothing could be planned for {} s: as many plans as there are processors are computed, \
+             and none of them ends",
+            self.longest_wait.as_secs()
+        );
+        Problem { remedy: Remedy::Retry { after: None }, message }
+    }
+}
+
+/// What will not pass by itself.
+pub(super) fn given_up(message: String) -> Problem {
+    Problem { remedy: Remedy::GiveUp, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Begins a part that ends when the sender is dropped, and is not waited for.
+    async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {
+        let (end, ended) = mpsc::channel::<()>();
+        let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
+        let part = planners.beside(move || {
+            drop(begin);
+            let _ = ended.recv();
+        });
+        tokio::select! {
+            _ = part => panic!("it ended"),
+            _ = started.recv() => {}
+        }
+        end
+    }
+
+    #[tokio::test]
+    async fn a_place_stays_taken_until_the_part_has_ended() {
+        let planners = Planners::of(1, LONGEST_WAIT);
+        let end = begin_and_leave(&planners).await;
+        let ran = Arc::new(AtomicBool::new(false));
+        let run = Arc::clone(&ran);
+        let mut second = Box::pin(planners.beside(move || run.store(true, Ordering::SeqCst)));
+        let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
+        assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
+        drop(end);
+        second.await.unwrap();
+        assert!(ran.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_dry_runs_place_stays_taken_as_long() {
+        let planners = Planners::of(DRY_RUNS + 1, LONGEST_WAIT);
+        let mut ends = Vec::new();
+        for _ in 0..DRY_RUNS {
+            ends.push(begin_and_leave(&planners.for_dry_run().unwrap()).await);
+        }
+        assert!(planners.for_dry_run().is_none(), "they compute, though nobody waits");
+        planners.beside(|| ()).await.unwrap();
+        drop(ends);
+        while planners.for_dry_run().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_is_not_waited_for_for_ever() {
+        let planners = Planners::of(1, Duration::from_millis(10));
+        let end = begin_and_leave(&planners).await;
+        let problem = planners.beside(|| ()).await.unwrap_err();
+        assert_eq!(problem.remedy, Remedy::Retry { after: None });
+        drop(end);
+    }
+}
