@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::config::Source;
 use super::error::Outcome;
 use super::output::{self, Format};
-use super::owners::{app, failed, open};
+use super::owners::{app, open, unusable};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
 use super::{offline, times};
@@ -55,7 +55,7 @@ impl Audit {
         let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let found = ledger.audited(&search).await.map_err(failed)?;
+        let found = ledger.audited(&search).await.map_err(|error| unusable(&error))?;
         ledger.close().await;
         let is_more = found.next.is_some();
         match output {

@@ -16,7 +16,7 @@ use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
 use crate::model::audit::{By, Via};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockFilter, LockId, LockScope};
-use crate::store::{Moved, Reply};
+use crate::store::Reply;
 use crate::support::text::refuse_invisible;
 use crate::telemetry::{self, LogFormat};
 
@@ -87,27 +87,9 @@ pub(super) struct Who {
     by: String,
 }
 
-/// Who acts, and why.
-#[derive(Debug, Clone)]
-pub(super) struct OperatorAction {
-    by: String,
-    reason: String,
-}
-
-impl OperatorAction {
-    fn by(&self) -> By {
-        By { name: self.by.clone(), via: Via::Operator, from: None, request: None }
-    }
-
-    /// The same, of an app's owner.
-    pub(super) fn moved(self) -> Moved {
-        Moved { by: self.by, reason: self.reason }
-    }
-}
-
 impl Who {
-    /// The act; and from now on its line is in the log.
-    pub(super) fn act(&self) -> Result<OperatorAction, CliError> {
+    /// Who acts and why; and from now on its line is in the log.
+    pub(super) fn act(&self) -> Result<(By, String), CliError> {
         let (by, reason) = (self.by.trim(), self.reason.trim());
         for (name, text) in [("--by", by), ("--reason", reason)] {
             if text.is_empty() || text.chars().any(char::is_control) {
@@ -117,15 +99,15 @@ impl Who {
         }
         telemetry::init(LogFormat::Text, &format!("{AUDIT}=info"))
             .map_err(|error| CliError::io(error.to_string()))?;
-        Ok(OperatorAction { by: by.to_owned(), reason: reason.to_owned() })
+        let by = By { name: by.to_owned(), via: Via::Operator, from: None, request: None };
+        Ok((by, reason.to_owned()))
     }
 }
 
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
-        let act = self.who.act()?;
+        let (by, reason) = self.who.act()?;
         let ledger = open_for(&self.source, self.target.as_ref()).await?;
-        let (by, reason) = (act.by(), act.reason);
         let request = LockRequest { scope: self.scope()?, reason, ends: self.ends() };
         let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
         ledger.close().await;
@@ -164,9 +146,8 @@ fn not_locked(error: NotLocked) -> CliError {
 
 impl Unlock {
     pub(super) async fn run(self) -> Outcome {
-        let act = self.who.act()?;
+        let (by, reason) = self.who.act()?;
         let ledger = open(&self.source).await?;
-        let (by, reason) = (act.by(), act.reason);
         let unlocked = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
         ledger.close().await;
         match unlocked {

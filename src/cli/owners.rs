@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::deployments::ledger::{Ledger, check_target};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::target::Clusters;
-use crate::store::{Owned, StoreError};
+use crate::store::{Moved, Owned};
 
 /// Shows whose apps are, and gives them to other repositories.
 ///
@@ -71,7 +71,7 @@ impl Owners {
 impl List {
     async fn run(&self) -> Outcome {
         let ledger = open(&self.source).await?;
-        let owned = ledger.owners(self.target.as_ref()).await.map_err(failed)?;
+        let owned = ledger.owners(self.target.as_ref()).await.map_err(|error| unusable(&error))?;
         ledger.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
@@ -85,10 +85,12 @@ impl List {
 
 impl Move {
     async fn run(&self) -> Outcome {
-        let act = self.who.act()?;
+        let (by, reason) = self.who.act()?;
+        let moved = Moved { by: by.name, reason };
         let ledger = open_for(&self.source, Some(&self.target)).await?;
-        let from = ledger.move_owner(&self.target, &self.app, &self.to, &act.moved()).await;
-        let from = from.map_err(failed)?.map_or("nobody".to_owned(), String::from);
+        let from = ledger.move_owner(&self.target, &self.app, &self.to, &moved).await;
+        let from =
+            from.map_err(|error| unusable(&error))?.map_or("nobody".to_owned(), String::from);
         ledger.close().await;
         let Self { app, target, to, .. } = self;
         output::print(&format!("{GOOD}moved{GOOD:#} {app} on {target} from {from} to {to}\n"))
@@ -115,12 +117,7 @@ pub(super) async fn open_for(
             (settings.storage, settings.clusters)
         }
     };
-    Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(failed)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
-pub(super) fn failed(error: StoreError) -> CliError {
-    unusable(&error)
+    Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(|error| unusable(&error))
 }
 
 /// The database does not do what it should.

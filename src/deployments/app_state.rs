@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::history::{History, NotShown, Revision, RevisionFiles};
+use crate::deployments::history::{History, NotShown, Revision};
 use crate::deployments::{Deployments, Fault, apps};
 use crate::facts::NotKnown;
 use crate::model::deployment::{Deployment, State};
-use crate::model::id::{DeployId, RepoName};
+use crate::model::id::RepoName;
 use crate::model::lock::{Lock, LockId};
 use crate::model::notice::Sink;
 use crate::model::placed::{Placed, Spot};
@@ -93,15 +93,6 @@ impl Deployments {
     pub(crate) async fn find_history(&self, spot: &Spot) -> Result<Option<History>, NotShown> {
         let history = self.history_of(spot).await?;
         Ok(Some(history).filter(|all| all.hand_edited || !all.revisions.is_empty()))
-    }
-
-    /// One revision; `None` if it is not kept.
-    pub(crate) async fn find_revision(
-        &self,
-        spot: &Spot,
-        id: &DeployId,
-    ) -> Result<Option<RevisionFiles>, NotShown> {
-        self.revision_of(spot, id).await
     }
 }
 

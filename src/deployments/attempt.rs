@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{
-    Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Restored, Wrote,
-};
+use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Wrote};
 use crate::deployments::planners::given_up;
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, Manifests, problem, rollback};
@@ -20,7 +18,6 @@ use crate::model::event::{DeploymentRequest, RepositoryIdentity};
 use crate::model::facts::{Fact, Facts, LiveObject, Questions};
 use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::Rollback;
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline::push::{self, Change};
@@ -308,27 +305,6 @@ impl Deployments {
             );
         }
         Wrote { ended, hand_edit: edit.map(Box::new) }
-    }
-
-    /// What a former revision makes live again; an error where it is other apps' by now, or no app's.
-    pub(crate) async fn restore_claims(
-        &self,
-        deployment: &Deployment,
-        rollback: &Rollback,
-    ) -> Result<Claims, Problem> {
-        rollback::claims(self, deployment, rollback).await
-    }
-
-    /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that is live already is not
-    /// pushed again.
-    pub(crate) async fn restore_revision(
-        &self,
-        deployment: &Deployment,
-        rollback: &Rollback,
-        at: Timestamp,
-        lease: &Lease,
-    ) -> Restored {
-        rollback::restore(self, deployment, rollback, (at, lease)).await
     }
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push

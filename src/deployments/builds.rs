@@ -152,7 +152,14 @@ impl Deployments {
 
     /// The image of an app that was deployed.
     pub(crate) async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
-        find_image(self, query).await
+        let newest = newest(self, query).await?;
+        let input = Input {
+            waml: waml(self, &newest).await?,
+            target: newest.request.target.clone(),
+            release: newest.request.release.clone(),
+            templates: self.templates.now(),
+        };
+        image_of(self, input)
     }
 
     /// The image of the app of a WAML.
@@ -160,58 +167,79 @@ impl Deployments {
         &self,
         request: BuildsOfWaml,
     ) -> Result<AppImage, NoBuilds> {
-        find_image_of_waml(self, request).await
+        let BuildsOfWaml { repository, waml, target, page: _ } = request;
+        let busy = || NoBuilds::NotKnown("too much is planned at once; come again".to_owned());
+        let planners = self.planners.for_dry_run().ok_or_else(busy)?;
+        let this = self.clone();
+        let read = planners.beside(move || this.parse(waml.as_bytes())).await;
+        let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
+        let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
+        let waml = Arc::new(read.map_err(unread)?);
+        let first = || waml.targets().into_iter().next().cloned();
+        let target = target.or_else(first).ok_or_else(|| {
+            NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
+        })?;
+        let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
+        let release = Release { repository, commit, tag: live::no_tag() };
+        image_of(self, Input { waml, target, release, templates: self.templates.now() })
     }
 
-    /// The newest builds of an image; what is live is looked up on the visible targets alone.
+    /// The newest builds of an image. What is live is looked up on the visible targets alone: neither a tag nor a
+    /// note tells of another.
     pub(crate) async fn list_builds(
         &self,
-        image: &AppImage,
+        of: &AppImage,
         visible: &[TargetName],
         page: BuildsPage,
     ) -> Result<Builds, NoBuilds> {
-        list(self, image, visible, page).await
+        let image = Image::parse(&of.image);
+        let image = image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", of.image)))?;
+        let [skip, limit] =
+            [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let (found, (live, unknown, mut notes)) = tokio::join!(
+            self.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
+            live_tags(self, of, visible),
+        );
+        let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
+        let mut builds = found.builds;
+        if skip == 0 {
+            let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
+            let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
+            let mut looked_up = self.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
+            // What is live is in the list, whatever the registry says of it.
+            for tag in missing {
+                if !looked_up.iter().any(|one| one.tag == tag) {
+                    notes.push(format!(
+                        "{tag} is live, and the registry does not have it any more, or did not answer"
+                    ));
+                    looked_up.push(registry::Build {
+                        tag,
+                        digest: None,
+                        created: None,
+                        commit: None,
+                    });
+                }
+            }
+            builds.extend(looked_up);
+            builds.sort_by_key(|one| std::cmp::Reverse(one.created));
+        }
+        let builds = builds.into_iter().map(|one| Build {
+            live: live.get(&one.tag).cloned().unwrap_or_default(),
+            tag: one.tag,
+            digest: one.digest,
+            created: one.created,
+            commit: one.commit,
+        });
+        Ok(Builds {
+            image: of.image.clone(),
+            builds: builds.collect(),
+            next: found.next.and_then(|next| u32::try_from(next).ok()),
+            tags: found.tags,
+            complete: found.complete,
+            unknown,
+            notes: found.notes.into_iter().chain(notes).collect(),
+        })
     }
-}
-
-/// The image of an app, as the WAML of its newest deployment names it.
-///
-/// # Errors
-/// [`NoBuilds`]
-async fn find_image(deployments: &Deployments, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
-    let newest = newest(deployments, query).await?;
-    let input = Input {
-        waml: waml(deployments, &newest).await?,
-        target: newest.request.target.clone(),
-        release: newest.request.release.clone(),
-        templates: deployments.templates.now(),
-    };
-    image_of(deployments, input)
-}
-
-/// The image of the app of a WAML, which may never have been deployed.
-///
-/// # Errors
-/// [`NoBuilds`]
-async fn find_image_of_waml(
-    deployments: &Deployments,
-    request: BuildsOfWaml,
-) -> Result<AppImage, NoBuilds> {
-    let BuildsOfWaml { repository, waml, target, page: _ } = request;
-    let busy = || NoBuilds::NotKnown("too much is planned at once; come again".to_owned());
-    let planners = deployments.planners.for_dry_run().ok_or_else(busy)?;
-    let this = deployments.clone();
-    let read = planners.beside(move || this.parse(waml.as_bytes())).await;
-    let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
-    let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
-    let waml = Arc::new(read.map_err(unread)?);
-    let first = || waml.targets().into_iter().next().cloned();
-    let target = target.or_else(first).ok_or_else(|| {
-        NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
-    })?;
-    let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
-    let release = Release { repository, commit, tag: live::no_tag() };
-    image_of(deployments, Input { waml, target, release, templates: deployments.templates.now() })
 }
 
 fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuilds> {
@@ -222,60 +250,6 @@ fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuild
         target: input.target,
         release: input.release,
         image: format!("{host}/{name}"),
-    })
-}
-
-/// The newest builds of an image. What is live is looked up on the visible targets alone: neither a tag nor a note
-/// tells of another.
-///
-/// # Errors
-/// [`NoBuilds`]
-async fn list(
-    deployments: &Deployments,
-    of: &AppImage,
-    visible: &[TargetName],
-    page: BuildsPage,
-) -> Result<Builds, NoBuilds> {
-    let image = Image::parse(&of.image);
-    let image = image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", of.image)))?;
-    let [skip, limit] = [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    let (found, (live, unknown, mut notes)) = tokio::join!(
-        deployments.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
-        live_tags(deployments, of, visible),
-    );
-    let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
-    let mut builds = found.builds;
-    if skip == 0 {
-        let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
-        let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
-        let mut looked_up = deployments.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
-        // What is live is in the list, whatever the registry says of it.
-        for tag in missing {
-            if !looked_up.iter().any(|one| one.tag == tag) {
-                notes.push(format!(
-                    "{tag} is live, and the registry does not have it any more, or did not answer"
-                ));
-                looked_up.push(registry::Build { tag, digest: None, created: None, commit: None });
-            }
-        }
-        builds.extend(looked_up);
-        builds.sort_by_key(|one| std::cmp::Reverse(one.created));
-    }
-    let builds = builds.into_iter().map(|one| Build {
-        live: live.get(&one.tag).cloned().unwrap_or_default(),
-        tag: one.tag,
-        digest: one.digest,
-        created: one.created,
-        commit: one.commit,
-    });
-    Ok(Builds {
-        image: of.image.clone(),
-        builds: builds.collect(),
-        next: found.next.and_then(|next| u32::try_from(next).ok()),
-        tags: found.tags,
-        complete: found.complete,
-        unknown,
-        notes: found.notes.into_iter().chain(notes).collect(),
     })
 }
 

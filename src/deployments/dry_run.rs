@@ -89,34 +89,28 @@ impl Deployments {
         request: PlanRequest,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
-        plan(self, request, seen).await
-    }
-}
-
-async fn plan(
-    deployments: &Deployments,
-    request: PlanRequest,
-    seen: impl Fn(&AppKey) -> bool + Send + Sync,
-) -> Result<Plan, DryRunError> {
-    let planners = deployments.planners.for_dry_run().ok_or(DryRunError::Busy)?;
-    let commit = commit(deployments, &request).await?;
-    let bytes = waml(deployments, &request, commit.as_ref()).await?;
-    let (this, target) = (deployments.clone(), request.target.clone());
-    let parse = move || {
-        let waml = this.parse(&bytes);
-        waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
-    };
-    match planners.beside(parse).await? {
-        Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
-        Ok(waml) => {
-            let (request, names) = under_present_name(deployments, request, &waml.app).await?;
-            let waml = Arc::new(waml);
-            DryRunRequest { deployments, planners, request, names, commit, waml }.planned().await
-        }
-        Err(rejection) => {
-            let PlanRequest { target, tag, .. } = request;
-            let run = dry_run::refused(rejection);
-            Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
+        let planners = self.planners.for_dry_run().ok_or(DryRunError::Busy)?;
+        let commit = commit(self, &request).await?;
+        let bytes = waml(self, &request, commit.as_ref()).await?;
+        let (this, target) = (self.clone(), request.target.clone());
+        let parse = move || {
+            let waml = this.parse(&bytes);
+            waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
+        };
+        match planners.beside(parse).await? {
+            Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
+            Ok(waml) => {
+                let (request, names) = under_present_name(self, request, &waml.app).await?;
+                let waml = Arc::new(waml);
+                DryRunRequest { deployments: self, planners, request, names, commit, waml }
+                    .planned()
+                    .await
+            }
+            Err(rejection) => {
+                let PlanRequest { target, tag, .. } = request;
+                let run = dry_run::refused(rejection);
+                Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
+            }
         }
     }
 }

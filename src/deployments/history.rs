@@ -161,8 +161,8 @@ impl Deployments {
         Ok(bad)
     }
 
-    /// One revision with its files, against what is live.
-    pub(super) async fn revision_of(
+    /// One revision with its files, against what is live; `None` if it is not kept.
+    pub(crate) async fn find_revision(
         &self,
         spot: &Spot,
         id: &DeployId,

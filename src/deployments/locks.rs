@@ -122,7 +122,7 @@ impl Ledger {
         let placed = (id, lock);
         let kept = reply.answer(&placed);
         let (id, lock) = &placed;
-        let added = self.store.add_lock_idempotent(id, lock, &entry, kept.as_ref()).await;
+        let added = self.store.add_lock(id, lock, &entry, kept.as_ref()).await;
         match added.map_err(Fault::new)? {
             Locked::TooMany => return Err(NotLocked::TooMany),
             Locked::Yes => {}
@@ -141,7 +141,7 @@ impl Ledger {
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<Lock, NotUnlocked> {
         let entry = self.entry("unlock", reason, by);
-        let unlocked = self.store.remove_lock_idempotent(id, &entry, reply).await;
+        let unlocked = self.store.remove_lock(id, &entry, reply).await;
         let lock = match unlocked.map_err(Fault::new)? {
             Unlocked::Yes(lock) => lock,
             Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),

@@ -87,18 +87,9 @@ impl Scope {
 }
 
 impl Store {
-    /// Places a lock under a new id; the entry says who does it, and gets what it is about.
+    /// Places a lock under a new id; the entry says who does it, and gets what it is about. The answer to a
+    /// caller who may repeat it is kept with it.
     pub async fn add_lock(
-        &self,
-        id: &LockId,
-        lock: &Lock,
-        entry: &Entry,
-    ) -> Result<Locked, StoreError> {
-        self.add_lock_idempotent(id, lock, entry, None).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn add_lock_idempotent(
         &self,
         id: &LockId,
         lock: &Lock,
@@ -122,13 +113,9 @@ impl Store {
         Ok(Locked::Yes)
     }
 
-    /// Takes a lock away that has not run out; who did and why stays with it.
-    pub async fn remove_lock(&self, id: &LockId, entry: &Entry) -> Result<Unlocked, StoreError> {
-        self.remove_lock_idempotent(id, entry, &Reply::without_key()).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn remove_lock_idempotent(
+    /// Takes a lock away that has not run out; who did and why stays with it, and the answer to a caller who may
+    /// repeat it.
+    pub async fn remove_lock(
         &self,
         id: &LockId,
         entry: &Entry,

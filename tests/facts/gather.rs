@@ -173,7 +173,7 @@ async fn everything_that_is_asked_is_found_out_at_once() {
             until: None,
         };
         let (id, entry) = (LockId::parse("0000000a").unwrap(), entry("lock", 1, "jo", "x", at(0)));
-        assert_eq!(world.db.store.add_lock(&id, &lock, &entry).await.unwrap(), Locked::Yes);
+        assert_eq!(world.db.store.add_lock(&id, &lock, &entry, None).await.unwrap(), Locked::Yes);
         let facts = world.gather(&world.questions(&commit)).await;
         assert_eq!(facts.taken_at, at(0));
         let found = |path: &str, slug| Route {

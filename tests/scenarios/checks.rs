@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::model::notice::Sink;
-use the_deployer::store::Locked;
+use the_deployer::store::{Locked, Reply};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -92,14 +92,18 @@ async fn a_success_of_the_same_commit_closes_a_failure_and_only_that() {
         until: None,
     };
     let lock_id = LockId::parse("0000000a").unwrap();
-    let placed = store.add_lock(&lock_id, &lock, &entry("lock", 1, "jo", "x", now)).await.unwrap();
+    let placed =
+        store.add_lock(&lock_id, &lock, &entry("lock", 1, "jo", "x", now), None).await.unwrap();
     assert_eq!(placed, Locked::Yes);
     shop.deploys(TARGET, "v1").await;
     deployer.settle().await;
     let stopped = checks(&shop, &sha).pop().unwrap();
     assert_eq!(stopped.0, "action_required", "{stopped:?}");
     assert!(stopped.1.starts_with("not deployed to prod-cluster-1: "), "{stopped:?}");
-    let _gone = store.remove_lock(&lock_id, &entry("unlock", 2, "jo", "over", now)).await.unwrap();
+    let _gone = store
+        .remove_lock(&lock_id, &entry("unlock", 2, "jo", "over", now), &Reply::without_key())
+        .await
+        .unwrap();
     shop.deploys(TARGET, "v1").await;
     deployer.settle().await;
     let closed = ("success".to_owned(), "deployed to prod-cluster-1".to_owned());

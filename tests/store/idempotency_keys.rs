@@ -167,7 +167,7 @@ async fn a_lock_is_placed_and_taken_away_with_its_answer() {
         let place = async |lease| {
             let kept = Reply::new(Some(lease), answer).answer(&());
             let entry = entry("lock", 1, "jo", "a bad day", at(1));
-            store.add_lock_idempotent(&id, &lock, &entry, kept.as_ref()).await.map(drop)
+            store.add_lock(&id, &lock, &entry, kept.as_ref()).await.map(drop)
         };
         let placed = async || !store.locks(at(400)).await.unwrap().is_empty();
         done_with_its_answer(&db, place, placed).await;
@@ -175,7 +175,7 @@ async fn a_lock_is_placed_and_taken_away_with_its_answer() {
         let take = async |lease| {
             let entry = entry("unlock", 2, "jo", "over", at(2));
             let reply = Reply::new(Some(lease), answer);
-            store.remove_lock_idempotent(&id, &entry, &reply).await.map(drop)
+            store.remove_lock(&id, &entry, &reply).await.map(drop)
         };
         done_with_its_answer(&db, take, async || !placed().await).await;
     })

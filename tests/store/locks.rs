@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::{Contact, ForgeState, State};
 use the_deployer::model::id::AppKey;
 use the_deployer::model::lock::{Lock, LockId, LockScope};
-use the_deployer::store::{Claim, Findings, Held, Locked, PushTurn, Store, Unlocked};
+use the_deployer::store::{Claim, Findings, Held, Locked, PushTurn, Reply, Store, Unlocked};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry};
@@ -30,13 +30,13 @@ fn lock(scope: LockScope, since: i64, until: Option<i64>) -> Lock {
 /// Places lock `n` at second `n`.
 async fn place(store: &Store, n: u32, lock: &Lock) {
     let entry = entry("lock", i64::from(n), "jo", &lock.reason, lock.since);
-    assert_eq!(store.add_lock(&id(n), lock, &entry).await.unwrap(), Locked::Yes);
+    assert_eq!(store.add_lock(&id(n), lock, &entry, None).await.unwrap(), Locked::Yes);
 }
 
 /// Somebody takes lock `n` away, at that second.
 async fn take(store: &Store, n: u32, by: &str, second: i64) -> Unlocked {
     let entry = entry("unlock", 100_000 + second, by, "mended", at(second));
-    store.remove_lock(&id(n), &entry).await.unwrap()
+    store.remove_lock(&id(n), &entry, &Reply::without_key()).await.unwrap()
 }
 
 /// The numbers of the seconds in which the locks that stop were placed.
@@ -110,7 +110,10 @@ async fn a_lock_ends_by_itself_or_is_taken_away() {
         assert_eq!(db.audited().await, noted, "what was not done is not in it");
         assert_eq!(db.store.locks(at(12)).await.unwrap(), []);
         let again = entry("lock", 15, "jo", "x", at(15));
-        assert!(db.store.add_lock(&id(2), &short, &again).await.is_err(), "an id is used once");
+        assert!(
+            db.store.add_lock(&id(2), &short, &again, None).await.is_err(),
+            "an id is used once"
+        );
     })
     .await;
 }
@@ -240,11 +243,11 @@ async fn there_are_never_more_locks_than_somebody_looks_through() {
             place(&db.store, n, &one).await;
         }
         let more = entry("lock", 5_000, "jo", "x", at(2));
-        let refused = db.store.add_lock(&id(5_000), &one, &more).await.unwrap();
+        let refused = db.store.add_lock(&id(5_000), &one, &more, None).await.unwrap();
         assert_eq!(refused, Locked::TooMany);
         assert_eq!(db.store.lock(&id(5_000)).await.unwrap(), None);
         take(&db.store, 7, "jo", 3).await;
-        let placed = db.store.add_lock(&id(5_000), &one, &more).await.unwrap();
+        let placed = db.store.add_lock(&id(5_000), &one, &more, None).await.unwrap();
         assert_eq!(placed, Locked::Yes);
     })
     .await;

@@ -16,17 +16,19 @@ use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
 use crate::pipeline::reading;
 
-/// What the rollback makes live again, unless it may not or another app would be in its way.
-pub(crate) async fn of_revision(
-    deployments: &Deployments,
-    deployment: &Deployment,
-    rollback: &Rollback,
-) -> Result<Claims, Problem> {
-    // Without an app, the job says so.
-    let Some(app) = &deployment.app else { return Ok(Claims::default()) };
-    let request = &deployment.request;
-    revision_claims(deployments, (&request.target, app), &rollback.to, &request.release.repository)
-        .await
+impl Deployments {
+    /// What a rollback makes live again, unless it may not or another app would be in its way.
+    pub(crate) async fn restore_claims(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+    ) -> Result<Claims, Problem> {
+        // Without an app, the job says so.
+        let Some(app) = &deployment.app else { return Ok(Claims::default()) };
+        let request = &deployment.request;
+        revision_claims(self, (&request.target, app), &rollback.to, &request.release.repository)
+            .await
+    }
 }
 
 /// What an app of that repository would make live again with a revision.

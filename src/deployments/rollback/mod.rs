@@ -6,8 +6,7 @@ mod hold; // holds by people
 mod restore; // what the job does
 mod claims; // its namespace, names and routes, which may be another's by now
 
-pub(super) use claims::of_revision as claims;
-pub(super) use restore::{pushed, restore};
+pub(super) use restore::pushed;
 
 use jiff::Timestamp;
 

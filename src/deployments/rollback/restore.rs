@@ -17,45 +17,49 @@ use crate::support::lease::Lease;
 /// So often it is judged by what is live, where somebody changes that before the push.
 const LOOKS: u32 = 3;
 
-/// Makes the revision live again.
-pub(crate) async fn restore(
-    deployments: &Deployments,
-    deployment: &Deployment,
-    rollback: &Rollback,
-    (at, lease): (Timestamp, &Lease),
-) -> Restored {
-    let target = &deployment.request.target;
-    let (repository, app) = match (deployments.manifests_of(target), &deployment.app) {
-        (Ok(manifests), Some(app)) => (&manifests.repository, app),
-        (Err(problem), _) => return Restored { ended: Err(problem), hand_edit: None },
-        (_, None) => return Restored { ended: Err(no_app()), hand_edit: None },
-    };
-    let policy = deployments.clusters.find(target).map(|target| target.policies.hand_edits);
-    let watch = Watch::new(policy.unwrap_or_default());
-    let number = match deployments.identity_of(deployment).await {
-        Ok(identity) => identity.map(|identity| identity.repository),
-        Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
-    };
-    let note = note(deployment, app, rollback, number);
-    let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
-    let mut look = 1;
-    let ended = loop {
-        let judged = data::judge_again(repository, (deployment, app), rollback).await;
-        let Judgement { latest, application } = match judged {
-            Ok(judgement) => judgement,
-            Err(problem) => break Err(problem),
+impl Deployments {
+    /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that
+    /// is live already is not pushed again.
+    pub(crate) async fn restore_revision(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Restored {
+        let target = &deployment.request.target;
+        let (repository, app) = match (self.manifests_of(target), &deployment.app) {
+            (Ok(manifests), Some(app)) => (&manifests.repository, app),
+            (Err(problem), _) => return Restored { ended: Err(problem), hand_edit: None },
+            (_, None) => return Restored { ended: Err(no_app()), hand_edit: None },
         };
-        let restore = restore.clone().over(latest).with_application(application);
-        match repository.roll_back(restore, at, lease).await {
-            Ok(written) => {
-                deployments.facts.pushed();
-                break recorded(repository, deployment, app, rollback, written).await;
+        let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
+        let watch = Watch::new(policy.unwrap_or_default());
+        let number = match self.identity_of(deployment).await {
+            Ok(identity) => identity.map(|identity| identity.repository),
+            Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
+        };
+        let note = note(deployment, app, rollback, number);
+        let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
+        let mut look = 1;
+        let ended = loop {
+            let judged = data::judge_again(repository, (deployment, app), rollback).await;
+            let Judgement { latest, application } = match judged {
+                Ok(judgement) => judgement,
+                Err(problem) => break Err(problem),
+            };
+            let restore = restore.clone().over(latest).with_application(application);
+            match repository.roll_back(restore, at, lease).await {
+                Ok(written) => {
+                    self.facts.pushed();
+                    break recorded(repository, deployment, app, rollback, written).await;
+                }
+                Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
+                Err(error) => break Err(problem::of_write(&error)),
             }
-            Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
-            Err(error) => break Err(problem::of_write(&error)),
-        }
-    };
-    Restored { ended, hand_edit: watch.found().map(Box::new) }
+        };
+        Restored { ended, hand_edit: watch.found().map(Box::new) }
+    }
 }
 
 /// What an earlier attempt has pushed, if its commit is there.

@@ -21,54 +21,35 @@ impl Deployments {
         message: &Message,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
-        tell(self, message, now).await
+        let told = match &message.sink {
+            Sink::Forge => forge::status(self, message).await,
+            Sink::Commit => forge::commit(self, message).await,
+            Sink::Check => forge::check(self, message).await,
+            Sink::Events(name) => return events::send(self, message, name, now).await,
+            Sink::ArgoCd(cluster) => return argocd::send(self, message, cluster, now).await,
+            Sink::Channel => return slack::channel(self, message, now).await,
+            Sink::Person => return slack::person(self, message, now).await,
+        };
+        let later = |at| Delivered::Later { at };
+        forge::defer_limited_account(self, told, now, later)
     }
 
     /// Looks whether an end that was told is what people see, and tells it again where something before it
-    /// was applied late.
+    /// was applied late. Only what the forge shows of a deployment and a commit can be overtaken.
     pub(crate) async fn confirm(
         &self,
         message: &Message,
         now: Timestamp,
     ) -> Result<EndCheck, NotDelivered> {
-        confirm(self, message, now).await
+        let checked = match &message.sink {
+            Sink::Forge => forge::confirm_status(self, message).await,
+            Sink::Commit => forge::confirm_commit(self, message).await,
+            Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => {
+                return Ok(EndCheck::Shown);
+            }
+        };
+        forge::defer_limited_account(self, checked, now, |until| EndCheck::Deferred { until })
     }
-}
-
-/// Tells the message's sink.
-async fn tell(
-    deployments: &Deployments,
-    message: &Message,
-    now: Timestamp,
-) -> Result<Delivered, NotDelivered> {
-    let told = match &message.sink {
-        Sink::Forge => forge::status(deployments, message).await,
-        Sink::Commit => forge::commit(deployments, message).await,
-        Sink::Check => forge::check(deployments, message).await,
-        Sink::Events(name) => return events::send(deployments, message, name, now).await,
-        Sink::ArgoCd(cluster) => return argocd::send(deployments, message, cluster, now).await,
-        Sink::Channel => return slack::channel(deployments, message, now).await,
-        Sink::Person => return slack::person(deployments, message, now).await,
-    };
-    let later = |at| Delivered::Later { at };
-    forge::defer_limited_account(deployments, told, now, later)
-}
-
-/// Tells the message's sink again what is not shown any more, although it was told last. Only what the forge
-/// shows of a deployment and a commit can be overtaken.
-async fn confirm(
-    deployments: &Deployments,
-    message: &Message,
-    now: Timestamp,
-) -> Result<EndCheck, NotDelivered> {
-    let checked = match &message.sink {
-        Sink::Forge => forge::confirm_status(deployments, message).await,
-        Sink::Commit => forge::confirm_commit(deployments, message).await,
-        Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => {
-            return Ok(EndCheck::Shown);
-        }
-    };
-    forge::defer_limited_account(deployments, checked, now, |until| EndCheck::Deferred { until })
 }
 
 /// What a person must mend first is waited for like an outage, as long as for everything; only

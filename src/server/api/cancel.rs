@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use crate::api::deployments::{CancelRequest, DeploymentSummary};
-use crate::deployments::Fault;
 use crate::deployments::locks::NotCancelled;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
@@ -42,8 +41,8 @@ pub(super) async fn cancel(
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
     let Json(CancelRequest { reason: text }) = ask.map_err(|error| unread(&error))?;
     let deployments = &shared.state.deployments;
-    let found = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
-    let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
+    let found = deployments.store.deployment(&id).await.map_err(|error| unavailable(&error))?;
+    let deployment = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
     shared.may_stop(&caller, &deployment).await?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let reply = key.reply(|one: &Deployment| answer(StatusCode::OK, &overview(one.clone())));
@@ -59,7 +58,7 @@ fn refused(error: NotCancelled) -> Problem {
     }
 }
 
-fn unavailable(error: &Fault) -> Problem {
+fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "a deployment could not be cancelled");
     Problem::new(Kind::Unavailable, "it cannot be cancelled now; come again")
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
-use the_deployer::store::Locked;
+use the_deployer::store::{Locked, Reply};
 
 use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};
 use crate::harness::github::{Ask, Fault};
@@ -206,7 +206,8 @@ impl Day<'_> {
         let lock = Lock { scope, reason, by, since: now, until };
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
         let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
-        let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
+        let placed =
+            self.deployer.hands().store().add_lock(&id, &lock, &entry, None).await.unwrap();
         assert_eq!(placed, Locked::Yes);
         self.model.locks.push((id, lock));
     }
@@ -220,7 +221,13 @@ impl Day<'_> {
         let (id, _) = self.model.locks.remove(self.random.below(self.model.locks.len()));
         self.locks += 1;
         let entry = entry("unlock", i64::from(self.locks), "jo", "it is over", now);
-        let unlocked = self.deployer.hands().store().remove_lock(&id, &entry).await.unwrap();
+        let unlocked = self
+            .deployer
+            .hands()
+            .store()
+            .remove_lock(&id, &entry, &Reply::without_key())
+            .await
+            .unwrap();
         assert!(matches!(unlocked, the_deployer::store::Unlocked::Yes(_)), "{unlocked:?}");
     }
 
