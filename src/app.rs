@@ -36,13 +36,18 @@ use crate::controller::previews::Previews;
 use crate::controller::sweep::Sweeps;
 use crate::controller::{self, Controller};
 use crate::deployments::facts::Gatherer;
+use crate::inventory;
 use crate::deployments::health::Health;
 use crate::deployments::hints::Hints;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
 use crate::deployments::tell::slack::line::Line;
-use crate::deployments::templates::{InUse, TemplatesError};
-use crate::deployments::{Deployments, Manifests, facts, removal, tell};
+use crate::deployments::templates::InUse;
+use crate::deployments::templates::TemplatesError;
+use crate::deployments::Deployments;
+use crate::deployments::Manifests;
+use crate::deployments::removal;
+use crate::deployments::tell;
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::model::violation::Rejection;
@@ -51,7 +56,7 @@ use crate::server::connections::{ConnectionMetrics, Connections};
 use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
 use crate::store::Store;
-use crate::telemetry;
+use crate::support::telemetry;
 
 pub use crate::app::deployed::{Deployed, deployed};
 pub use crate::deployments::templates::at_revision as templates_at_revision;
@@ -64,7 +69,7 @@ pub struct App {
     /// Absent where nothing is looked for.
     sweeps: Option<Sweeps>,
     templates: InUse,
-    index: facts::IndexMetrics,
+    index: inventory::Metrics,
     router: axum::Router,
     connections: Connections,
     closing: CancellationToken,
@@ -204,7 +209,7 @@ impl App {
             planners: Planners::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
-        let index = registry.register(facts::IndexMetrics::new);
+        let index = registry.register(inventory::Metrics::new);
         let previews = previews::of(&settings, &instance, &deployments, &registry);
         let controller = Controller::new(
             deployments.clone(),
@@ -345,7 +350,7 @@ fn gatherer(
     store: &Store,
     manifests: &[Manifests],
 ) -> Result<Gatherer, StartError> {
-    let repositories = manifests.iter().map(|one| facts::Repository {
+    let repositories = manifests.iter().map(|one| inventory::Repository {
         name: one.name.clone(),
         repository: one.repository.clone(),
         targets: one.targets.clone(),

@@ -12,15 +12,16 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 
-use crate::catalogue;
+use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
-use crate::pipeline::templates::Templates;
-use crate::pipeline::{self, Input};
+use crate::templates::set::Templates;
+use crate::pipeline;
+use crate::pipeline::Input;
 use crate::waml::Waml;
 use crate::waml::yaml::{self, Budget};
 
@@ -42,7 +43,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "webhook", run: crate::forge::github::webhook::fuzz },
     Target { name: "report", run: crate::git::push::report::fuzz },
     Target { name: "event_stream", run: crate::cli::fuzz_event_stream },
-    Target { name: "challenge", run: crate::facts::fuzz_challenge },
+    Target { name: "challenge", run: crate::lookups::fuzz_challenge },
     Target { name: "traefik_rule", run: pipeline::reading::fuzz_rule },
     Target { name: "cursor", run: crate::server::fuzz_query },
 ];
@@ -50,7 +51,7 @@ pub const TARGETS: &[Target] = &[
 const FILE: &str = ".weave.yaml";
 
 static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-    let compiled = Templates::compile(&catalogue::built_in());
+    let compiled = Templates::compile(&sources::built_in());
     Arc::new(compiled.expect("the built-in templates compile"))
 });
 

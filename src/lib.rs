@@ -7,13 +7,16 @@
 pub mod support; // SMALL SHARED THINGS: a leaf
 pub mod model; // THE NOUNS: plain values
 pub mod waml; // THE DEVELOPER'S FILE: types, parsing with positions, schema
-pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER → PUSH
-pub mod catalogue; // templates, and where they come from
+pub mod manifests; // KUBERNETES OBJECTS AS DATA
+pub mod policy; // a company's CEL rules
+pub mod templates; // TEMPLATES: sources, engine, view, lint
+pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER
 pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
 pub mod forge; // CODE HOSTS: GitHub, local
 pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
-pub mod facts; // THE WORLD, ASKED: registries, secret stores
+pub mod lookups; // THE WORLD, ASKED: registries, secret stores
+pub mod inventory; // WHAT IS LIVE WHERE: an index over the manifest repositories
 pub mod deployments; // USE CASES, one file each
 pub mod controller; // THE LOOPS that call them: queue, jobs, outbox
 pub mod dashboard; // PAGES
@@ -23,6 +26,5 @@ pub mod config; // settings
 pub mod app; // builds everything; the only file that names concrete adapters
 pub mod cli; // one file per command
 pub mod clock; // the only file that asks what time it is
-pub mod telemetry; // logs, spans, metrics
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing; // readers of foreign bytes, for libFuzzer

@@ -19,8 +19,10 @@ use crate::git::signing::SigningKey;
 use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
 use crate::model::id::CommitSha;
 use crate::model::target::{Clusters, Target};
-use crate::pipeline::application::Source;
-use crate::pipeline::prepare::{self, Verdict, Wanted};
+use crate::manifests::argocd::application::Source;
+use crate::manifests::bootstrap;
+use crate::manifests::bootstrap::Verdict;
+use crate::manifests::bootstrap::Wanted;
 use crate::support::lease::Lease;
 
 /// How a preparation goes about it.
@@ -95,7 +97,7 @@ async fn repository(
     writer: writer::Settings,
 ) -> Result<Prepared, StartError> {
     let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
-    let wanted = prepare::files(&targets(settings, one), &source);
+    let wanted = bootstrap::files(&targets(settings, one), &source);
     let path = Path::new(&one.url);
     if one.embedded && options.dry_run && !path.exists() {
         let files = wanted.into_iter().map(|wanted| judged(wanted, None, options)).collect();
@@ -131,11 +133,11 @@ fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target>
 
 fn judged(wanted: Wanted, there: Option<Vec<u8>>, options: Options) -> File {
     let updated = there.as_deref().filter(|_| !options.force);
-    if let Some(bytes) = updated.and_then(|there| prepare::update(&wanted, there)) {
+    if let Some(bytes) = updated.and_then(|there| bootstrap::update(&wanted, there)) {
         let wanted = Wanted { bytes, ..wanted };
         return File { wanted, there, verdict: Verdict::Update };
     }
-    let verdict = prepare::decide(&wanted, there.as_deref(), options.force);
+    let verdict = bootstrap::decide(&wanted, there.as_deref(), options.force);
     File { wanted, there, verdict }
 }
 

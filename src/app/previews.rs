@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::settings::Settings;
 use crate::controller::previews::{self, Previews};
 use crate::deployments::Deployments;
-use crate::telemetry;
+use crate::support::telemetry;
 
 /// The loop of previews; it is there also while they are off, and does not run then.
 pub(super) fn of(

@@ -17,7 +17,7 @@ use crate::forge::github::auth::permission::Access;
 use crate::git::follow;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::ssh::SshAddress;
-use crate::pipeline::application::Source;
+use crate::manifests::argocd::application::Source;
 
 /// A server that says nothing for so long has lost us.
 const GIT_SILENCE: Duration = Duration::from_mins(1);

@@ -6,7 +6,7 @@ use crate::config::settings::Settings;
 use crate::controller::sweep::{self, Sweeps};
 use crate::deployments::Deployments;
 use crate::forge::Forge;
-use crate::telemetry;
+use crate::support::telemetry;
 
 /// GitHub's API is seconds behind its events at most, as a rule.
 const HINT_DELAY: Duration = Duration::from_secs(5);

@@ -16,8 +16,9 @@ use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::pipeline::effect::without_effect;
 use crate::pipeline::merge::Merged;
-use crate::pipeline::templates::Template;
-use crate::pipeline::{default, merge};
+use crate::templates::set::Template;
+use crate::pipeline::default;
+use crate::pipeline::merge;
 use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path, Step, Value};
@@ -123,7 +124,7 @@ fn values(
         return Err(Rejection { violations: waml.violations.clone() });
     }
     let merged = merge::layers(waml, target)?;
-    let template = world.templates.choose(&merged)?;
+    let template = merged.choose_template(&world.templates)?;
     let removals = removals(&merged, &template.defaults);
     let complete = default::fill(merged, &template.defaults);
     let mut found = Vec::new();

@@ -10,13 +10,13 @@ use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use super::platform::KnownTargets;
-use crate::catalogue;
+use crate::templates::sources;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::all_violations;
-use crate::pipeline::templates::Templates;
+use crate::templates::set::Templates;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
@@ -100,9 +100,9 @@ pub(crate) fn templates(
     format: Format,
 ) -> Result<Arc<Templates>, CliError> {
     let texts = match folder {
-        None => catalogue::built_in(),
+        None => sources::built_in(),
         Some(folder) => {
-            catalogue::folder(folder).map_err(|error| CliError::io(error.to_string()))?
+            sources::folder(folder).map_err(|error| CliError::io(error.to_string()))?
         }
     };
     add_templates(sources, &texts);

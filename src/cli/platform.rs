@@ -24,7 +24,8 @@ use crate::model::platform::Platform;
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Severity, Violation};
-use crate::pipeline::{Input, plan};
+use crate::pipeline::Input;
+use crate::pipeline::plan;
 
 /// A check on this machine does not wait longer for a service.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::changes::{self, Shown};
 use super::diagnostics::{self, Sources};
-use crate::catalogue;
+use crate::templates::sources;
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::facts::Facts;
@@ -20,9 +20,15 @@ use crate::model::rollback::Holds;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
 use crate::notify::message::{self, Kind, Links, News, Person, Reader, Stamp};
-use crate::pipeline::preview::{self, Preview, text};
-use crate::pipeline::templates::Templates;
-use crate::pipeline::{self, Input, all_violations, diff, dry_run};
+use crate::pipeline::preview;
+use crate::pipeline::preview::Preview;
+use crate::pipeline::preview::text;
+use crate::templates::set::Templates;
+use crate::pipeline;
+use crate::pipeline::Input;
+use crate::pipeline::all_violations;
+use crate::manifests::diff;
+use crate::pipeline::dry_run;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
@@ -127,7 +133,7 @@ const SECTIONS: &[&str] = &[
 const SECRETS: &[&str] = &["hunter2S3CR", "Xk9-vq2LmP7w"];
 
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&catalogue::built_in()).unwrap().into());
+    LazyLock::new(|| Templates::compile(&sources::built_in()).unwrap().into());
 
 fn file(section: &str) -> String {
     format!(

@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::config::forge::ForgeSettings;
 use crate::config::settings::Settings;
 use crate::config::webhook::WebhookSecret;
-use crate::telemetry::{self, LogFormat};
+use crate::support::telemetry;
+use crate::support::telemetry::LogFormat;
 
 /// Runs the service until SIGTERM or SIGINT; then it finishes what it is at, within a bound.
 ///

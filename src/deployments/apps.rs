@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::facts::NotKnown;
+use crate::lookups::NotKnown;
 use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Listed, Missing, Placed, Spot};

@@ -1,14 +1,24 @@
 //! One attempt at a deployment: its WAML is fetched, it is planned, and the plan is written.
 
+use crate::manifests::files;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Wrote};
+use crate::deployments::outcome::Earlier;
+use crate::deployments::outcome::NotPlanned;
+use crate::deployments::outcome::Planned;
+use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::Ready;
+use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::Wrote;
 use crate::deployments::planners::given_up;
 use crate::deployments::stages::Stages;
-use crate::deployments::{Deployments, Manifests, problem, rollback};
+use crate::deployments::Deployments;
+use crate::deployments::Manifests;
+use crate::deployments::problem;
+use crate::deployments::rollback;
 use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::Written;
@@ -20,11 +30,15 @@ use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
-use crate::pipeline::push::{self, Change};
-use crate::pipeline::reading::names::{self, Interned};
-use crate::pipeline::reading::routes;
-use crate::pipeline::render::{self, Rendered};
-use crate::pipeline::{self, Input, questions};
+use crate::deployments::push;
+use crate::deployments::push::Change;
+use crate::manifests::parse::names;
+use crate::manifests::parse::names::Interned;
+use crate::manifests::parse::routes;
+use crate::pipeline::render::Rendered;
+use crate::pipeline;
+use crate::pipeline::Input;
+use crate::pipeline::questions;
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
@@ -323,7 +337,7 @@ impl Deployments {
         let folder = layout::revision_folder(target, app, &deployment.id).to_string();
         let files = repository.files(&folder).await.map_err(failed)?;
         let tip = repository.tip().await.map_err(failed)?;
-        let Some((digest, commit)) = render::digest_of(&files).zip(tip) else { return Ok(None) };
+        let Some((digest, commit)) = files::digest_of(&files).zip(tip) else { return Ok(None) };
         let files = files.into_iter().map(|file| file.name).collect();
         let pushed = Pushed { commit, changed: true, digest, files };
         let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;

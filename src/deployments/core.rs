@@ -21,7 +21,7 @@ use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::model::target::Clusters;
 use crate::notify::webhook::Receiver;
-use crate::pipeline::application::Source;
+use crate::manifests::argocd::application::Source;
 use crate::store::Store;
 use crate::support::globs::Globs;
 

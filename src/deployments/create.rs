@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 
 use crate::clock;
-use crate::deployments::accept::{Acceptance, AuditContext};
+use crate::deployments::accept::Acceptance;
+use crate::deployments::accept::AuditContext;
 use crate::deployments::code_host::CodeHost;
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::model::audit::By;

@@ -5,7 +5,6 @@
 //! target's policy, and a rule.
 
 mod build; // from settings
-mod index; // all apps, from the manifest repositories
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,14 +12,18 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::deployments::facts::index::Indexes;
-use crate::facts::NotKnown;
-use crate::facts::image::Image;
-use crate::facts::kubernetes::Kubernetes;
-use crate::facts::registry::{Build, Builds, BuildsRange, Registries};
-use crate::facts::vault::Vault;
+use crate::inventory::{self, Inventory, Looked};
+use crate::model::facts::NotKnown;
+use crate::lookups::image::Image;
+use crate::lookups::kubernetes::Kubernetes;
+use crate::lookups::registry::Build;
+use crate::lookups::registry::Builds;
+use crate::lookups::registry::BuildsRange;
+use crate::lookups::registry::Registries;
+use crate::lookups::vault::Vault;
 use crate::forge::Forge;
 use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, Ownership, Questions, SecretQuestion,
@@ -34,8 +37,6 @@ use crate::model::target::Clusters;
 use crate::store::Store;
 use crate::support::retry::Disposition;
 
-pub use crate::deployments::facts::build::Repository;
-pub use crate::deployments::facts::index::Metrics as IndexMetrics;
 
 /// How many secrets of one deployment are looked up at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -52,7 +53,7 @@ struct Inner {
     store: Store,
     registries: Registries,
     secrets: BTreeMap<TargetName, Secrets>,
-    indexes: Indexes,
+    inventory: Inventory,
     /// How long all of it may take.
     most: Duration,
 }
@@ -122,7 +123,7 @@ impl Gatherer {
         after: Option<&Spot>,
         most: usize,
     ) -> Result<Listed, NotKnown> {
-        let page = |now, patience| self.0.indexes.page(target, app, after, most, now, patience);
+        let page = |now, patience| self.0.inventory.page(target, app, after, most, now, patience);
         self.bounded(page).await
     }
 
@@ -131,7 +132,17 @@ impl Gatherer {
     /// # Errors
     /// When the target's repository is missing.
     pub async fn app(&self, spot: &Spot) -> Result<Option<Placed>, NotKnown> {
-        self.bounded(|now, patience| self.0.indexes.app(spot, now, patience)).await
+        self.bounded(|now, patience| self.0.inventory.app(spot, now, patience)).await
+    }
+
+    /// Builds the index over all apps, and keeps it current until `stop`.
+    pub async fn keep_index(self, metrics: inventory::Metrics, stop: CancellationToken) {
+        self.0.inventory.keep(&self.0.clock, &metrics, &stop).await;
+    }
+
+    /// Something was pushed: the index is brought up to date soon, and nobody waits for it.
+    pub fn pushed(&self) {
+        self.0.inventory.pushed();
     }
 
     /// The routes of other apps that may take requests of these hosts, and those of the app itself on
@@ -145,8 +156,8 @@ impl Gatherer {
         app: &AppKey,
         hosts: &[String],
     ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
-        let found = self.bounded(|now, _| self.0.indexes.look(target, app, hosts, now)).await?;
-        let (index::Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
+        let found = self.bounded(|now, _| self.0.inventory.look(target, app, hosts, now)).await?;
+        let (Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
         Ok((routes.map_err(|error| not_known(&error))?, own_routes))
@@ -161,7 +172,7 @@ impl Gatherer {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Arc<NamespaceObjects>, NotKnown> {
-        let found = self.bounded(|now, _| self.0.indexes.look(target, app, &[], now)).await?;
+        let found = self.bounded(|now, _| self.0.inventory.look(target, app, &[], now)).await?;
         let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
         Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
     }
@@ -172,7 +183,7 @@ impl Gatherer {
     /// # Errors
     /// When nothing was heard of it for some minutes.
     pub async fn current(&self, target: &TargetName) -> Result<bool, NotKnown> {
-        self.bounded(|now, patience| self.0.indexes.current(target, now, patience)).await
+        self.bounded(|now, patience| self.0.inventory.current(target, now, patience)).await
     }
 
     /// Looks within the time that may be taken for that.
@@ -223,7 +234,7 @@ impl Gatherer {
     /// ask. Nobody waits for it.
     pub fn prepare(&self, target: &TargetName) {
         let (inner, target) = (Arc::clone(&self.0), target.clone());
-        tokio::spawn(async move { inner.indexes.freshen(&target, inner.clock.now()).await });
+        tokio::spawn(async move { inner.inventory.freshen(&target, inner.clock.now()).await });
     }
 }
 
@@ -248,9 +259,9 @@ impl Asked<'_> {
         }
     }
 
-    async fn other_apps(&self) -> Result<Dated<index::Looked>, NotKnown> {
+    async fn other_apps(&self) -> Result<Dated<Looked>, NotKnown> {
         let Questions { target, app, hosts, .. } = self.questions;
-        self.inner.indexes.look(&target.name, app, hosts, self.now).await
+        self.inner.inventory.look(&target.name, app, hosts, self.now).await
     }
 
     /// With whose they are, and with those that deployments under way have claimed: what is live
@@ -420,7 +431,7 @@ struct RepositoryFacts {
 
 impl RepositoryFacts {
     /// One look gives four facts. Routes are nothing to an app without hosts.
-    fn of(looked: Fact<index::Looked>, questions: &Questions) -> Self {
+    fn of(looked: Fact<Looked>, questions: &Questions) -> Self {
         let mut facts = match looked {
             Fact::NotAsked => Self {
                 routes: Fact::NotAsked,
@@ -428,7 +439,7 @@ impl RepositoryFacts {
                 live: Fact::NotAsked,
                 namespace: Fact::NotAsked,
             },
-            Fact::Known { value: index::Looked { routes, own_routes, live, namespace }, at } => {
+            Fact::Known { value: Looked { routes, own_routes, live, namespace }, at } => {
                 Self {
                     routes: Fact::Known { value: routes, at },
                     own_routes: Fact::Known { value: own_routes, at },

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::deployments::{Deployments, Fault};
-use crate::facts::NotKnown;
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
+use crate::lookups::NotKnown;
 use crate::git::revisions::{Found, Kept, Revisions, Said};
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::model::deployment::{Deployment, State};
@@ -15,7 +16,8 @@ use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::{self, TreeId};
-use crate::pipeline::diff::{self, Change};
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::store::Filter;
 
 /// An entry of an app's history. What neither the database nor the commit says is not there.

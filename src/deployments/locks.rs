@@ -4,7 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::clock;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::{AUDIT, Deployments, Fault};
+use crate::deployments::AUDIT;
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
 use crate::model::audit::{By, Via};
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;

@@ -16,6 +16,7 @@ pub mod accept; // an event becomes a deployment
 pub mod code_host; // where service repositories are
 pub mod create; // somebody asks us for a deployment
 mod attempt; // one attempt: fetch, plan, write
+pub mod push; // rendered manifests become a commit
 pub mod outcome; // what the steps of an attempt come to
 pub mod stages; // how long each stage took, and its log lines
 pub mod planners; // places for what is computed
@@ -46,4 +47,5 @@ pub mod wake; // signals without data between use cases and loops
 
 pub use crate::deployments::core::Deployments;
 pub(crate) use crate::deployments::core::Manifests;
-pub use crate::deployments::fault::{AUDIT, Fault};
+pub use crate::deployments::fault::AUDIT;
+pub use crate::deployments::fault::Fault;

@@ -13,7 +13,7 @@ use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::route::Route;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::push::Change;
+use crate::deployments::push::Change;
 
 /// How telling ended well.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::deployments::{Deployments, Fault, Manifests};
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
+use crate::deployments::Manifests;
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
     Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
@@ -16,7 +18,7 @@ use crate::model::audit::By;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
-use crate::pipeline::removal;
+use crate::manifests::removal;
 use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;

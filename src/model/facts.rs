@@ -311,3 +311,20 @@ impl std::fmt::Display for LiveObject {
         write!(f, "{} {}", self.kind, self.name)
     }
 }
+
+/// Why something could not be found out: who was asked, and what went wrong. One line for people,
+/// without any secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotKnown(pub String);
+
+impl NotKnown {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        let why: String = why.into();
+        Self(why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect())
+    }
+}
+
+/// In characters: others' words are a part of it, and they may be endless.
+const LONGEST: usize = 400;
+

@@ -12,9 +12,12 @@ use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation, distinct, sort};
-use crate::pipeline::merge::{self, Merged};
-use crate::pipeline::templates::{Template, Templates};
-use crate::pipeline::{default, validate};
+use crate::pipeline::merge;
+use crate::pipeline::merge::Merged;
+use crate::templates::set::Template;
+use crate::templates::set::Templates;
+use crate::pipeline::default;
+use crate::pipeline::validate;
 use crate::waml::Waml;
 
 /// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.
@@ -47,7 +50,7 @@ pub fn tried_targets<'w>(
         return vec![target];
     }
     let has_template = |target: &&TargetName| {
-        merge::layers(draft, target).is_ok_and(|merged| templates.choose(&merged).is_ok())
+        merge::layers(draft, target).is_ok_and(|merged| merged.choose_template(templates).is_ok())
     };
     let mut targets = draft.targets();
     targets.truncate(MOST);
@@ -102,7 +105,7 @@ fn of_target(
         Ok(merged) => merged,
         Err(rejection) => return rejection.violations,
     };
-    match templates.choose(&merged) {
+    match merged.choose_template(templates) {
         Ok(template) => by_template(merged, &template, facts),
         Err(rejection) => {
             let found = by_each_template(&merged, templates, facts);

@@ -5,9 +5,11 @@
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Severity, Violation, Violations};
-use crate::pipeline::diff::{self, Change};
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::{Input, plan};
+use crate::pipeline::Input;
+use crate::pipeline::plan;
 
 /// What a deployment would come to.
 #[derive(Debug, Clone, PartialEq, Eq)]

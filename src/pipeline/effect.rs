@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::violation::Position;
 use crate::pipeline::merge;
-use crate::pipeline::validate::is_from_waml;
-use crate::pipeline::view::has_registry;
+use crate::waml::node::is_from_waml;
+use crate::templates::view::has_registry;
 use crate::waml::Waml;
 use crate::waml::identities::{self, Place};
 use crate::waml::node::{Entry, Node, Path, Step, Value};

@@ -10,12 +10,15 @@ use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::{Rejection, Violation};
-pub use crate::pipeline::diff::{Change, How};
-use crate::pipeline::diff::{changes, objects};
-use crate::pipeline::engine;
+pub use crate::manifests::diff::Change;
+pub use crate::manifests::diff::How;
+use crate::manifests::diff::changes;
+use crate::manifests::diff::objects;
+use crate::templates::engine;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::templates::Templates;
-use crate::pipeline::{Input, plan};
+use crate::templates::set::Templates;
+use crate::pipeline::Input;
+use crate::pipeline::plan;
 use crate::waml::Waml;
 
 /// A WAML for one of its targets.

@@ -6,12 +6,14 @@
 //! does not put it back. Every value keeps its origin.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
+use crate::templates::set::{Template, Templates};
 use crate::waml::Waml;
 use crate::waml::identities::{self, Place};
-use crate::waml::node::{Node, Value};
+use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::{Identity, Section};
 
 /// One section for one target, `null`s still in place.
@@ -92,6 +94,24 @@ impl Merged<'_> {
     /// The template that the section asks for, NAME or NAME@VERSION.
     pub fn template(&self) -> &str {
         self.tree.get("template").and_then(Node::as_text).unwrap_or(DEFAULT_TEMPLATE)
+    }
+
+    /// That template, of a set.
+    ///
+    /// # Errors
+    /// When there is none of that name or version, with everything else that is wrong.
+    pub fn choose_template(&self, templates: &Templates) -> Result<Arc<Template>, Rejection> {
+        let missing = match templates.find(self.template()) {
+            Ok(template) => return Ok(Arc::clone(template)),
+            Err(missing) => missing,
+        };
+        let mut violations = self.waml.violations.clone();
+        if !self.tree.get("template").is_some_and(|node| node.broken) {
+            let (_, place) = self.tree.nearest(&Path::root().key("template"));
+            violations.push(missing.at("template", Some(place)));
+            crate::model::violation::sort(&mut violations);
+        }
+        Err(Rejection { violations })
     }
 }
 

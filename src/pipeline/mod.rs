@@ -1,10 +1,10 @@
-//! MERGE → DEFAULT → VALIDATE → RENDER → PUSH
+//! MERGE → DEFAULT → VALIDATE → RENDER
 //!
 //! ```text
-//! Waml ─merge─▶ Merged ─default─▶ Complete ─validate─▶ Valid ─render─▶ Rendered ─push─▶ commit
+//! Waml ─merge─▶ Merged ─default─▶ Complete ─validate─▶ Valid ─render─▶ Rendered
 //! ```
 //!
-//! Each stage's output type is the next one's input. All but the last are pure: no clock, no
+//! Each stage's output type is the next one's input. All are pure: no clock, no
 //! network, no environment. The command line, the dry run and the service call [`plan`].
 
 pub mod merge;
@@ -14,27 +14,10 @@ pub mod all_violations; // beside a name that is wrong
 pub mod effect; // values that do nothing
 pub mod validate;
 pub mod render;
-pub mod push; // the only stage with effects
-pub mod templates; // templates made ready
-pub mod policies; // the rules of a company
-pub mod alerts; // the alerts that there are, and what each of them needs
-pub mod promql; // expressions, as far as they can be checked without a Prometheus
-pub(crate) mod engine; // the template engine, and how values are kept in their place
-mod turns; // templates count what they do
-pub(crate) mod view; // what templates see
-pub mod application; // the Argo CD Application of an app, and of a cluster
-pub mod prepare; // what a manifest repository has before its first deployment
-pub mod project; // the Argo CD AppProject of a cluster
-pub mod removal; // what removing an app takes away
-pub mod replicas; // the number of pods, where an autoscaler takes it over
-pub(crate) mod disks; // what nobody can change of a disk that is live
-pub mod diff; // two sets of manifests, compared
-mod fields; // two objects, compared value by value
 pub mod impact; // what other templates would change
 pub mod preview; // what a pull request would change
 pub mod dry_run; // what a deployment would change
 pub mod check; // a set of templates tried out with its samples
-pub mod reading; // manifests in the repository, read back
 
 use std::sync::Arc;
 
@@ -45,11 +28,9 @@ use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::templates::{Template, Templates};
+use crate::templates::set::Template;
+use crate::templates::set::Templates;
 use crate::waml::Waml;
-
-/// What our own labels and annotations begin with.
-pub const OUR_PREFIX: &str = "the-deployer.dev/";
 
 /// Everything that a plan is made of, but for the state of the world.
 #[derive(Debug, Clone)]
@@ -84,8 +65,8 @@ pub fn plan_observed(
     let (waml, templates, clusters) = (&input.waml, &input.templates, &facts.clusters);
     let merged = merge::layers(waml, &input.target)
         .map_err(|found| all_violations::beside_target(found, waml, templates, clusters))?;
-    let template = templates
-        .choose(&merged)
+    let template = merged
+        .choose_template(templates)
         .map_err(|found| all_violations::beside_template(found, &merged, templates, clusters))?;
     finished(Stage::Merge);
     planned(merged, &template, &input.release, facts, finished)

@@ -10,8 +10,11 @@ use crate::model::facts::{Questions, SecretQuestion};
 use crate::model::id::AppKey;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate::legal;
-use crate::pipeline::view::{self, ingress};
-use crate::pipeline::{Input, default, merge};
+use crate::templates::view;
+use crate::templates::view::ingress;
+use crate::pipeline::Input;
+use crate::pipeline::default;
+use crate::pipeline::merge;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 
@@ -37,7 +40,7 @@ pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
 
 fn section(input: &Input) -> Option<Section> {
     let merged = merge::layers(&input.waml, &input.target).ok()?;
-    let template = input.templates.choose(&merged).ok()?;
+    let template = merged.choose_template(&input.templates).ok()?;
     let mut tree = default::fill(merged, &template.defaults).tree;
     tree.drop_broken_elements();
     Section::reader().read(&mut tree, &Path::root(), &mut Vec::new())
@@ -73,7 +76,7 @@ mod tests {
     use super::*;
     use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
     use crate::model::release::Release;
-    use crate::pipeline::templates::Templates;
+    use crate::templates::set::Templates;
     use crate::waml::Waml;
 
     fn asked(section: &str) -> Option<Questions> {
@@ -88,7 +91,7 @@ mod tests {
                 commit: CommitSha::parse("0".repeat(40)).unwrap(),
                 tag: ImageTag::parse("1").unwrap(),
             },
-            templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
+            templates: Templates::compile(&crate::templates::sources::built_in()).unwrap().into(),
         };
         of(&input, &Clusters::any())
     }

@@ -24,3 +24,4 @@ pub mod sync; // locks that outlive a panic
 pub mod text; // invisible characters, truncation
 pub mod time; // arithmetic with times
 pub mod time_text; // times and durations as people write them
+pub mod telemetry; // logs, spans, metrics

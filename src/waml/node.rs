@@ -279,6 +279,15 @@ impl fmt::Display for Path {
     }
 }
 
+/// Whether anything in the value was written in the WAML rather than in a template's defaults.
+pub(crate) fn is_from_waml(node: &Node) -> bool {
+    let mut found = false;
+    node.leaves(&mut Path::root(), &mut |_, leaf| {
+        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+    });
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

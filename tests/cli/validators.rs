@@ -12,12 +12,12 @@ fn validators(folder: &Path, arguments: &[&str]) -> std::process::Output {
 /// A folder with the built-in templates and one policy.
 fn company(policy: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for file in the_deployer::catalogue::built_in().files {
+    for file in the_deployer::templates::sources::built_in().files {
         let path = folder.path().join("apps").join(&file.path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, file.text).unwrap();
     }
-    for file in the_deployer::catalogue::built_in().components {
+    for file in the_deployer::templates::sources::built_in().components {
         let path = folder.path().join("components").join(&file.path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, file.text).unwrap();

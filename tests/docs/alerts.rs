@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use the_deployer::model::platform::monitoring::Objectives;
-use the_deployer::pipeline::alerts::{ALERTS, Alert, Needs};
-use the_deployer::pipeline::templates::Templates;
+use the_deployer::templates::alerts::ALERTS;
+use the_deployer::templates::alerts::Alert;
+use the_deployer::templates::alerts::Needs;
+use the_deployer::templates::set::Templates;
 use the_deployer::waml::node::Path;
 
 pub(super) fn markdown(templates: &Templates) -> String {

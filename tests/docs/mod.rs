@@ -47,7 +47,8 @@ fn the_waml_reference_is_the_schema() {
 
 #[test]
 fn the_list_of_rules_is_the_one_that_runs() {
-    use the_deployer::pipeline::validate::{RULES, Weight};
+    use the_deployer::pipeline::validate::RULES;
+    use the_deployer::pipeline::validate::Weight;
     let mut table =
         String::from("| rule | violations | on | what it checks | from |\n|---|---|---|---|---|\n");
     for rule in RULES {
@@ -94,7 +95,7 @@ fn the_table_of_errors_is_that_of_the_server() {
 
 #[test]
 fn the_table_of_alerts_is_the_one_that_is_rendered() {
-    let templates = crate::pipeline::templates();
+    let templates = crate::templates::set();
     hold("docs/alerts.md", &alerts::markdown(&templates));
 }
 
@@ -124,7 +125,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let page = fs::read_to_string(root().join("docs/waml.md")).unwrap();
     let (_, after) = page.split_once("`backend-default` does not use").unwrap();
     let named = after.split_once("\n\n").unwrap().0;
-    let templates = crate::pipeline::templates();
+    let templates = crate::templates::set();
     let template = templates.iter().find(|t| t.id() == "backend-default@latest").unwrap();
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();

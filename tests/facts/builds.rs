@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use the_deployer::facts::Patience;
-use the_deployer::facts::registry::{Builds, BuildsRange};
+use the_deployer::lookups::Patience;
+use the_deployer::lookups::registry::Builds;
+use the_deployer::lookups::registry::BuildsRange;
 
 use super::registry::{client, client_of, image, login, patient_client};
 use crate::harness::floods::Flood;

@@ -10,7 +10,7 @@ mod tls; // an API server as it really is
 
 use std::time::Duration;
 
-use the_deployer::facts::Patience;
+use the_deployer::lookups::Patience;
 
 /// Enough for loopback, even where every core is busy; and soon over where nobody answers.
 const PATIENCE: Patience = Patience { one_try: Duration::from_millis(500), at_once: 4 };

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use the_deployer::facts::Patience;
-use the_deployer::facts::credential::Credential;
-use the_deployer::facts::image::Image;
-use the_deployer::facts::registry::{ANY_OTHER, Found, Login, Registries, Registry as Known};
+use the_deployer::lookups::Patience;
+use the_deployer::lookups::credential::Credential;
+use the_deployer::lookups::image::Image;
+use the_deployer::lookups::registry::ANY_OTHER;
+use the_deployer::lookups::registry::Found;
+use the_deployer::lookups::registry::Login;
+use the_deployer::lookups::registry::Registries;
+use the_deployer::lookups::registry::Registry as Known;
 use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::facts::credential::Credential;
-use the_deployer::facts::kubernetes::{self, Kubernetes};
-use the_deployer::facts::vault::{self, Vault};
+use the_deployer::lookups::credential::Credential;
+use the_deployer::lookups::kubernetes;
+use the_deployer::lookups::kubernetes::Kubernetes;
+use the_deployer::lookups::vault;
+use the_deployer::lookups::vault::Vault;
 use the_deployer::model::id::Namespace;
 use the_deployer::support::http::Outbound;
 

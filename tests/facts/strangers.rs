@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use the_deployer::facts::image::Image;
-use the_deployer::facts::registry::{ANY_OTHER, Registries, Registry as Known};
+use the_deployer::lookups::image::Image;
+use the_deployer::lookups::registry::ANY_OTHER;
+use the_deployer::lookups::registry::Registries;
+use the_deployer::lookups::registry::Registry as Known;
 use the_deployer::support::http::{Outbound, Proxy as Through};
 
 use super::registry::{client, client_of, image, login};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::facts::credential::Credential;
-use the_deployer::facts::kubernetes::{Kubernetes, Settings};
+use the_deployer::lookups::credential::Credential;
+use the_deployer::lookups::kubernetes::Kubernetes;
+use the_deployer::lookups::kubernetes::Settings;
 use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use the_deployer::model::id::TargetName;
 use the_deployer::model::template::TemplateFile;
-use the_deployer::pipeline::templates::Templates;
-use the_deployer::pipeline::{Input, plan};
+use the_deployer::templates::set::Templates;
+use the_deployer::pipeline::Input;
+use the_deployer::pipeline::plan;
 use the_deployer::waml::{self, Waml};
 
 use super::{facts, release};
@@ -142,7 +143,7 @@ const SHAPES: &[Shape] = &[
 /// The built-in templates, and policies that look at everything.
 static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
     let text = "{name: all, message: m, expression: 'objects.all(o, size(o) > 0) && waml != {}'}\n";
-    let mut sources = the_deployer::catalogue::built_in();
+    let mut sources = the_deployer::templates::sources::built_in();
     sources.policies = vec![TemplateFile { path: "p.yaml".to_owned(), text: text.to_owned() }];
     Arc::new(Templates::compile(&sources).unwrap())
 });

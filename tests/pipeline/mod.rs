@@ -28,8 +28,9 @@ use the_deployer::model::target::Clusters;
 use the_deployer::model::template::{TemplateFile, TemplateSources};
 use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::render::Rendered;
-use the_deployer::pipeline::templates::Templates;
-use the_deployer::pipeline::{Input, plan};
+use the_deployer::templates::set::Templates;
+use the_deployer::pipeline::Input;
+use the_deployer::pipeline::plan;
 use the_deployer::waml::Waml;
 
 pub(crate) fn release() -> Release {
@@ -46,7 +47,7 @@ pub(crate) fn templates() -> Arc<Templates> {
 
 /// Compiled once: it takes longer than what most tests do with them.
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&the_deployer::catalogue::built_in()).unwrap().into());
+    LazyLock::new(|| Templates::compile(&the_deployer::templates::sources::built_in()).unwrap().into());
 
 pub(crate) fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
@@ -62,10 +63,10 @@ fn templates_of(case: &Path) -> Arc<Templates> {
     if !own.exists() && !policies.exists() {
         return templates();
     }
-    let mut sources = the_deployer::catalogue::built_in();
+    let mut sources = the_deployer::templates::sources::built_in();
     if own.exists() {
         let components = sources.components;
-        sources = TemplateSources { components, ..the_deployer::catalogue::folder(&own).unwrap() };
+        sources = TemplateSources { components, ..the_deployer::templates::sources::folder(&own).unwrap() };
     }
     let policies = fs::read_to_string(policies).ok();
     let policies = policies.map(|text| TemplateFile { path: "policies.yaml".to_owned(), text });
@@ -172,7 +173,7 @@ fn every_sample_of_a_built_in_template_is_rendered() {
         "{monitoring: {http: istio}, secrets: {delivery: external-secrets}}",
         "{monitoring: {enabled: false}, secrets: {delivery: vault-secrets-operator}}",
     ];
-    let sources = the_deployer::catalogue::built_in();
+    let sources = the_deployer::templates::sources::built_in();
     let samples: Vec<_> =
         sources.files.iter().filter(|file| file.path.contains("/samples/")).collect();
     for template in templates().iter() {
@@ -203,7 +204,7 @@ fn an_app_with_the_longest_slug_is_rendered_wherever_it_runs() {
         "{cloud: {provider: gcp, identities: every-app, gcp: {project: p-project, region: europe-west3, network: n}, database: cloudsql, redis: memorystore}, secrets: {vault: {operator: true, roles: every-app}}}",
     ];
     let slug = "a".repeat(63);
-    let sources = the_deployer::catalogue::built_in();
+    let sources = the_deployer::templates::sources::built_in();
     let samples = sources.files.iter().filter(|file| file.path.contains("/samples/"));
     for sample in samples {
         for (n, platform) in platforms.iter().enumerate() {
@@ -260,7 +261,7 @@ fn names_of_rights_in_googles_cloud_are_as_they_were_for_short_slugs() {
 /// A company begins with these: what is told of its own must not drown in what is told of them.
 #[test]
 fn the_built_in_templates_are_without_a_warning() {
-    let sources = the_deployer::catalogue::built_in();
+    let sources = the_deployer::templates::sources::built_in();
     let report = the_deployer::pipeline::check::templates(&sources).unwrap();
     assert_eq!(report.violations, []);
     assert!(report.templates.iter().all(|one| one.objects > 0), "{:?}", report.templates);
@@ -307,10 +308,10 @@ fn the_digest_is_on_the_workload_and_nowhere_on_its_pods() {
 fn the_digest_can_be_had_from_the_files_alone() {
     for text in [&include_bytes!("example/waml.yaml")[..], include_bytes!("layers/waml.yaml")] {
         let rendered = planned(text, None).unwrap();
-        let found = the_deployer::pipeline::render::digest_of(&rendered.files);
+        let found = the_deployer::manifests::files::digest_of(&rendered.files);
         assert_eq!(found, Some(rendered.digest));
     }
-    assert_eq!(the_deployer::pipeline::render::digest_of(&[]), None);
+    assert_eq!(the_deployer::manifests::files::digest_of(&[]), None);
 }
 
 #[test]

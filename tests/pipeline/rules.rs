@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use the_deployer::pipeline::{alerts, promql};
+use the_deployer::templates::alerts;
+use the_deployer::templates::promql;
 
 /// Whether promtool can be run; CI demands it.
 fn has_promtool() -> bool {

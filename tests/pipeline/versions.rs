@@ -7,7 +7,7 @@ use the_deployer::model::kubernetes::KubernetesVersion;
 use the_deployer::model::platform::Platform;
 use the_deployer::model::target::{Clusters, Target};
 use the_deployer::model::template::{TemplateFile, TemplateSources};
-use the_deployer::pipeline::templates::Templates;
+use the_deployer::templates::set::Templates;
 
 use super::{planned_for, templates};
 
@@ -38,7 +38,7 @@ fn platforms() -> [Platform; 3] {
 
 #[test]
 fn the_built_in_templates_are_right_for_every_version() {
-    let sources = the_deployer::catalogue::built_in();
+    let sources = the_deployer::templates::sources::built_in();
     let samples: Vec<&TemplateFile> =
         sources.files.iter().filter(|file| file.path.contains("/samples/")).collect();
     assert!(samples.len() >= 5, "{samples:?}");

@@ -30,7 +30,7 @@ use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::past::{Deed, Number, PastDeployment};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
-use crate::pipeline::reading::application::whose;
+use crate::manifests::parse::application::whose;
 pub use crate::store::Rebuilt;
 use crate::store::embedded::EmbeddedError;
 use crate::store::{Owned, Remembered, RememberedDeployment, Store};

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::catalogue;
+use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::offline;
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
-use crate::pipeline::check::{self, Checked, Report};
+use crate::pipeline::check;
+use crate::pipeline::check::Checked;
+use crate::pipeline::check::Report;
 
 /// Checks a folder of templates.
 ///
@@ -31,7 +33,7 @@ pub(in crate::cli) struct Check {
 
 impl Check {
     pub(super) fn run(&self) -> Outcome {
-        let texts = catalogue::folder(&self.folder).map_err(|e| CliError::io(e.to_string()))?;
+        let texts = sources::folder(&self.folder).map_err(|e| CliError::io(e.to_string()))?;
         let mut sources = Sources::default();
         offline::add_templates(&mut sources, &texts);
         let report = check::templates(&texts).unwrap_or_else(|rejection| Report {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::wamls::{self, Found};
 use crate::app;
-use crate::catalogue;
+use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
@@ -16,8 +16,9 @@ use crate::cli::table::{Column, table};
 use crate::cli::{config, offline};
 use crate::model::facts::Facts;
 use crate::model::violation::Violation;
-use crate::pipeline::impact::{self, Verdict};
-use crate::pipeline::templates::Templates;
+use crate::pipeline::impact;
+use crate::pipeline::impact::Verdict;
+use crate::templates::set::Templates;
 
 /// Compares two sets of templates by what apps would get from them.
 ///
@@ -86,8 +87,8 @@ impl Impact {
     }
 
     fn side(&self, revision: &str, sources: &mut Sources) -> Result<Side, CliError> {
-        let texts = if Path::new(revision).join(catalogue::APPS).is_dir() {
-            catalogue::folder(Path::new(revision)).map_err(|error| error.to_string())
+        let texts = if Path::new(revision).join(sources::APPS).is_dir() {
+            sources::folder(Path::new(revision)).map_err(|error| error.to_string())
         } else {
             app::templates_at_revision(&self.repository, revision, self.path.trim_matches('/'))
         };

@@ -7,34 +7,28 @@ use crate::clock::Clock;
 use crate::config::credential;
 use crate::config::lookups::{RegistrySettings, SecretsLookup};
 use crate::config::settings::Settings;
-use crate::deployments::facts::index::Indexes;
-use crate::deployments::facts::{Gatherer, Inner, Secrets};
-use crate::facts::credential::Credential;
-use crate::facts::kubernetes::{self, Kubernetes};
-use crate::facts::registry::{Login, Registries, Registry};
-use crate::facts::vault::{self, Vault};
-use crate::facts::{Patience, SettingsError};
+use crate::inventory::{Inventory, Repository};
+use crate::deployments::facts::Gatherer;
+use crate::deployments::facts::Inner;
+use crate::deployments::facts::Secrets;
+use crate::lookups::credential::Credential;
+use crate::lookups::kubernetes;
+use crate::lookups::kubernetes::Kubernetes;
+use crate::lookups::registry::Login;
+use crate::lookups::registry::Registries;
+use crate::lookups::registry::Registry;
+use crate::lookups::vault;
+use crate::lookups::vault::Vault;
+use crate::lookups::Patience;
+use crate::lookups::SettingsError;
 use crate::forge::Forge;
-use crate::git::writer::ManifestRepository;
 use crate::model::id::TargetName;
 use crate::store::Store;
-use crate::support::globs::Globs;
 
 /// The longest that one try of one question may take; somebody who is slower has a problem.
 const ONE_TRY: Duration = Duration::from_secs(4);
 /// How many questions one client asks at once, over all deployments.
 const AT_ONCE: usize = 16;
-
-/// A manifest repository, and which targets' manifests it has.
-#[derive(Clone)]
-pub struct Repository {
-    /// What the configuration calls it.
-    pub name: String,
-    /// The repository.
-    pub repository: ManifestRepository,
-    /// For a target the first one counts that has it.
-    pub targets: Globs,
-}
 
 impl Gatherer {
     /// What the settings let us ask; nobody is asked anything yet.
@@ -62,7 +56,7 @@ impl Gatherer {
             store,
             registries: Registries::new(known, patience, outbound)?,
             secrets,
-            indexes: Indexes::new(repositories),
+            inventory: Inventory::new(repositories),
             most,
         })))
     }

@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
-use crate::deployments::outcome::{Problem, Remedy};
-use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
-use crate::deployments::rollback::data::{self, Accepted};
-use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
-use crate::deployments::{Deployments, Fault, Manifests};
+use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::Remedy;
+use crate::deployments::rollback::claims::check_reserved_names;
+use crate::deployments::rollback::claims::revision_claims;
+use crate::deployments::rollback::data;
+use crate::deployments::rollback::data::Accepted;
+use crate::deployments::rollback::NotRolledBack;
+use crate::deployments::rollback::RolledBack;
+use crate::deployments::rollback::Version;
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
+use crate::deployments::Manifests;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::model::audit::{By, Entry};
@@ -20,7 +27,8 @@ use crate::model::rollback::{
     Choice, Holds, Kept, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
 use crate::model::target::Environment;
-use crate::pipeline::diff::{self, Change};
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 

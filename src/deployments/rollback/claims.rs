@@ -2,10 +2,15 @@
 //! They may be another app's by now, or no app's at all. The rules of a deployment judge the same, and do not
 //! run for a rollback.
 
-use crate::deployments::attempt::{object_claims, route_claims, routes_of};
-use crate::deployments::outcome::{Problem, Remedy, route_taken};
-use crate::deployments::{Deployments, problem};
-use crate::facts::NotKnown;
+use crate::deployments::attempt::object_claims;
+use crate::deployments::attempt::route_claims;
+use crate::deployments::attempt::routes_of;
+use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::route_taken;
+use crate::deployments::Deployments;
+use crate::deployments::problem;
+use crate::lookups::NotKnown;
 use crate::git::layout;
 use crate::model::claim::{Claims, ObjectClaim};
 use crate::model::deployment::Deployment;
@@ -14,7 +19,7 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
-use crate::pipeline::reading;
+use crate::manifests::parse;
 
 impl Deployments {
     /// What a rollback makes live again, unless it may not or another app would be in its way.
@@ -60,7 +65,7 @@ pub(super) fn check_reserved_names(
     if let Some(refusal) = refusal.filter(|refusal| !refusal.by_name_alone) {
         return Err(refused(&format!("{}; {}", refusal.message, refusal.help)));
     }
-    let (revision, _) = reading::live_app(files);
+    let (revision, _) = parse::live_app(files);
     let taken = revision.objects.iter().find_map(|LiveObject { kind, name, .. }| {
         let owner = cluster.owner_of_object(&app.namespace, kind, name)?;
         Some(format!("it would make the {kind} `{name}`, {owner}"))
@@ -79,7 +84,7 @@ async fn free_objects(
     let namespace = found.map_err(|NotKnown(why)| {
         unknown(format!("it is not known whether other apps have its objects by now: {why}"))
     })?;
-    let (revision, unreadable) = reading::live_app(files);
+    let (revision, unreadable) = parse::live_app(files);
     for file in unreadable {
         tracing::warn!(%app, %target, file, "a revision's file cannot be read: its names are not judged");
     }

@@ -1,7 +1,8 @@
 //! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
 //! removal do not; and it asks for nothing that Kubernetes refuses.
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::Remedy;
 use crate::deployments::problem;
 use crate::deployments::rollback::NotRolledBack;
 use crate::git::layout;
@@ -11,8 +12,12 @@ use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
-use crate::pipeline::removal::{self, Replacement};
-use crate::pipeline::{application, disks, reading, replicas};
+use crate::manifests::removal;
+use crate::manifests::removal::Replacement;
+use crate::manifests::argocd::application;
+use crate::manifests::disks;
+use crate::manifests::parse;
+use crate::manifests::replicas;
 
 /// What whoever asks for a rollback accepts of it.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +76,7 @@ pub(super) async fn former_disks(
     live: &[ManifestFile],
 ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
     let mut all = Vec::new();
-    if reading::live_app(live).0.disks.is_empty() {
+    if parse::live_app(live).0.disks.is_empty() {
         return Ok(all);
     }
     for (id, _) in &kept.revisions {
@@ -140,8 +145,8 @@ fn rewrite_application(
     live: &[ManifestFile],
     revision: &[ManifestFile],
 ) -> Option<Vec<u8>> {
-    let (live, _) = reading::live_app(live);
-    let (revision, _) = reading::live_app(revision);
+    let (live, _) = parse::live_app(live);
+    let (revision, _) = parse::live_app(revision);
     let workloads = replicas::beside_live(replicas::workloads(&revision), &live);
     application::with_autoscaled(application, &workloads)
 }

@@ -1,7 +1,8 @@
 //! Holds that people place and release.
 
 use crate::deployments::rollback::NotRolledBack;
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::Deployments;
+use crate::deployments::Fault;
 use crate::model::audit::{By, Entry};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;

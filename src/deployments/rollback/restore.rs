@@ -1,17 +1,21 @@
 //! What a rollback's job asks of the manifest repository.
 
+use crate::manifests::files;
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Earlier, Problem, Restored};
-use crate::deployments::rollback::data::{self, Judgement};
-use crate::deployments::{Deployments, problem};
+use crate::deployments::outcome::Earlier;
+use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::Restored;
+use crate::deployments::rollback::data;
+use crate::deployments::rollback::data::Judgement;
+use crate::deployments::Deployments;
+use crate::deployments::problem;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
-use crate::pipeline::render;
 use crate::support::lease::Lease;
 
 /// So often it is judged by what is live, where somebody changes that before the push.
@@ -93,7 +97,7 @@ async fn recorded(
     let files = repository.files(&folder).await.map_err(|error| problem::of_write(&error))?;
     // Files that nobody of us wrote have no digest of ours; their tree names them as well.
     let digest =
-        render::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
+        files::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
     let (commit, changed): (CommitSha, bool) = match written {
         Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
         Written::Unchanged { commit } => (commit, false),

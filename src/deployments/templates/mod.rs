@@ -22,8 +22,8 @@ use crate::deployments::health::Check;
 use crate::git::follow;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
-use crate::pipeline::templates::Templates;
-use crate::telemetry;
+use crate::templates::set::Templates;
+use crate::support::telemetry;
 
 pub use source::{TemplatesError, at_revision};
 

@@ -3,8 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::catalogue::repository::{Folders, Listed};
-use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
+use crate::templates::sources::repository::Folders;
+use crate::templates::sources::repository::Listed;
+use crate::templates::sources;
+use crate::templates::sources::APPS;
+use crate::templates::sources::COMPONENTS;
+use crate::templates::sources::CatalogueError;
+use crate::templates::sources::POLICIES;
 use crate::config::templates::{TemplatesBranch, TemplatesSettings};
 use crate::git::follow::{FollowError, Followed, Settings};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
@@ -12,10 +17,10 @@ use crate::model::event::Push;
 use crate::model::id::CommitSha;
 use crate::model::template::TemplateSources;
 use crate::model::violation::Rejection;
-use crate::pipeline::templates::Templates;
+use crate::templates::set::Templates;
 
 const LIMITS: Limits =
-    Limits { files: catalogue::MOST_FILES, bytes: catalogue::LARGEST, depth: catalogue::DEPTH };
+    Limits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
 
 /// Why there is no set to start with.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +93,7 @@ impl Repository {
             policies: read(POLICIES).await?,
         };
         let origin = format!("{} {}", self.url, self.branch);
-        let sources = catalogue::repository::sources(origin, commit.clone(), &self.path, folders)?;
+        let sources = sources::repository::sources(origin, commit.clone(), &self.path, folders)?;
         compiled(sources).await
     }
 
@@ -152,9 +157,9 @@ pub(super) async fn of_this_machine(
 ) -> Result<Templates, TemplatesError> {
     let sources = match settings {
         TemplatesSettings::Folder(folder) => {
-            catalogue::folder(folder).map_err(|error| TemplatesError::Unusable(Box::new(error)))?
+            sources::folder(folder).map_err(|error| TemplatesError::Unusable(Box::new(error)))?
         }
-        TemplatesSettings::BuiltIn | TemplatesSettings::Repository(_) => catalogue::built_in(),
+        TemplatesSettings::BuiltIn | TemplatesSettings::Repository(_) => sources::built_in(),
     };
     compiled(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
@@ -176,7 +181,7 @@ pub fn at_revision(
     let folders =
         Folders { apps: read(APPS)?, components: read(COMPONENTS)?, policies: read(POLICIES)? };
     let origin = format!("{} at {revision}", repository.display());
-    catalogue::repository::sources(origin, snapshot.commit(), path, folders)
+    sources::repository::sources(origin, snapshot.commit(), path, folders)
         .map_err(|error| error.to_string())
 }
 

@@ -7,9 +7,12 @@
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Violation};
-use crate::pipeline::check::reads::{EACH, Read, Way};
-use crate::pipeline::check::{Sample, view};
-use crate::pipeline::templates::Template;
+use crate::templates::lint::reads::EACH;
+use crate::templates::lint::reads::Read;
+use crate::templates::lint::reads::Way;
+use crate::pipeline::check::Sample;
+use crate::pipeline::check::view;
+use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
 /// What is said of the defaults of a template, of which these are the versions with their reads.

@@ -3,13 +3,7 @@
 //!
 //! Pure, as the stages are; `the-deployer templates check` shows the report.
 
-pub(in crate::pipeline) mod lexer; // the tags of a template's text
-mod components; // what components are given
-mod expressions; // what a tag's expression stands for
-mod reads; // what a template reads
-mod shape; // what there is to read
 mod everywhere; // what there is whatever the samples
-mod undefined; // what is read and is not there
 mod defaults; // what is there and not read
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,12 +18,18 @@ use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Severity, Violation, distinct, sort};
-use crate::pipeline::check::reads::Read;
-use crate::pipeline::check::shape::Shape;
-use crate::pipeline::engine;
-use crate::pipeline::templates::{Template, Templates};
-use crate::pipeline::validate::{self, Valid};
-use crate::pipeline::{default, merge, planned, view as views};
+use crate::templates::lint::reads::{self, Read};
+use crate::templates::lint::undefined;
+use crate::templates::lint::shape::Shape;
+use crate::templates::engine;
+use crate::templates::set::Template;
+use crate::templates::set::Templates;
+use crate::pipeline::validate;
+use crate::pipeline::validate::Valid;
+use crate::pipeline::default;
+use crate::pipeline::merge;
+use crate::pipeline::planned;
+use crate::templates::view as views;
 use crate::waml::Waml;
 use crate::waml::node::Node;
 
@@ -242,7 +242,7 @@ fn view_with(
 }
 
 fn seen(valid: &Valid<'_>) -> Json {
-    Json::Object(views::of(valid))
+    Json::Object(views::of(valid.view_input()))
 }
 
 /// The texts of all files by the engine's names.

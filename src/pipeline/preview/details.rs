@@ -2,7 +2,7 @@
 
 use super::markdown::{code, count, fenced, html};
 use super::{Outlook, Preview, TargetPreview};
-use crate::pipeline::diff::Change;
+use crate::manifests::diff::Change;
 use crate::support::text::truncate_chars;
 
 /// Of 65,535 characters; counted in bytes, which are more.

@@ -1,10 +1,10 @@
 //! What is deployed now, as far as a preview must know: with which release to render.
 
+use crate::manifests::files;
 use crate::model::deployment::Deployment;
 use crate::model::id::ImageTag;
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
-use crate::pipeline::render;
 
 /// The label that every object carries.
 const VERSION: &str = "app.kubernetes.io/version";
@@ -23,14 +23,14 @@ pub fn release(
     if live.is_empty() {
         return (ours.clone(), None);
     }
-    let digest = render::digest_of(live);
+    let digest = files::digest_of(live);
     let left = |one: &&Deployment| one.pushed.as_ref().map(|p| &p.digest) == digest.as_ref();
     if let Some(found) = succeeded.iter().find(left).or_else(|| succeeded.first()) {
         let Release { repository: _, commit, tag } = found.request.release.clone();
         let release = Release { repository: ours.repository.clone(), commit, tag: tag.clone() };
         return (release, Some(tag));
     }
-    let tag = render::read_back(live).and_then(|files| {
+    let tag = files::read_back(live).and_then(|files| {
         let (_, object) = files.into_iter().next()?;
         let version = object.json.get("metadata")?.get("labels")?.get(VERSION)?;
         ImageTag::parse(version.as_str()?).ok()

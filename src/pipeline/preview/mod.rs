@@ -23,9 +23,12 @@ use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::{Severity, Violation};
-use crate::pipeline::diff::{Change, between, objects};
+use crate::manifests::diff::Change;
+use crate::manifests::diff::between;
+use crate::manifests::diff::objects;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::{Input, plan};
+use crate::pipeline::Input;
+use crate::pipeline::plan;
 use crate::waml::Waml;
 
 /// What a pull request would change.

@@ -13,10 +13,10 @@ use crate::model::preview::{Told, Verdict};
 use crate::model::release::Release;
 use crate::model::route::Route;
 use crate::model::target::{Clusters, Environment, Target};
-use crate::pipeline::templates::Templates;
+use crate::templates::set::Templates;
 
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&crate::catalogue::built_in()).unwrap().into());
+    LazyLock::new(|| Templates::compile(&crate::templates::sources::built_in()).unwrap().into());
 
 const BEFORE: &str = "\
 schema: \"2\"

@@ -7,7 +7,7 @@ use super::{Left, Outlook, Preview, TargetPreview, details};
 use crate::model::event::PullRequest;
 use crate::model::preview::{Told, Verdict};
 use crate::model::violation::{Rejection, Severity};
-use crate::pipeline::diff::Change;
+use crate::manifests::diff::Change;
 use crate::support::text::truncate_chars;
 
 /// So many violations stand in the summary, and so many warnings.

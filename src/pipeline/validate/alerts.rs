@@ -1,12 +1,18 @@
 //! Alerts: every name is a default alert's or has an expression of its own, thresholds and
 //! durations are sane, and what is tuned is there to be tuned.
 
-use super::{Report, Subject, is_from_waml};
+use super::{Report, Subject};
+use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
-use crate::pipeline::alerts::{Alert as Known, Needs, Unit, find, names};
-use crate::pipeline::promql;
-use crate::pipeline::view::alerts::{expression, on};
-use crate::pipeline::view::watched::Watched;
+use crate::templates::alerts::Alert as Known;
+use crate::templates::alerts::Needs;
+use crate::templates::alerts::Unit;
+use crate::templates::alerts::find;
+use crate::templates::alerts::names;
+use crate::templates::promql;
+use crate::templates::view::alerts::expression;
+use crate::templates::view::alerts::on;
+use crate::templates::view::watched::Watched;
 use crate::waml::node::{Node, Path};
 use crate::waml::section_operations::Alert;
 use crate::waml::suggest;

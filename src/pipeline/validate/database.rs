@@ -1,6 +1,6 @@
 //! A database has a version, a size and a tier that exist, on a target that has databases.
 
-use super::quantity::Quantity;
+use crate::manifests::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
 use crate::model::platform::cloud::DatabaseKind;

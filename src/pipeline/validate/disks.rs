@@ -5,8 +5,10 @@
 use super::{Made, Report};
 use crate::model::facts::{Disk, Fact};
 use crate::model::violation::Violation;
-use crate::pipeline::disks::{self, Conflict, Field};
-use crate::pipeline::view::naming;
+use crate::manifests::disks;
+use crate::manifests::disks::Conflict;
+use crate::manifests::disks::Field;
+use crate::templates::view::naming;
 use crate::waml::node::Path;
 
 const RULE: &str = "disks";

@@ -1,7 +1,9 @@
 //! Nodes can be drained without taking the app away, and can be drained at all.
 
 use super::scaling::{at_most_all, number};
-use super::{NumberOrPercent, Report, Subject, is_from_waml};
+use super::{Report, Subject};
+use crate::manifests::int_or_string::NumberOrPercent;
+use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 

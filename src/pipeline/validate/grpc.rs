@@ -2,7 +2,8 @@
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::view::network::{self, GrpcPorts};
+use crate::templates::view::network;
+use crate::templates::view::network::GrpcPorts;
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 

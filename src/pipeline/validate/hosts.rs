@@ -12,7 +12,7 @@ use super::{Report, Subject};
 use crate::model::facts::Fact;
 use crate::model::route::{self, Route, RouteClaim, RouteOverlap};
 use crate::model::violation::Violation;
-use crate::pipeline::view::ingress::host;
+use crate::templates::view::ingress::host;
 use crate::waml::node::Path;
 use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;

@@ -4,7 +4,7 @@ use super::{Report, Subject};
 use crate::model::id::TargetName;
 use crate::model::platform::cloud::{Cloud, Provider};
 use crate::model::violation::Violation;
-use crate::pipeline::view::iam::aws_role;
+use crate::templates::view::iam::aws_role;
 use crate::waml::node::Path;
 use crate::waml::section_operations::Iam;
 use crate::waml::typed::quoted;

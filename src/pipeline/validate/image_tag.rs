@@ -1,9 +1,10 @@
 //! The image tag exists in its registry.
 
 use super::unknown::{self, Wanted};
-use super::{Report, Subject, is_from_waml};
+use super::{Report, Subject};
+use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
-use crate::pipeline::view::reference;
+use crate::templates::view::reference;
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 

@@ -10,7 +10,7 @@ use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 
 /// Prefixes under which we, and Argo CD, write ourselves.
-const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::pipeline::OUR_PREFIX];
+const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let section = subject.section;

@@ -30,12 +30,10 @@ pub(crate) mod legal;
 mod hold;
 mod locks;
 mod names;
-mod numbers;
 mod owner;
 mod plaintext;
 mod ports;
 mod probes;
-pub mod quantity;
 mod removal;
 mod rendered;
 mod replicas;
@@ -62,8 +60,10 @@ use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::pipeline::default::Complete;
-use crate::pipeline::render::Object;
-use crate::pipeline::templates::Template;
+use crate::manifests::object::Object;
+use crate::templates::set::Template;
+use crate::policy::Plan;
+use crate::templates::view::{self, ViewInput};
 use crate::waml::Waml;
 use crate::waml::collect;
 use crate::waml::confidential::hide_secrets;
@@ -73,7 +73,6 @@ use list::Check;
 
 pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, Weight, When};
-pub use numbers::NumberOrPercent;
 
 /// What the rules look at.
 #[derive(Debug)]
@@ -197,6 +196,17 @@ impl<'a> Valid<'a> {
         self.release
     }
 
+    /// What a template's view is made of.
+    pub(crate) fn view_input(&self) -> ViewInput<'_> {
+        ViewInput {
+            waml: self.waml,
+            section: &self.section,
+            tree: &self.tree,
+            target: &self.target,
+            release: self.release,
+        }
+    }
+
     /// What a reader should know, and what stops nothing.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
@@ -267,7 +277,17 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
             Check::Reading | Check::Choosing | Check::Settings(_) | Check::Facts(_) => {}
         }
     }
-    made.template.policies.check(made, &mut report);
+    let plan = || Plan {
+        view: view::of(made.valid.view_input()),
+        settings: view::settings(made.valid.section()),
+        objects: made.objects,
+    };
+    for (path, violation) in made.template.policies.violations(&made.valid.target().name, plan) {
+        match path {
+            Some(path) => report.add(path, violation),
+            None => report.say(violation),
+        }
+    }
     let mut violations = report.violations;
     sort(&mut violations);
     hide_secrets(&mut violations, &made.valid.tree);
@@ -275,15 +295,6 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
         return Err(Rejection { violations });
     }
     Ok(violations)
-}
-
-/// Whether anything in the value was written in the WAML rather than in a template's defaults.
-pub(crate) fn is_from_waml(node: &Node) -> bool {
-    let mut found = false;
-    node.leaves(&mut Path::root(), &mut |_, leaf| {
-        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
-    });
-    found
 }
 
 #[cfg(test)]

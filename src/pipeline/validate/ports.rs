@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::view::network::{self, PortRef};
+use crate::templates::view::network;
+use crate::templates::view::network::PortRef;
 use crate::waml::node::Path;
 use crate::waml::section_network::{Port, Protocol, Service};
 

@@ -1,6 +1,6 @@
 //! A Redis has a version and a size that exist, on a target that has any.
 
-use super::quantity::Quantity;
+use crate::manifests::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
 use crate::model::platform::cloud::RedisKind;

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use super::{Made, Report, reserved};
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::violation::Violation;
-use crate::pipeline::render::Object;
-use crate::pipeline::templates::Template;
+use crate::manifests::object::Object;
+use crate::templates::set::Template;
 
 const RULE: &str = "rendered";
 
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
     use crate::model::id::{Namespace, Slug};
-    use crate::pipeline::templates::Templates;
+    use crate::templates::set::Templates;
 
     /// What is said of objects in the namespace `n`, given by version, kind, and more.
     fn said(objects: &[(&str, &str, Json)]) -> Vec<String> {
@@ -191,7 +191,7 @@ mod tests {
         let objects: Vec<Object> = objects.iter().map(object).collect();
         let app =
             AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse("a").unwrap() };
-        let templates = Templates::compile(&crate::catalogue::built_in()).unwrap();
+        let templates = Templates::compile(&crate::templates::sources::built_in()).unwrap();
         let template = templates.iter().next().unwrap();
         violations(&objects, &app, template)
             .into_iter()

@@ -3,7 +3,7 @@
 use super::{Made, Report};
 use crate::model::facts::{Fact, LiveReplicas};
 use crate::model::violation::Violation;
-use crate::pipeline::replicas;
+use crate::manifests::replicas;
 use crate::waml::node::Path;
 
 const RULE: &str = "replicas";

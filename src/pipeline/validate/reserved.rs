@@ -8,7 +8,7 @@ use super::{Made, Report, Subject};
 use crate::model::namespaces::NamespaceRefusal;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::pipeline::render::Object;
+use crate::manifests::object::Object;
 use crate::waml::node::Path;
 
 const RULE: &str = "reserved";

@@ -1,6 +1,6 @@
 //! Quantities parse, and requests are within limits.
 
-use super::quantity::Quantity;
+use crate::manifests::quantity::Quantity;
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;

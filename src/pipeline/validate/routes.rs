@@ -1,11 +1,14 @@
 //! Two addresses do not take each other's requests, and the target's kind of route can do what
 //! the WAML asks of it.
 
-use super::{Report, Subject, is_from_waml};
+use super::{Report, Subject};
+use crate::waml::node::is_from_waml;
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::pipeline::view::ingress::{self, IngressView, host};
+use crate::templates::view::ingress;
+use crate::templates::view::ingress::IngressView;
+use crate::templates::view::ingress::host;
 use crate::waml::node::Path;
 use crate::waml::section_network::{Cache, Ingress};
 

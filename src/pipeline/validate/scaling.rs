@@ -1,6 +1,7 @@
 //! A rolling update can make progress.
 
-use super::{NumberOrPercent, Report, Subject};
+use super::{Report, Subject};
+use crate::manifests::int_or_string::NumberOrPercent;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 

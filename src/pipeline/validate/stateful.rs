@@ -10,7 +10,7 @@ use super::{Made, Report};
 use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::stateful::{group, keeps_data};
 use crate::model::violation::Violation;
-use crate::pipeline::render::Object;
+use crate::manifests::object::Object;
 use crate::waml::node::Path;
 use crate::waml::section::Removal;
 use crate::waml::typed::quoted;

@@ -30,12 +30,13 @@ use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::render::Rendered;
-use crate::pipeline::templates::Templates;
-use crate::pipeline::{Input, plan};
+use crate::templates::set::Templates;
+use crate::pipeline::Input;
+use crate::pipeline::plan;
 use crate::waml::Waml;
 
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&crate::catalogue::built_in()).unwrap().into());
+    LazyLock::new(|| Templates::compile(&crate::templates::sources::built_in()).unwrap().into());
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
@@ -403,7 +404,7 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     // It is read back as the same host.
     let app =
         crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
-    let read = crate::pipeline::reading::routes::of(&app, &rendered.files).found;
+    let read = crate::manifests::parse::routes::of(&app, &rendered.files).found;
     let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
     assert_eq!(

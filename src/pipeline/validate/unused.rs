@@ -1,6 +1,7 @@
 //! What the WAML sets is used by the template: a warning, so that nothing is ignored in silence.
 
-use super::{Report, Subject, is_from_waml};
+use super::{Report, Subject};
+use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::quantity::Quantity;
+use crate::manifests::quantity::Quantity;
 use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes};
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::view::secrets::volume_name;
+use crate::templates::view::secrets::volume_name;
 use crate::waml::confidential::{is_confidential, quoted_name};
 use crate::waml::node::Path;
 use crate::waml::section::Section;

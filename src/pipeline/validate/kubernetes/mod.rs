@@ -10,15 +10,15 @@ mod schema;
 use serde_json::{Map, Value as Json};
 
 use self::schema::{ObjectType, SCHEMA, Span, Type};
-use super::quantity::Quantity;
+use crate::manifests::quantity::Quantity;
 use super::{Made, Report};
 use crate::model::facts::LiveObject;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::revision::ManifestFile;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::pipeline::reading;
-use crate::pipeline::render::Object;
+use crate::manifests::parse;
+use crate::manifests::object::Object;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
 
@@ -38,7 +38,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
 /// rollback makes them live again and judges nothing else of them. Nothing where the version is not configured.
 pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String> {
     let cluster = Cluster::of(target);
-    let (app, _unreadable) = reading::live_app(files);
+    let (app, _unreadable) = parse::live_app(files);
     let objects = app.objects.iter().filter(|_| cluster.is_configured);
     let sentence = |object: &LiveObject| {
         let LiveObject { api_version, kind, .. } = object;

@@ -1,0 +1,316 @@
+//! The index of one target: its apps, and who has which host. Reads what has changed when it is
+//! asked, so that it is never older than what is known of the branch here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::inventory::Looked;
+use crate::inventory::place::not_known;
+use crate::model::facts::NotKnown;
+use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
+use crate::git::writer::ManifestRepository;
+use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects};
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
+use crate::model::placed::{Placed, Spot};
+use crate::model::revision::ManifestFile;
+use crate::model::route::{self, Route};
+use crate::manifests::disks;
+use crate::manifests::parse::application;
+use crate::manifests::parse::application::Whose;
+use crate::manifests::parse::names;
+use crate::manifests::parse::names::Interned;
+use crate::manifests::parse;
+use crate::manifests::parse::Read;
+use crate::manifests::parse::routes;
+
+/// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
+/// large companies; a repository with more is not one of ours.
+pub(super) const MOST_APPS: usize = 100_000;
+
+/// One target's apps.
+pub(super) struct Index {
+    target: TargetName,
+    follower: Follower,
+    apps: BTreeMap<AppKey, Known>,
+    routes: HashMap<String, Vec<Route>>,
+    /// Of namespaces that somebody has deployed to since the start.
+    namespaces: BTreeMap<Namespace, KnownNamespace>,
+    interned: Interned,
+    count: Arc<Count>,
+}
+
+/// How many apps all indexes have together, and may have. Targets that are read for the first time
+/// at the same moment may pass that together, and none after them.
+pub(super) struct Count {
+    apps: AtomicUsize,
+    most: usize,
+}
+
+impl Count {
+    pub(super) fn within(most: usize) -> Self {
+        Self { apps: AtomicUsize::new(0), most }
+    }
+
+    pub(super) fn apps(&self) -> usize {
+        self.apps.load(Ordering::Relaxed)
+    }
+
+    /// How many apps there may be of one who has so many.
+    fn room(&self, own: usize) -> usize {
+        self.most.saturating_sub(self.apps().saturating_sub(own))
+    }
+}
+
+/// The objects of a namespace's apps, and the folders that they were read from.
+#[derive(Default)]
+struct KnownNamespace {
+    folders: BTreeMap<Slug, FolderId>,
+    objects: Arc<NamespaceObjects>,
+}
+
+impl KnownNamespace {
+    fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
+        let objects = Arc::make_mut(&mut self.objects);
+        let there: BTreeMap<Slug, FolderId> =
+            apps.iter().map(|app| (app.slug.clone(), app.folder)).collect();
+        objects.apps.retain(|slug, _| there.contains_key(slug));
+        objects.unread.retain(|slug, _| there.contains_key(slug));
+        for NamespaceApp { slug, folder: _, found } in apps {
+            let Some(AppObjects { found, unread }) = found else { continue };
+            match unread {
+                Some(file) => drop(objects.unread.insert(slug.clone(), file)),
+                None => drop(objects.unread.remove(&slug)),
+            }
+            objects.apps.insert(slug, names::names(&found, interned));
+        }
+        self.folders = there;
+    }
+}
+
+/// The objects of one app's files, and a file that could not be read whole.
+struct AppObjects {
+    found: Vec<LiveObject>,
+    unread: Option<String>,
+}
+
+impl AppObjects {
+    fn read(files: &[ManifestFile], left_out: Vec<String>) -> Self {
+        let (found, unread) = names::objects(files);
+        Self { found, unread: unread.or(left_out.into_iter().next()) }
+    }
+}
+
+/// What is known of an app.
+#[derive(Debug, Default)]
+struct Known {
+    live: Option<DeployId>,
+    /// So that its routes can be taken out again.
+    hosts: BTreeSet<String>,
+    whose: Whose,
+}
+
+impl Index {
+    pub(super) fn new(
+        repository: &ManifestRepository,
+        target: &TargetName,
+        count: Arc<Count>,
+    ) -> Self {
+        Self {
+            target: target.clone(),
+            follower: repository.follow(target, routes::can_be_in),
+            apps: BTreeMap::new(),
+            routes: HashMap::new(),
+            namespaces: BTreeMap::new(),
+            interned: Interned::default(),
+            count,
+        }
+    }
+
+    /// Reads what has changed, if that is not too much to be kept. Blocks.
+    pub(super) fn update(&mut self) -> Result<(), NotKnown> {
+        let before = self.apps.len();
+        let changes = self.follower.changes_within(self.count.room(before));
+        let changes = changes.map_err(|error| not_known(&error))?;
+        // Half an index would say of a host that nobody has it.
+        let changes = changes.ok_or_else(|| too_many(&self.target, self.count.most))?;
+        self.apply(changes);
+        self.count.apps.fetch_add(self.apps.len(), Ordering::Relaxed);
+        self.count.apps.fetch_sub(before, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Routes of other apps and of this one on these hosts, and the objects of this one. Blocks.
+    pub(super) fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
+        let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
+        let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
+        let latest = self.follower.latest(&self.target, app);
+        let (files, left_out) = latest.map_err(|error| not_known(&error))?;
+        let (found, unreadable) = parse::live_app(&files);
+        self.tell(app, &unreadable);
+        let missed = unreadable.first().or(left_out.first());
+        let live = match missed {
+            None => {
+                let former = self.follower.former_files(&self.target, app, disks::can_be_in);
+                let former = former.map_err(|error| not_known(&error))?;
+                let left_over = parse::left_over_disks(&former, &found);
+                let first_disks = parse::first_disks(&former, &found);
+                Ok(LiveApp { left_over, first_disks, ..found })
+            }
+            Some(file) => {
+                Err(format!("{file} in the app's `latest` is no manifest that can be read"))
+            }
+        };
+        let namespace = self.namespace(&app.namespace)?;
+        Ok(Looked { routes, own_routes, live, namespace })
+    }
+
+    /// The objects of every app of a namespace. Only folders that are others than at the last look are read.
+    fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, NotKnown> {
+        let mut known = self.namespaces.remove(namespace).unwrap_or_default();
+        let folder = |slug: &Slug| known.folders.get(slug).copied();
+        let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);
+        let apps = apps.map_err(|error| not_known(&error))?;
+        if apps.len() < known.folders.len() || apps.iter().any(|app| app.found.is_some()) {
+            known.take(apps, &mut self.interned);
+        }
+        let objects = Arc::clone(&known.objects);
+        let kept: usize = self.namespaces.values().map(|one| one.folders.len()).sum();
+        if kept + known.folders.len() > self.count.most {
+            (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
+        }
+        // One that is not there is not kept: anybody can name many.
+        if !known.folders.is_empty() {
+            self.namespaces.insert(namespace.clone(), known);
+        }
+        Ok(objects)
+    }
+
+    /// Apps after that one, in order; only that one, where one is named. Blocks.
+    pub(super) fn page(
+        &mut self,
+        only: Option<&AppKey>,
+        after: Option<&AppKey>,
+        most: usize,
+    ) -> Result<Vec<Placed>, NotKnown> {
+        self.update()?;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = self.apps.range((from, Bound::Unbounded));
+        let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
+        Ok(all.map(|(app, known)| self.placed(app, known)).collect())
+    }
+
+    /// One app. Blocks.
+    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, NotKnown> {
+        self.update()?;
+        Ok(self.apps.get(app).map(|known| self.placed(app, known)))
+    }
+
+    fn placed(&self, app: &AppKey, known: &Known) -> Placed {
+        Placed {
+            spot: Spot { target: self.target.clone(), app: app.clone() },
+            live: known.live.clone(),
+            hosts: known.hosts.clone(),
+            owner: known.whose.owner.clone(),
+            repository: known.whose.repository.clone(),
+        }
+    }
+
+    /// Under each name of the hosts, under the stars over them, and under what a star among them
+    /// stands for.
+    fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
+        self.update()?;
+        let mut asked: BTreeSet<String> =
+            hosts.iter().flat_map(|host| route::hosts_over(host)).collect();
+        for wild in hosts.iter().map(|host| route::normal_host(host)) {
+            if wild.starts_with("*.") {
+                asked.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
+            }
+        }
+        let found = asked.iter().filter_map(|host| self.routes.get(host)).flatten();
+        let with_owner = |route: &Route| {
+            let whose = self.apps.get(&route.app).map(|known| &known.whose);
+            let repository = whose.and_then(|whose| whose.repository.clone());
+            Route { repository, ..route.clone() }
+        };
+        Ok(found.map(with_owner).collect())
+    }
+
+    fn apply(&mut self, changes: Changes) {
+        let Changes { changed, gone } = changes;
+        for app in gone {
+            self.forget_routes(&app);
+            self.apps.remove(&app);
+        }
+        for one in changed {
+            self.learn(one);
+        }
+    }
+
+    fn learn(&mut self, changed: Changed) {
+        let Changed { app, live, files, left_out, application } = changed;
+        for file in left_out {
+            tracing::warn!(
+                target = %self.target, %app, file,
+                "a manifest is too large, or one of too many, and is not read: \
+                 the hosts in it count as free"
+            );
+        }
+        if let Some(files) = files {
+            self.forget_routes(&app);
+            let hosts = self.learn_routes(&app, &files);
+            self.apps.entry(app.clone()).or_default().hosts = hosts;
+        }
+        let known = self.apps.entry(app).or_default();
+        known.live = live;
+        match application {
+            Application::Same => {}
+            Application::Gone => known.whose = Whose::default(),
+            Application::Now(bytes) => known.whose = application::whose(&bytes),
+        }
+    }
+
+    fn forget_routes(&mut self, app: &AppKey) {
+        let hosts = self.apps.get_mut(app).map(|known| std::mem::take(&mut known.hosts));
+        for host in hosts.unwrap_or_default() {
+            let Some(routes) = self.routes.get_mut(&host) else { continue };
+            routes.retain(|route| route.app != *app);
+            if routes.is_empty() {
+                self.routes.remove(&host);
+            }
+        }
+    }
+
+    fn learn_routes(&mut self, app: &AppKey, files: &[ManifestFile]) -> BTreeSet<String> {
+        let Read { found, unreadable } = routes::of(app, files);
+        self.tell(app, &unreadable);
+        let mut hosts = BTreeSet::new();
+        for route in found {
+            hosts.insert(route.host.clone());
+            self.routes.entry(route.host.clone()).or_default().push(route);
+        }
+        hosts
+    }
+
+    fn tell(&self, app: &AppKey, unreadable: &[String]) {
+        for file in unreadable {
+            tracing::warn!(target = %self.target, %app, file, "a manifest cannot be read");
+        }
+    }
+}
+
+fn too_many(target: &TargetName, most: usize) -> NotKnown {
+    NotKnown::new(format!(
+        "with {target} the manifest repositories have more than {most} apps, and no more are kept"
+    ))
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.count.apps.fetch_sub(self.apps.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! One question over HTTP: a bounded time, a bounded answer, and one more try when nobody
+//! answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use tokio::sync::Semaphore;
+
+use crate::lookups::NotKnown;
+use crate::lookups::SettingsError;
+use crate::support::cause::innermost_cause;
+use crate::support::http::Outbound;
+use crate::support::http::body::{BoundedBody, read_bounded};
+
+/// Between the two tries: enough for a connection that was just being closed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client waits, and for how many questions at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For one try, the answer's body included.
+    pub one_try: Duration,
+    /// How many questions it asks at once; others wait for their turn.
+    pub at_once: usize,
+}
+
+/// An HTTP client that asks politely.
+#[derive(Debug, Clone)]
+pub(super) struct Http {
+    client: Client,
+    one_try: Duration,
+    turns: Arc<Semaphore>,
+}
+
+/// An answer, whatever it says.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+    /// Whether there was more of it than was read.
+    pub(super) cut: bool,
+}
+
+impl Http {
+    /// It follows no redirect: our token is in a header that would go along.
+    pub(super) fn new(
+        patience: Patience,
+        roots: Vec<reqwest::Certificate>,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
+        let unusable = |error| SettingsError(innermost_cause(&error).to_string());
+        // Who brings its own authority is trusted by that one alone.
+        let mut outbound = outbound.clone();
+        if !roots.is_empty() {
+            outbound.authorities.clear();
+        }
+        let builder = outbound.builder().map_err(unusable)?;
+        let mut builder = builder.connect_timeout(patience.one_try);
+        builder = builder.redirect(reqwest::redirect::Policy::none());
+        if !roots.is_empty() {
+            builder = builder.tls_certs_only(roots);
+        }
+        let client = builder.build().map_err(unusable)?;
+        let turns = Arc::new(Semaphore::new(patience.at_once));
+        Ok(Self { client, one_try: patience.one_try, turns })
+    }
+
+    /// The same with another client; both together have one bound of questions at once.
+    pub(super) fn with_client(&self, builder: reqwest::ClientBuilder) -> reqwest::Result<Self> {
+        let client = builder.connect_timeout(self.one_try).build()?;
+        Ok(Self { client, one_try: self.one_try, turns: self.turns.clone() })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Asks, and once more when there was no answer or the other side had a fault. `host` is for
+    /// the message. A body longer than `limit` is cut.
+    pub(super) async fn ask(
+        &self,
+        host: &str,
+        request: RequestBuilder,
+        limit: usize,
+    ) -> Result<Answer, NotKnown> {
+        let second = request.try_clone();
+        let first = self.once(host, request, limit).await;
+        let again = match &first {
+            Ok(answer) => answer.status.is_server_error(),
+            Err(_) => true,
+        };
+        match second.filter(|_| again) {
+            Some(second) => {
+                tokio::time::sleep(PAUSE).await;
+                self.once(host, second, limit).await
+            }
+            None => first,
+        }
+    }
+
+    async fn once(
+        &self,
+        host: &str,
+        request: RequestBuilder,
+        limit: usize,
+    ) -> Result<Answer, NotKnown> {
+        let asked = async {
+            // It is never closed; if it were, nobody would need to wait.
+            let _turn = self.turns.acquire().await;
+            read(request.send().await?, limit).await
+        };
+        match tokio::time::timeout(self.one_try, asked).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                let cause = innermost_cause(&error);
+                Err(NotKnown::new(format!("{host} cannot be reached: {cause}")))
+            }
+            Err(_) => {
+                Err(NotKnown::new(format!("{host} did not answer within {:?}", self.one_try)))
+            }
+        }
+    }
+}
+
+async fn read(response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let BoundedBody { bytes, is_cut } = read_bounded(response, limit).await?;
+    Ok(Answer { status, headers, body: bytes, cut: is_cut })
+}

@@ -1,0 +1,130 @@
+//! Whether a secret is there, asked of a cluster's API server: a `Secret`, or what an operator
+//! will make one of. Only metadata is asked for, so that no value ever comes here.
+
+use std::collections::BTreeSet;
+
+use reqwest::header::ACCEPT;
+use reqwest::{Certificate, StatusCode, Url};
+use secrecy::ExposeSecret as _;
+
+use crate::lookups::credential::Credential;
+use crate::lookups::http::Answer;
+use crate::lookups::http::Http;
+use crate::lookups::http::Patience;
+use crate::lookups::NotKnown;
+use crate::lookups::SettingsError;
+use crate::model::id::Namespace;
+use crate::support::http::Outbound;
+use crate::support::percent::encode_segment;
+
+/// Everything but the object's data (Kubernetes 1.15 and later).
+const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+/// Of an answer only the status counts.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// Where one looks, in this order; the first hit counts.
+const PLACES: [(&str, &str); 4] = [
+    ("api/v1", "secrets"),
+    ("apis/external-secrets.io/v1", "externalsecrets"),
+    ("apis/external-secrets.io/v1beta1", "externalsecrets"),
+    ("apis/secrets.hashicorp.com/v1beta1", "vaultstaticsecrets"),
+];
+
+/// How a cluster's API server is reached.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `https://10.0.0.1:6443`
+    pub server: String,
+    /// May `get` the objects that are looked for.
+    pub token: Credential,
+    /// The certificates of who signed the server's, as PEM; `None`: those that the machine trusts.
+    pub ca: Option<Vec<u8>>,
+}
+
+/// A cluster's API server.
+#[derive(Debug)]
+pub struct Kubernetes {
+    http: Http,
+    base: Url,
+    host: String,
+    token: Credential,
+}
+
+impl Kubernetes {
+    /// A client of that API server; it is not asked anything yet.
+    ///
+    /// # Errors
+    /// When the address or the certificates cannot be used.
+    pub fn new(
+        settings: Settings,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
+        let Settings { server, token, ca } = settings;
+        let bad = || SettingsError(format!("{server} is not an address of an API server"));
+        let base = Url::parse(&format!("{}/", server.trim_end_matches('/'))).map_err(|_| bad())?;
+        let host = base.host_str().ok_or_else(bad)?.to_owned();
+        let roots = match ca {
+            None => Vec::new(),
+            Some(pem) => Certificate::from_pem_bundle(&pem)
+                .ok()
+                .filter(|roots| !roots.is_empty())
+                .ok_or_else(|| SettingsError("`ca` holds no certificate in PEM".to_owned()))?,
+        };
+        let http = Http::new(patience, roots, outbound)?;
+        Ok(Self { http, base, host, token })
+    }
+
+    /// The keys of a secret; `None` if there is none of that name. Keys cannot be known without
+    /// its values, so those that are wanted are taken to be there if the secret is.
+    ///
+    /// # Errors
+    /// [`NotKnown`]
+    pub async fn keys(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        wanted: &BTreeSet<String>,
+    ) -> Result<Option<BTreeSet<String>>, NotKnown> {
+        for (group, kind) in PLACES {
+            let answer = self.get(group, kind, namespace, name).await?;
+            match answer.status {
+                StatusCode::OK => return Ok(Some(wanted.clone())),
+                StatusCode::NOT_FOUND => {}
+                _ => return Err(self.refused(kind, namespace, &answer)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn get(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: &Namespace,
+        name: &str,
+    ) -> Result<Answer, NotKnown> {
+        let place = format!("{group}/namespaces/{namespace}/{kind}/{}", encode_segment(name));
+        let address = self.base.join(&place).ok();
+        let address = address
+            .filter(|_| !matches!(name, "" | "." | ".."))
+            .ok_or_else(|| NotKnown::new(format!("{name:?} cannot be the name of a secret")))?;
+        let token = self.token.text().await?;
+        let request = self.http.client().get(address).header(ACCEPT, METADATA);
+        self.http.ask(&self.host, request.bearer_auth(token.expose_secret()), ANSWER_BYTES).await
+    }
+
+    fn refused(&self, kind: &str, namespace: &Namespace, answer: &Answer) -> NotKnown {
+        let (host, status) = (&self.host, answer.status.as_u16());
+        NotKnown::new(match answer.status {
+            StatusCode::UNAUTHORIZED => {
+                format!("the API server {host} does not know our token (401)")
+            }
+            StatusCode::FORBIDDEN => format!(
+                "the API server {host} does not let us get {kind} in {namespace} (403): \
+                 grant `get` on secrets, externalsecrets and vaultstaticsecrets"
+            ),
+            _ => format!("the API server {host} answers {status} for {kind} in {namespace}"),
+        })
+    }
+}

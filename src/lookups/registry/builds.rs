@@ -1,0 +1,371 @@
+//! The newest images of a repository: pages of tags, then a look at those that are likely to be the newest.
+//!
+//! ```text
+//! GET tags/list ─▶ pages ─▶ the likely ones ─▶ GET manifests/<tag> ─▶ (its platform's manifest) ─▶ GET blobs/<config>
+//! ```
+//!
+//! A registry has no list by time. So this is bounded, in pages, bytes, tags and images, in all and at once, and says
+//! what it has not looked at.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use reqwest::Method;
+use reqwest::header::LINK;
+use sha2::{Digest as _, Sha256};
+
+use crate::lookups::NotKnown;
+use crate::lookups::http::Answer;
+use crate::lookups::image::Image;
+use crate::lookups::registry::made;
+use crate::lookups::registry::made::Build;
+use crate::lookups::registry::made::Manifest;
+use crate::lookups::registry::made::Said;
+use crate::lookups::registry::question::Question;
+use crate::lookups::registry::question::Wanted;
+use crate::lookups::registry::tags;
+use crate::lookups::registry::tags::Listing;
+use crate::lookups::registry::tags::MOST_TAGS;
+use crate::lookups::registry::KINDS;
+use crate::lookups::registry::Registries;
+use crate::lookups::registry::THERE;
+use crate::lookups::registry::listing;
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
+
+/// How many tags a page is asked for: what the larger registries give at most.
+const A_PAGE: usize = 1000;
+const PAGES: usize = 20;
+/// Google's answer has all tags with their times in one page.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// All pages of one question.
+const LISTING_BYTES: usize = 16 * 1024 * 1024;
+/// Manifests are at most 4 MiB by the specification; honest ones have some 10 KiB.
+const MANIFEST_BYTES: usize = 1024 * 1024;
+/// An image's configuration has its whole history.
+const CONFIG_BYTES: usize = 1024 * 1024;
+/// Images that are looked at for one answer, where their times are not known beforehand.
+const LOOKED_AT: usize = 60;
+/// So many for one answer where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the
+/// list. What was looked at is remembered, and further pages look at further tags.
+const MOST_LOOKED_AT: usize = 300;
+/// What is said in place of a page that may not be the end.
+const END_UNKNOWN: &str = "there may be older builds: not all tags were looked at, or not in time";
+/// How many at once; the client has a bound of its own over all of them.
+const AT_ONCE: usize = 8;
+
+/// The newest images of a repository, as far as they were looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Builds {
+    /// Newest first; those that do not say when they were made come last.
+    pub builds: Vec<Build>,
+    /// How many tags there are, as far as they were listed.
+    pub tags: usize,
+    /// Whether every tag was listed and looked at. If not, newer builds may be missing.
+    pub complete: bool,
+    /// What was left out of the list, for people.
+    pub notes: Vec<String>,
+    /// The `skip` of the next page, if there is one.
+    pub next: Option<usize>,
+}
+
+/// One page of the newest images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildsRange {
+    /// So many of the newest are passed over.
+    pub skip: usize,
+    /// At most so many come after them.
+    pub limit: usize,
+}
+
+impl BuildsRange {
+    /// The newest ones.
+    pub fn first(limit: usize) -> Self {
+        Self { skip: 0, limit }
+    }
+
+    /// The `skip` of the next page.
+    fn end(self) -> usize {
+        self.skip.saturating_add(self.limit)
+    }
+}
+
+/// The order in which the images of a repository are listed, page by page. It only grows while it is remembered: a
+/// page that goes on tells nothing twice, and passes over nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ListOrder {
+    /// Images, newest first as far as they were looked at together.
+    tags: Vec<String>,
+    /// Every tag that was looked at, also those that are no image.
+    looked_at: HashSet<String>,
+}
+
+/// Why not all tags were listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// There are more pages.
+    Pages,
+    /// The pages have more bytes.
+    Bytes,
+    /// There are more tags.
+    Tags,
+}
+
+impl Cut {
+    fn note(self) -> String {
+        let most = match self {
+            Self::Pages => format!("{PAGES} pages"),
+            Self::Bytes => {
+                let [page, all] = [PAGE_BYTES, LISTING_BYTES].map(|bytes| bytes / (1024 * 1024));
+                format!("{page} MiB of a page and {all} MiB in all")
+            }
+            Self::Tags => format!("{MOST_TAGS} tags"),
+        };
+        format!("the registry's list of tags is longer than what is read of it, {most}")
+    }
+}
+
+impl Registries {
+    /// A page of the newest images beside that one. What was not found out by the end of `patience` is left out.
+    ///
+    /// # Errors
+    /// [`NotKnown`] when the registry does not list its tags, or is none that we may ask.
+    pub async fn builds(
+        &self,
+        image: &Image,
+        range: BuildsRange,
+        patience: Duration,
+        now: Timestamp,
+    ) -> Result<Builds, NotKnown> {
+        let question = self.question(image, now)?;
+        let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
+        let _turn = turn.await.map_err(|_| {
+            NotKnown::new("too many lists of builds are being made at once; come again")
+        })?;
+        let listed = tokio::time::timeout(patience / 2, question.tags());
+        let (listing, cut) = listed.await.map_err(|_| {
+            question.not_known(&format!("did not list its tags within {:?}", patience / 2))
+        })??;
+        let key = Image { reference: String::new(), ..image.clone() };
+        // The first page shows what was pushed meanwhile; the others go on where it ended.
+        let remembered = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
+        let mut order = remembered.unwrap_or_default();
+        let (mut looked_up, mut in_time) = (BTreeMap::new(), true);
+        let looked_at_before = order.looked_at.len();
+        if order.tags.len() < range.end() {
+            (looked_up, in_time) =
+                question.extend(&mut order, &listing, range.end(), patience / 2).await;
+            lock(&self.orders).put(key, order.clone(), saturating_add(now, THERE));
+        }
+        let shown = order.tags.len().saturating_sub(range.skip).min(range.limit);
+        let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
+        let unseen = page.iter().filter(|tag| !looked_up.contains_key(**tag));
+        let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
+        let (found, found_in_time) = question.look(&unseen, patience / 2).await;
+        looked_up.extend(found.into_iter().map(|build| (build.tag.clone(), build)));
+        let mut builds: Vec<Build> =
+            page.into_iter().filter_map(|tag| looked_up.remove(tag)).collect();
+        for build in &mut builds {
+            build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
+        }
+        builds.sort_by(newest_first);
+        let all_looked_at = listing.tags.iter().all(|tag| order.looked_at.contains(tag));
+        let complete = cut.is_none() && all_looked_at && in_time && found_in_time;
+        // A page may be short where the look ended first; without progress nothing would ever come after it.
+        let end = range.skip.saturating_add(shown);
+        let has_grown = shown > 0 || order.looked_at.len() > looked_at_before;
+        let more = order.tags.len() > end || (has_grown && order.may_grow(&listing));
+        let mut notes: Vec<String> = cut.map(Cut::note).into_iter().collect();
+        if builds.is_empty() && range.skip > 0 && !complete {
+            notes.push(END_UNKNOWN.to_owned());
+        }
+        let next = more.then_some(end);
+        Ok(Builds { builds, tags: listing.tags.len(), complete, notes, next })
+    }
+}
+
+/// Those that do not say when they were made come last.
+fn newest_first(a: &Build, b: &Build) -> Ordering {
+    (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
+}
+
+impl ListOrder {
+    /// Whether there are tags that nobody has looked at yet.
+    fn may_grow(&self, listing: &Listing) -> bool {
+        listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
+    }
+
+    /// The tags that are looked at next, so that there are that many images.
+    fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
+        // Those of earlier pages count no more: this answer looks at as many again.
+        let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
+        let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
+        let mut likely = tags::likely(&listing.tags, &listing.times, wanted.min(most));
+        likely.extend(tags::undated(&listing.tags, &listing.times, &likely, most));
+        likely.retain(|tag| !self.looked_at.contains(*tag));
+        likely.truncate(most.saturating_sub(self.looked_at.len()));
+        likely
+    }
+}
+
+impl Registries {
+    /// The images of these tags beside that one, of those that there are and that answer within `patience`.
+    pub async fn builds_of(
+        &self,
+        image: &Image,
+        tags: &[String],
+        patience: Duration,
+        now: Timestamp,
+    ) -> Vec<Build> {
+        let Ok(question) = self.question(image, now) else { return Vec::new() };
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        question.look(&tags, patience).await.0
+    }
+}
+
+impl Question<'_> {
+    /// Looks at further tags, so that the order has that many images; what was found of them, and whether every one
+    /// was looked at in time.
+    async fn extend(
+        &self,
+        order: &mut ListOrder,
+        listing: &Listing,
+        wanted: usize,
+        patience: Duration,
+    ) -> (BTreeMap<String, Build>, bool) {
+        let next = order.next(listing, wanted);
+        let own = |tag: &&str| (*tag).to_owned();
+        if listing.is_dated() {
+            // The list itself says their order.
+            order.looked_at.extend(next.iter().map(own));
+            order.tags.extend(next.iter().map(own));
+            return (BTreeMap::new(), true);
+        }
+        let (mut builds, in_time) = self.look(&next, patience).await;
+        for build in &mut builds {
+            build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
+        }
+        builds.sort_by(newest_first);
+        order.tags.extend(builds.iter().map(|build| build.tag.clone()));
+        if in_time {
+            order.looked_at.extend(next.iter().map(own));
+        } else {
+            order.looked_at.extend(builds.iter().map(|build| build.tag.clone()));
+        }
+        (builds.into_iter().map(|build| (build.tag.clone(), build)).collect(), in_time)
+    }
+
+    /// All tags, and why these are not all.
+    async fn tags(&self) -> Result<(Listing, Option<Cut>), NotKnown> {
+        let mut all = Listing::default();
+        let mut query = format!("n={A_PAGE}");
+        let mut left = LISTING_BYTES;
+        for _ in 0..PAGES {
+            let answer = self.page(&query, PAGE_BYTES.min(left)).await?;
+            left -= answer.body.len().min(left);
+            if !listing::read_page(&answer.body, answer.cut, &mut all) {
+                return Err(self.not_known("does not list tags as registries do"));
+            }
+            let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
+            match link.and_then(tags::next_page) {
+                _ if all.is_full => return Ok((all, Some(Cut::Tags))),
+                _ if answer.cut => return Ok((all, Some(Cut::Bytes))),
+                // A registry that leads back to the same page would never end.
+                Some(next) if next != query => query = next,
+                Some(_) | None => return Ok((all, None)),
+            }
+            if left == 0 {
+                return Ok((all, Some(Cut::Bytes)));
+            }
+        }
+        Ok((all, Some(Cut::Pages)))
+    }
+
+    async fn page(&self, query: &str, limit: usize) -> Result<Answer, NotKnown> {
+        let path = format!("tags/list?{query}");
+        let accept = "application/json";
+        let wanted = Wanted { method: Method::GET, path, accept, limit };
+        let answer = self.answer(&wanted).await?;
+        if !self.judge(&answer)? {
+            return Err(self.not_known(&format!("has no {}", self.image.name)));
+        }
+        Ok(answer)
+    }
+
+    /// What these tags lead to, in any order, and whether every one was looked at in time. One that cannot
+    /// be read is told without its time rather than left out.
+    async fn look(&self, tags: &[&str], patience: Duration) -> (Vec<Build>, bool) {
+        let looking: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
+        let mut looking = futures::stream::iter(looking).buffer_unordered(AT_ONCE);
+        let mut builds = Vec::new();
+        let all = async {
+            while let Some(found) = looking.next().await {
+                builds.extend(found);
+            }
+        };
+        let in_time = tokio::time::timeout(patience, all).await.is_ok();
+        (builds, in_time)
+    }
+
+    /// One tag; `None` if it is no image.
+    async fn build(&self, tag: &str) -> Option<Build> {
+        let image = Image { reference: tag.to_owned(), ..self.image.clone() };
+        if let Some(build) = lock(&self.registries.builds).get(&image, self.now) {
+            return Some(build);
+        }
+        match self.looked_up(tag).await {
+            Ok(Some(build)) => {
+                let until = saturating_add(self.now, THERE);
+                lock(&self.registries.builds).put(image, build.clone(), until);
+                Some(build)
+            }
+            Ok(None) => None,
+            Err(why) => {
+                tracing::debug!(%image, %why, "an image could not be looked at");
+                Some(Build { tag: tag.to_owned(), digest: None, created: None, commit: None })
+            }
+        }
+    }
+
+    async fn looked_up(&self, tag: &str) -> Result<Option<Build>, NotKnown> {
+        let Some((body, digest)) = self.manifest(tag).await? else { return Ok(None) };
+        let (config, said) = match made::manifest(&body) {
+            Some(Manifest::Index { child, said }) => {
+                let child = self.manifest(&child).await?.map(|(body, _)| body);
+                match child.and_then(|body| made::manifest(&body)) {
+                    Some(Manifest::Image { config, said: own }) => (config, said.or(own)),
+                    Some(Manifest::Index { .. } | Manifest::Other) | None => return Ok(None),
+                }
+            }
+            Some(Manifest::Image { config, said }) => (config, said),
+            Some(Manifest::Other) | None => return Ok(None),
+        };
+        let Said { created, commit } =
+            if said.is_complete() { said } else { said.or(self.config(&config).await?) };
+        Ok(Some(Build { tag: tag.to_owned(), digest: Some(digest), created, commit }))
+    }
+
+    /// The text of a manifest, and its digest.
+    async fn manifest(&self, reference: &str) -> Result<Option<(Vec<u8>, String)>, NotKnown> {
+        let path = format!("manifests/{reference}");
+        let wanted = Wanted { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
+        let answer = self.answer(&wanted).await?;
+        if !self.judge(&answer)? {
+            return Ok(None);
+        }
+        let digest = format!("sha256:{}", hex::encode(Sha256::digest(&answer.body)));
+        Ok(Some((answer.body, digest)))
+    }
+
+    async fn config(&self, digest: &str) -> Result<Said, NotKnown> {
+        let path = format!("blobs/{digest}");
+        let wanted = Wanted { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
+        let answer = self.answer(&wanted).await?;
+        let there = self.judge(&answer)?;
+        let read = there.then(|| made::config(&answer.body)).flatten();
+        read.ok_or_else(|| self.not_known(&format!("has no configuration {digest}")))
+    }
+}

@@ -1,0 +1,253 @@
+//! What an image says of its making: its manifest, and the configuration that the manifest names. Pure.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+
+use crate::lookups::registry::tags::is_real;
+
+/// How many platforms of an index are looked at.
+const CHILDREN: usize = 64;
+
+/// One build: a tag, and what its image says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// The tag.
+    pub tag: String,
+    /// `sha256:…` of what the tag leads to.
+    pub digest: Option<String>,
+    /// When it was made; `None` where it does not say, or says 1970.
+    pub created: Option<Timestamp>,
+    /// The commit that it was made of, as its label says.
+    pub commit: Option<String>,
+}
+
+/// What a manifest leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Manifest {
+    /// Several images, one a platform; the digest of one of them.
+    Index { child: String, said: Said },
+    /// One image; the digest of its configuration.
+    Image { config: String, said: Said },
+    /// Something else that is kept in a registry.
+    Other,
+}
+
+/// When it was made, and of what, as far as it says so.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Said {
+    pub(super) created: Option<Timestamp>,
+    pub(super) commit: Option<String>,
+}
+
+impl Said {
+    /// What this one says, else the other.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { created: self.created.or(other.created), commit: self.commit.or(other.commit) }
+    }
+
+    /// Whether there is no more to be found out.
+    pub(super) fn is_complete(&self) -> bool {
+        self.created.is_some() && self.commit.is_some()
+    }
+}
+
+/// What labels or annotations say that we ask for (OCI, `annotations.md`); the others are passed over.
+#[derive(Debug, Default, Deserialize)]
+struct Texts {
+    #[serde(rename = "org.opencontainers.image.created")]
+    created: Option<String>,
+    #[serde(rename = "org.opencontainers.image.revision")]
+    revision: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    #[serde(default, deserialize_with = "first_children")]
+    manifests: Vec<Child>,
+    config: Option<Descriptor>,
+    annotations: Option<Texts>,
+}
+
+/// The first platforms of an index; an image has a dozen.
+fn first_children<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<Child>, D::Error> {
+    struct First;
+    impl<'de> Visitor<'de> for First {
+        type Value = Vec<Child>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of manifests")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Child>, A::Error> {
+            let mut children = Vec::new();
+            while let Some(child) = list.next_element()? {
+                if children.len() < CHILDREN {
+                    children.push(child);
+                }
+            }
+            Ok(children)
+        }
+    }
+    reader.deserialize_seq(First)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    #[serde(default)]
+    media_type: String,
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Child {
+    digest: String,
+    platform: Option<Platform>,
+}
+
+#[derive(Deserialize, Default)]
+struct Platform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+}
+
+/// Reads a manifest of any kind.
+pub(super) fn manifest(body: &[u8]) -> Option<Manifest> {
+    let Body { manifests, config, annotations } = serde_json::from_slice(body).ok()?;
+    let said = said(&annotations.unwrap_or_default());
+    if let Some(child) = choose(&manifests) {
+        return Some(Manifest::Index { child, said });
+    }
+    let image = config.filter(|config| {
+        is_digest(&config.digest)
+            && (config.media_type.contains("container.image")
+                || config.media_type.contains("oci.image.config"))
+    });
+    Some(image.map_or(Manifest::Other, |config| Manifest::Image { config: config.digest, said }))
+}
+
+/// The usual platform, else the first; attestations have the platform `unknown`.
+fn choose(manifests: &[Child]) -> Option<String> {
+    let platform = |child: &Child, os: &str, architecture: &str| {
+        let none = Platform::default();
+        let its = child.platform.as_ref().unwrap_or(&none);
+        its.os == os && its.architecture == architecture
+    };
+    let usual = manifests.iter().find(|child| platform(child, "linux", "amd64"));
+    let known = || manifests.iter().find(|child| !platform(child, "unknown", "unknown"));
+    let digest = usual.or_else(known).map(|child| child.digest.clone());
+    digest.filter(|digest| is_digest(digest))
+}
+
+/// Reads an image's configuration.
+pub(super) fn config(body: &[u8]) -> Option<Said> {
+    #[derive(Deserialize)]
+    struct Whole {
+        created: Option<String>,
+        config: Option<Inner>,
+    }
+    #[derive(Deserialize)]
+    struct Inner {
+        #[serde(rename = "Labels")]
+        labels: Option<Texts>,
+    }
+    let Whole { created, config } = serde_json::from_slice(body).ok()?;
+    let labels = config.and_then(|config| config.labels).unwrap_or_default();
+    let own = Said { created: created.as_deref().and_then(time), commit: None };
+    Some(said(&labels).or(own))
+}
+
+fn said(texts: &Texts) -> Said {
+    Said {
+        created: texts.created.as_deref().and_then(time),
+        commit: texts.revision.as_deref().and_then(commit),
+    }
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().filter(|at| is_real(*at))
+}
+
+/// A label can be anything; a commit's id is hexadecimal.
+fn commit(text: &str) -> Option<String> {
+    let hexadecimal = text.bytes().all(|b| b.is_ascii_hexdigit());
+    (hexadecimal && (7..=64).contains(&text.len())).then(|| text.to_ascii_lowercase())
+}
+
+/// What stands in an address must be nothing else.
+pub(super) fn is_digest(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(kind, digits)| {
+        let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        matches!(kind, "sha256" | "sha512") && (64..=128).contains(&digits.len()) && hexadecimal
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const CREATED: &str = "org.opencontainers.image.created";
+    const REVISION: &str = "org.opencontainers.image.revision";
+
+    fn digest(digit: char) -> String {
+        format!("sha256:{}", digit.to_string().repeat(64))
+    }
+
+    fn read(body: &serde_json::Value) -> Option<Manifest> {
+        manifest(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn of_an_index_the_usual_platform_is_looked_at() {
+        let child = |digit, os, architecture| json!({"digest": digest(digit), "platform": {"os": os, "architecture": architecture}});
+        let index = json!({"manifests": [
+            child('a', "unknown", "unknown"), child('b', "linux", "arm64"), child('c', "linux", "amd64"),
+        ], "annotations": {REVISION: "ABCDEF1234"}});
+        let said = Said { created: None, commit: Some("abcdef1234".to_owned()) };
+        assert_eq!(read(&index), Some(Manifest::Index { child: digest('c'), said }));
+        let without =
+            json!({"manifests": [child('a', "unknown", "unknown"), child('b', "linux", "arm64")]});
+        let found = read(&without).unwrap();
+        assert_eq!(found, Manifest::Index { child: digest('b'), said: Said::default() });
+        let hostile = json!({"manifests": [{"digest": "../../x"}]});
+        assert_eq!(read(&hostile), Some(Manifest::Other));
+    }
+
+    #[test]
+    fn what_is_no_image_is_something_else() {
+        let of = |kind: &str| read(&json!({"config": {"mediaType": kind, "digest": digest('a')}}));
+        let image = Some(Manifest::Image { config: digest('a'), said: Said::default() });
+        assert_eq!(of("application/vnd.oci.image.config.v1+json"), image);
+        assert_eq!(of("application/vnd.docker.container.image.v1+json"), image);
+        assert_eq!(of("application/vnd.cncf.helm.config.v1+json"), Some(Manifest::Other));
+        assert_eq!(read(&json!({"schemaVersion": 1})), Some(Manifest::Other));
+        assert_eq!(manifest(b"<html>"), None);
+    }
+
+    #[test]
+    fn labels_say_more_than_the_configuration_itself() {
+        let read = |created: &str, labels: serde_json::Value| {
+            let body = json!({"created": created, "config": {"Labels": labels}});
+            config(body.to_string().as_bytes()).unwrap()
+        };
+        let said = read(
+            "1970-01-01T00:00:00Z",
+            json!({CREATED: "2026-11-20T10:00:00+01:00", REVISION: "649008fb"}),
+        );
+        let at: Timestamp = "2026-11-20T09:00:00Z".parse().unwrap();
+        assert_eq!(said, Said { created: Some(at), commit: Some("649008fb".to_owned()) });
+        let plain = read("2026-11-20T09:00:00.123456789Z", json!(null));
+        assert_eq!(plain.created.unwrap().as_second(), at.as_second());
+        let nonsense =
+            read("1980-01-01T00:00:00Z", json!({REVISION: "main; rm -rf", CREATED: "x"}));
+        assert_eq!(nonsense, Said::default());
+        assert_eq!(config(b"[]"), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! Something asked of one image's repository, with whatever proof its registry wants to see.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Method, Request, StatusCode, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::lookups::NotKnown;
+use crate::lookups::challenge;
+use crate::lookups::challenge::Bearer;
+use crate::lookups::challenge::Challenge;
+use crate::lookups::http::Answer;
+use crate::lookups::image::Image;
+use crate::lookups::registry::Login;
+use crate::lookups::registry::Registries;
+use crate::lookups::registry::Registry;
+use crate::lookups::registry::THERE;
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
+
+/// The specification's default where a token says nothing of its life.
+const TOKEN_LIFE: i64 = 60;
+/// A token is not used in its last moments: it must live until the answer.
+const TOKEN_MARGIN: i64 = 10;
+/// A token service's answer; ours have some 10 KiB at most.
+const TOKEN_BYTES: usize = 32 * 1024;
+/// A token goes into a header of each request, and a thousand of them are remembered.
+const LONGEST_TOKEN: usize = 12 * 1024;
+
+/// One image at its registry.
+pub(super) struct Question<'a> {
+    pub(super) registries: &'a Registries,
+    pub(super) registry: &'a Registry,
+    pub(super) image: &'a Image,
+    pub(super) now: Timestamp,
+}
+
+/// What is asked of the image's repository.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted<'a> {
+    pub(super) method: Method,
+    /// Below the repository's name: `manifests/1.0`.
+    pub(super) path: String,
+    /// Which kinds of answer will do.
+    pub(super) accept: &'a str,
+    /// A longer answer is cut.
+    pub(super) limit: usize,
+}
+
+/// How a registry let us in, for the next question.
+#[derive(Debug, Clone)]
+pub(super) enum Kept {
+    /// With this token.
+    Token(SecretString),
+    /// With our name and password in each request.
+    Login,
+}
+
+/// What goes into `Authorization`.
+enum Proof {
+    None,
+    Token(SecretString),
+    Login(Login, SecretString),
+}
+
+impl Question<'_> {
+    /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
+    pub(super) async fn answer(&self, wanted: &Wanted<'_>) -> Result<Answer, NotKnown> {
+        let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
+        let proof = match kept {
+            None => Proof::None,
+            Some(Kept::Token(token)) => Proof::Token(token),
+            Some(Kept::Login) => self.login().await?,
+        };
+        let answer = self.once(wanted, &proof).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        lock(&self.registries.tokens).remove(&self.token_key());
+        let proof = self.proof(&answer.headers).await?;
+        self.once(wanted, &proof).await
+    }
+
+    /// Whether it is there: `true` for yes, `false` for a plain no.
+    pub(super) fn judge(&self, answer: &Answer) -> Result<bool, NotKnown> {
+        match answer.status {
+            status if status.is_success() => Ok(true),
+            StatusCode::NOT_FOUND => Ok(false),
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                let who = match &self.registry.login {
+                    None => "it wants to know who we are: add our login under `registries`",
+                    Some(_) => "our login under `registries` is wrong, or may not pull it",
+                };
+                Err(self.not_known(&format!(
+                    "answers {} for {}; {who}",
+                    status.as_u16(),
+                    self.image.name
+                )))
+            }
+            StatusCode::TOO_MANY_REQUESTS => Err(self.not_known("is asked too often for now")),
+            status => Err(self.not_known(&format!("answers {status}"))),
+        }
+    }
+
+    /// HEAD costs no pull where pulls are counted; who does not know it is asked by GET.
+    async fn once(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
+        let ask = |request| self.registries.route.ask(request, wanted.limit);
+        let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
+        let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
+            || StatusCode::NOT_IMPLEMENTED == answer.status;
+        if unknown && wanted.method == Method::HEAD {
+            return ask(self.request(&Method::GET, wanted, proof)?).await;
+        }
+        Ok(answer)
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        wanted: &Wanted<'_>,
+        proof: &Proof,
+    ) -> Result<Request, NotKnown> {
+        let scheme = if self.registry.insecure { "http" } else { "https" };
+        let (authority, name, path) = (self.image.authority(), &self.image.name, &wanted.path);
+        let address = Url::parse(&format!("{scheme}://{authority}/v2/{name}/{path}"));
+        let address = address.map_err(|_| self.not_known("has no address that can be used"))?;
+        let mut request = Request::new(method.clone(), address);
+        if let Ok(accept) = HeaderValue::from_str(wanted.accept) {
+            request.headers_mut().insert(ACCEPT, accept);
+        }
+        match proof {
+            Proof::None => {}
+            Proof::Token(token) => self.authorize(&mut request, "Bearer", token)?,
+            Proof::Login(login, password) => self.log_in(&mut request, login, password)?,
+        }
+        Ok(request)
+    }
+
+    fn log_in(
+        &self,
+        request: &mut Request,
+        login: &Login,
+        password: &SecretString,
+    ) -> Result<(), NotKnown> {
+        let both = format!("{}:{}", login.username, password.expose_secret());
+        self.authorize(request, "Basic", &STANDARD.encode(both).into())
+    }
+
+    fn authorize(
+        &self,
+        request: &mut Request,
+        scheme: &str,
+        proof: &SecretString,
+    ) -> Result<(), NotKnown> {
+        let value = HeaderValue::try_from(format!("{scheme} {}", proof.expose_secret()));
+        let mut value = value
+            .map_err(|_| self.not_known("has given or wants a proof that no header can carry"))?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, value);
+        Ok(())
+    }
+
+    /// What the registry's challenge asks for.
+    async fn proof(&self, headers: &HeaderMap) -> Result<Proof, NotKnown> {
+        let texts = headers.get_all(WWW_AUTHENTICATE).iter();
+        let challenges = challenge::read(texts.filter_map(|text| text.to_str().ok()));
+        let bearer = challenges.iter().find_map(|challenge| match challenge {
+            Challenge::Bearer(bearer) => Some(bearer),
+            Challenge::Basic => None,
+        });
+        if let Some(bearer) = bearer {
+            return self.token(bearer).await.map(Proof::Token);
+        }
+        if challenges.is_empty() {
+            return Err(self.not_known("refuses us, and does not say what it wants (401)"));
+        }
+        let proof = self.login().await?;
+        let until = saturating_add(self.now, THERE);
+        lock(&self.registries.tokens).put(self.token_key(), Kept::Login, until);
+        Ok(proof)
+    }
+
+    /// Our name and password, as they are now: those of some registries change twice a day.
+    async fn login(&self) -> Result<Proof, NotKnown> {
+        match &self.registry.login {
+            Some(login) => Ok(Proof::Login(login.clone(), login.password.text().await?)),
+            None => Err(self.not_known("wants a login: add ours under `registries`")),
+        }
+    }
+
+    async fn token(&self, bearer: &Bearer) -> Result<SecretString, NotKnown> {
+        let realm = self.realm(&bearer.realm)?;
+        let host = realm.host_str().unwrap_or_default().to_owned();
+        let scope = bearer.scope.clone().unwrap_or_else(|| self.scope());
+        let mut address = realm;
+        address.query_pairs_mut().append_pair("scope", &scope);
+        if let Some(service) = &bearer.service {
+            address.query_pairs_mut().append_pair("service", service);
+        }
+        let mut request = Request::new(Method::GET, address);
+        if let Some(login) = &self.registry.login {
+            self.log_in(&mut request, login, &login.password.text().await?)?;
+        }
+        let answer = self.registries.route.ask(request, TOKEN_BYTES).await?;
+        if !answer.status.is_success() {
+            let why = match (answer.status, &self.registry.login) {
+                (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, None) => {
+                    "; add our login under `registries`"
+                }
+                (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(_)) => {
+                    "; our login under `registries` is wrong, or may not pull it"
+                }
+                _ => "",
+            };
+            let status = answer.status.as_u16();
+            return Err(NotKnown::new(format!("{host} gives no token (it answers {status}){why}")));
+        }
+        let (token, life) = token_of(&answer.body)
+            .ok_or_else(|| NotKnown::new(format!("{host} gives no token that can be read")))?;
+        let until = saturating_add(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
+        let kept = Kept::Token(token.clone());
+        lock(&self.registries.tokens).put(self.token_key(), kept, until);
+        Ok(token)
+    }
+
+    /// Where tokens are given. Our password goes there, so it is https; or http at the very
+    /// registry that the configuration lets us speak http with.
+    fn realm(&self, realm: &str) -> Result<Url, NotKnown> {
+        let refuse =
+            |why: &str| self.not_known(&format!("has its tokens given where we do not go: {why}"));
+        let url = Url::parse(realm).map_err(|_| refuse("that is no address"))?;
+        let own = self.image.authority().split(':').next();
+        let same_host = url.host_str() == own;
+        match url.scheme() {
+            _ if !url.username().is_empty() || url.password().is_some() => {
+                Err(refuse("the address has a login in it"))
+            }
+            "https" => Ok(url),
+            "http" if self.registry.insecure && same_host => Ok(url),
+            "http" => Err(refuse("at another host by plain http")),
+            _ => Err(refuse("not by https")),
+        }
+    }
+
+    fn scope(&self) -> String {
+        format!("repository:{}:pull", self.image.name)
+    }
+
+    fn token_key(&self) -> (String, String) {
+        (self.image.host.clone(), self.image.name.clone())
+    }
+
+    pub(super) fn not_known(&self, what: &str) -> NotKnown {
+        NotKnown::new(format!("the registry {} {what}", self.image.host))
+    }
+}
+
+/// The token and how many seconds it lives.
+fn token_of(body: &[u8]) -> Option<(SecretString, i64)> {
+    #[derive(Deserialize)]
+    struct Body {
+        token: Option<SecretString>,
+        access_token: Option<SecretString>,
+        expires_in: Option<i64>,
+    }
+    let Body { token, access_token, expires_in } = serde_json::from_slice(body).ok()?;
+    let fits = |token: &SecretString| (1..=LONGEST_TOKEN).contains(&token.expose_secret().len());
+    let token = token.or(access_token).filter(fits)?;
+    let life = expires_in.unwrap_or(TOKEN_LIFE).clamp(0, 24 * 60 * 60);
+    Some((token, life))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_in_both_spellings() {
+        let read = |text: &str| {
+            token_of(text.as_bytes()).map(|(token, life)| (token.expose_secret().to_owned(), life))
+        };
+        assert_eq!(read(r#"{"token": "a", "expires_in": 300}"#), Some(("a".to_owned(), 300)));
+        assert_eq!(read(r#"{"access_token": "b", "x": {}}"#), Some(("b".to_owned(), 60)));
+        for none in ["", "{}", r#"{"token": ""}"#, r#"{"token": 7}"#, "[]"] {
+            assert_eq!(read(none), None, "{none}");
+        }
+        let of = |length: usize| format!(r#"{{"token": "{}"}}"#, "x".repeat(length));
+        assert!(read(&of(LONGEST_TOKEN)).is_some() && read(&of(LONGEST_TOKEN + 1)).is_none());
+    }
+}

@@ -1,0 +1,127 @@
+//! The way to a registry, and to where it sends the service on: a registry that the configuration names is asked
+//! wherever it is; every other host must be public, as a stranger has named it: a developer in an image's name, or a
+//! registry in a redirect or in the address of its tokens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
+use reqwest::{Request, RequestBuilder, Url};
+
+use crate::lookups::http::Answer;
+use crate::lookups::http::Http;
+use crate::lookups::http::Patience;
+use crate::lookups::image;
+use crate::lookups::registry::ANY_OTHER;
+use crate::lookups::registry::Registry;
+use crate::lookups::NotKnown;
+use crate::lookups::SettingsError;
+use crate::support::cause::innermost_cause;
+use crate::support::http::Outbound;
+use crate::support::http::public::PublicOnly;
+
+/// How often one request is sent on.
+const REDIRECTS: usize = 3;
+
+/// Clients for both kinds of hosts. Neither follows a redirect by itself.
+#[derive(Debug)]
+pub(super) struct Route {
+    /// For hosts that the configuration names.
+    named: Http,
+    /// For every other one: connects to public addresses only.
+    public: Http,
+    guard: PublicOnly,
+    /// Hosts with their ports.
+    hosts: BTreeSet<(String, Option<u16>)>,
+}
+
+impl Route {
+    pub(super) fn new(
+        known: &BTreeMap<String, Registry>,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
+        let named = Http::new(patience, Vec::new(), outbound)?;
+        let unusable = |error: reqwest::Error| SettingsError(innermost_cause(&error).to_string());
+        let public = outbound.public_builder().map_err(unusable)?;
+        let public = named.with_client(public).map_err(unusable)?;
+        let hosts =
+            known.iter().filter(|(host, _)| *host != ANY_OTHER).filter_map(|(host, one)| {
+                let scheme = if one.insecure { "http" } else { "https" };
+                let url = Url::parse(&format!("{scheme}://{}/", image::authority_of(host))).ok()?;
+                Some(authority(&url))
+            });
+        Ok(Self { named, public, guard: outbound.public_only(), hosts: hosts.collect() })
+    }
+
+    /// Whether an image's host that no entry names may be asked, as far as its spelling says.
+    pub(super) fn may_be_public(&self, host: &str) -> bool {
+        let url = Url::parse(&format!("https://{}/", image::authority_of(host)));
+        url.is_ok_and(|url| self.guard.check(&url).is_ok())
+    }
+
+    /// Asks, and goes where the answer sends us on.
+    pub(super) async fn ask(&self, request: Request, limit: usize) -> Result<Answer, NotKnown> {
+        let mut request = request;
+        for _ in 0..=REDIRECTS {
+            let from = request.url().clone();
+            let host = from.host_str().unwrap_or_default();
+            let http = self.http_for(&from)?;
+            let again = request.try_clone();
+            let request_builder = RequestBuilder::from_parts(http.client().clone(), request);
+            let answer = http.ask(host, request_builder, limit).await?;
+            let Some((to, again)) = redirect(&answer, &from)?.zip(again) else { return Ok(answer) };
+            request = sent_on(again, to)?;
+        }
+        Err(not_followed(request.url(), "on and on"))
+    }
+
+    fn http_for(&self, url: &Url) -> Result<&Http, NotKnown> {
+        if self.hosts.contains(&authority(url)) {
+            return Ok(&self.named);
+        }
+        self.guard.check(url).map(|()| &self.public).map_err(|why| {
+            NotKnown::new(format!(
+                "{why}: name the host under `registries`, or its network under `outbound.private_networks`"
+            ))
+        })
+    }
+}
+
+fn authority(url: &Url) -> (String, Option<u16>) {
+    (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default())
+}
+
+/// Where the answer sends us on to, if it does.
+fn redirect(answer: &Answer, from: &Url) -> Result<Option<Url>, NotKnown> {
+    if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let to = answer.headers.get(LOCATION).and_then(|to| to.to_str().ok());
+    let to = to.and_then(|to| from.join(to).ok());
+    to.map(Some).ok_or_else(|| not_followed(from, "to what is no address"))
+}
+
+/// The same request to another address. What says who we are stays behind when the host changes.
+fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
+    let from = request.url();
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return Err(not_followed(from, "from https to http"));
+    }
+    if !matches!(to.scheme(), "https" | "http") {
+        return Err(not_followed(from, "to what is no web address"));
+    }
+    if authority(from) != authority(&to) || from.scheme() != to.scheme() {
+        for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
+            request.headers_mut().remove(name);
+        }
+    }
+    *request.url_mut() = to;
+    // Whoever writes a login into an address means to be told ours.
+    let url = request.url_mut();
+    let _never_without_a_host = url.set_username("").and_then(|()| url.set_password(None));
+    Ok(request)
+}
+
+fn not_followed(from: &Url, how: &str) -> NotKnown {
+    NotKnown::new(format!("{} sends us {how}", from.host_str().unwrap_or_default()))
+}

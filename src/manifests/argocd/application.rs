@@ -1,0 +1,440 @@
+//! The Argo CD `Application` of an app, and the parent app of a cluster.
+//!
+//! Plain files, never generators: what a cluster runs can be read in the repository, and no
+//! hiccup of a generator can delete it.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::model::id::{AppKey, RepoName};
+use crate::model::target::Target;
+use crate::manifests::replicas::Workload;
+use crate::support::percent::encode_segment;
+use crate::waml::document::Link;
+use crate::waml::emit;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+
+/// The manifest repository as Argo CD sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its address, without credentials.
+    pub url: String,
+    /// The branch, `main`.
+    pub branch: String,
+}
+
+/// What an Application shows of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About<'a> {
+    /// Namespace and slug.
+    pub app: &'a AppKey,
+    /// The owning team's e-mail address.
+    pub owner: &'a str,
+    /// The team's Slack channel.
+    pub slack: Option<&'a str>,
+    /// The service's repository, and the address of its pages.
+    pub repository: &'a RepoName,
+    /// Where the forge shows repositories: `https://github.com`; absent for local git.
+    pub forge_url: Option<&'a str>,
+    /// The WAML's links.
+    pub links: &'a [Link],
+    /// The workloads whose number of pods is an autoscaler's.
+    pub autoscaled: &'a [Workload],
+}
+
+/// An annotation key's last part has at most so many characters.
+const LONGEST_KEY: usize = 63;
+
+/// With it, deleting an Application deletes what it deployed (Argo CD, "Application Deletion").
+/// Without it, an app that is removed would run on, with nobody who knows of it.
+pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// The project that every Argo CD has.
+const DEFAULT_PROJECT: &str = "default";
+
+/// `apps/<cluster>/<namespace>.<app>.yaml`
+pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
+    let AppKey { namespace, slug } = about.app;
+    let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
+    let mut annotations = own_folder_only();
+    for (name, url) in links(about) {
+        annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
+    }
+    let mut application = application(&name(about.app, target), &path, source, target);
+    if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.insert("annotations".to_owned(), Json::Object(annotations));
+        metadata.insert("finalizers".to_owned(), json!([FINALIZER]));
+    }
+    if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
+        spec.insert(
+            "destination".to_owned(),
+            json!({"server": target.server, "namespace": namespace}),
+        );
+        spec.insert("project".to_owned(), target.project().into());
+        spec.insert("info".to_owned(), info(about));
+        leave_to_autoscalers(spec, about.autoscaled);
+    }
+    emit::document(&application).into_bytes()
+}
+
+/// `apps/<cluster>.yaml`: the parent app, which watches the folder of the others.
+///
+/// It prunes, so that an app whose file is gone is deleted. It has no finalizer itself: who deletes
+/// the parent by mistake does not delete every app with it. Its project is the one that is always
+/// there, because the cluster's own is in its folder.
+pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
+    let path = format!("apps/{}", target.name);
+    let mut application =
+        application(&format!("apps-{}", target.name.object_name()), &path, source, target);
+    if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.insert("annotations".to_owned(), Json::Object(own_folder_only()));
+    }
+    if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
+        // The applications themselves live where Argo CD runs.
+        let here = json!({"server": Target::IN_CLUSTER, "namespace": target.argocd.namespace});
+        spec.insert("destination".to_owned(), here);
+    }
+    emit::document(&application).into_bytes()
+}
+
+/// The same Application with these workloads' numbers of pods left to their autoscalers, and no others; `None`
+/// where it is so already, or is none that can be read. What somebody else put into it stays.
+pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(application).ok()?;
+    let documents = yaml::parse_stream("Application", text, &BUDGET).ok()?;
+    let [document] = documents.as_slice() else { return None };
+    let before = untyped(document);
+    let mut after = before.clone();
+    leave_to_autoscalers(after.get_mut("spec")?.as_object_mut()?, autoscaled);
+    (after != before).then(|| emit::document(&after).into_bytes())
+}
+
+/// Tells Argo CD what of the workloads is not its own.
+fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
+    // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
+    // one that is there alone, and never deletes it.
+    let mut options = vec!["CreateNamespace=true"];
+    let others = spec.get("ignoreDifferences").and_then(Json::as_array).into_iter().flatten();
+    let mut ignored: Vec<Json> = others.filter(|one| !is_number_of_pods(one)).cloned().collect();
+    ignored.extend(autoscaled.iter().map(number_of_pods));
+    let is_ignored = !ignored.is_empty();
+    if is_ignored {
+        spec.insert("ignoreDifferences".to_owned(), ignored.into());
+    } else {
+        spec.shift_remove("ignoreDifferences");
+    }
+    let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) else { return };
+    let there = policy.get("syncOptions").and_then(Json::as_array).cloned().unwrap_or_default();
+    if !autoscaled.is_empty() || (is_ignored && there.contains(&json!(RESPECT))) {
+        // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
+        options.push(RESPECT);
+    }
+    let ours = |one: &&Json| *one != RESPECT && !options.iter().any(|option| *one == option);
+    let mut all: Vec<Json> = options.iter().map(|option| json!(option)).collect();
+    all.extend(there.iter().filter(ours).cloned());
+    policy.insert("syncOptions".to_owned(), all.into());
+}
+
+/// Has Argo CD heed `ignoreDifferences` when it syncs, and not only when it compares.
+const RESPECT: &str = "RespectIgnoreDifferences=true";
+/// What is read of an Application; ours have some kilobytes.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 10_000, text: 1 << 20, depth: 64 };
+
+const JSON_POINTERS: &str = "jsonPointers";
+const JQ_PATHS: &str = "jqPathExpressions";
+/// The number of pods, as `ignoreDifferences` names it.
+const REPLICAS: &str = "/spec/replicas";
+/// The same once it is above zero. While it is 0, Argo CD applies what the manifest says: without a number
+/// that is 1, and the autoscaler begins to count.
+const REPLICAS_ABOVE_ZERO: &str = ".spec.replicas | select(. > 0)";
+
+/// What of a workload Argo CD leaves to its autoscaler.
+fn number_of_pods(Workload { kind, name, parked }: &Workload) -> Json {
+    let (key, path) =
+        if *parked { (JQ_PATHS, REPLICAS_ABOVE_ZERO) } else { (JSON_POINTERS, REPLICAS) };
+    json!({"group": "apps", "kind": kind, "name": name, key: [path]})
+}
+
+/// Whether an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
+fn is_number_of_pods(entry: &Json) -> bool {
+    let is = |key: &str, path: &str| entry.get(key).is_some_and(|value| *value == json!([path]));
+    is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
+}
+
+/// Without it every push to the shared repository would refresh every application.
+fn own_folder_only() -> Map<String, Json> {
+    let own = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
+    own.as_object().cloned().unwrap_or_default()
+}
+
+/// With the target, because one Argo CD may serve several clusters: all applications are then in
+/// its one namespace, and one of them would take the other's place. Namespace and slug have no
+/// dots, so no two apps get one name; each part has at most 63 characters, so it is always legal.
+fn name(app: &AppKey, target: &Target) -> String {
+    format!("{}.{}.{}", target.name.object_name(), app.namespace, app.slug)
+}
+
+fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": metadata(name, target),
+        "spec": {
+            "project": DEFAULT_PROJECT,
+            "source": {
+                "repoURL": source.url,
+                // Cheaper to resolve than the bare name in a large repository.
+                "targetRevision": format!("refs/heads/{}", source.branch),
+                "path": path,
+            },
+            "destination": Json::Null,
+            "syncPolicy": {
+                "automated": {"prune": true, "selfHeal": true},
+                // Without it a revision whose sync failed once is not tried again.
+                "retry": {"limit": 5, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "5m"}},
+            },
+        },
+    })
+}
+
+pub(super) fn metadata(name: &str, target: &Target) -> Map<String, Json> {
+    let metadata = json!({
+        "name": name,
+        "namespace": target.argocd.namespace,
+        "labels": {
+            "app.kubernetes.io/managed-by": "the-deployer",
+            format!("{}target", crate::manifests::OUR_PREFIX): target.name,
+        },
+    });
+    metadata.as_object().cloned().unwrap_or_default()
+}
+
+/// Annotation keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
+/// become `-`, and the WAML's own name stands in `spec.info`. Two that become the same are
+/// numbered.
+fn links(about: &About<'_>) -> Vec<(String, String)> {
+    let repository = about.forge_url.map(|url| {
+        ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), about.repository))
+    });
+    let slack = about.slack.map(|channel| {
+        let name = channel.trim_start_matches('#');
+        (
+            "slack".to_owned(),
+            format!("https://slack.com/app_redirect?channel={}", encode_segment(name)),
+        )
+    });
+    let own = about.links.iter().map(|link| (key_part(&link.name), link.url.clone()));
+    let mut links: Vec<(String, String)> = Vec::new();
+    for (key, url) in repository.into_iter().chain(slack).chain(own) {
+        let key = free(key, &links);
+        // Argo CD reads `title|url`: a bar would make an address look like another.
+        links.push((key, url.replace('|', "%7C")));
+    }
+    links
+}
+
+/// The key, or the first of `key-2`, `key-3` … that is not taken.
+fn free(key: String, taken: &[(String, String)]) -> String {
+    let is_taken = |key: &String| taken.iter().any(|(other, _)| other == key);
+    let numbered = (2..=taken.len() + 1).map(|number| {
+        let end = format!("-{number}");
+        let start: String = key.chars().take(LONGEST_KEY - end.len()).collect();
+        start + &end
+    });
+    let mut all = std::iter::once(key.clone()).chain(numbered);
+    all.find(|key| !is_taken(key)).unwrap_or(key)
+}
+
+fn info(about: &About<'_>) -> Json {
+    let mut info = vec![json!({"name": "Owner", "value": about.owner})];
+    info.push(json!({"name": "Repository", "value": about.repository}));
+    info.extend(about.slack.map(|slack| json!({"name": "Slack", "value": slack})));
+    info.extend(about.links.iter().map(|link| json!({"name": link.name, "value": link.url})));
+    Json::Array(info)
+}
+
+fn key_part(name: &str) -> String {
+    let legal =
+        |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    let part: String = name.chars().take(LONGEST_KEY).map(legal).collect();
+    let trimmed = part.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if trimmed.is_empty() { "link".to_owned() } else { trimmed.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Namespace, Slug, TargetName};
+    use crate::model::target::Clusters;
+
+    /// The Application of an app with these links.
+    fn application(target: &str, slack: Option<&str>, links: &[(&str, &str)]) -> Json {
+        let target = Clusters::any().find(&TargetName::parse(target).unwrap()).unwrap();
+        let app = AppKey {
+            namespace: Namespace::parse("devx").unwrap(),
+            slug: Slug::parse("my-app").unwrap(),
+        };
+        let link = |(name, url): &(&str, &str)| Link { name: (*name).into(), url: (*url).into() };
+        let links: Vec<Link> = links.iter().map(link).collect();
+        let about = About {
+            app: &app,
+            owner: "a@b.c",
+            slack,
+            repository: &RepoName::parse("o/r").unwrap(),
+            forge_url: Some("https://github.com/"),
+            links: &links,
+            autoscaled: &[],
+        };
+        let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
+        serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_pods_is_the_autoscalers_where_there_is_one() {
+        let of = |autoscaled: &[Workload]| -> Json {
+            let target = Target::unconfigured(TargetName::parse("t").unwrap());
+            let (namespace, slug) =
+                (Namespace::parse("devx").unwrap(), Slug::parse("shop").unwrap());
+            let about = About {
+                app: &AppKey { namespace, slug },
+                owner: "a@b.c",
+                slack: None,
+                repository: &RepoName::parse("o/r").unwrap(),
+                forge_url: None,
+                links: &[],
+                autoscaled,
+            };
+            let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
+            serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+        };
+        let none = of(&[]);
+        assert_eq!(none["spec"]["ignoreDifferences"], Json::Null);
+        assert_eq!(none["spec"]["syncPolicy"]["syncOptions"], json!(["CreateNamespace=true"]));
+        let workload = |parked| Workload { kind: "Deployment".into(), name: "shop".into(), parked };
+        let one = of(&[workload(false)]);
+        assert_eq!(
+            one["spec"]["syncPolicy"]["syncOptions"],
+            json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"])
+        );
+        let left = &one["spec"]["ignoreDifferences"];
+        assert_eq!((&left[0]["kind"], &left[0]["name"]), (&json!("Deployment"), &json!("shop")));
+        assert_eq!(left[0]["jsonPointers"], json!(["/spec/replicas"]));
+        let parked = of(&[workload(true)]);
+        let left = &parked["spec"]["ignoreDifferences"][0];
+        assert_eq!(left["jsonPointers"], Json::Null, "a live 0 would stay for ever");
+        assert_eq!(left["jqPathExpressions"], json!([".spec.replicas | select(. > 0)"]));
+    }
+
+    #[test]
+    fn an_application_that_is_there_gets_the_same_bytes_as_one_that_is_written_anew() {
+        let file = |autoscaled: &[Workload]| {
+            let target = Target::unconfigured(TargetName::parse("t").unwrap());
+            let app = AppKey {
+                namespace: Namespace::parse("on").unwrap(),
+                slug: Slug::parse("123").unwrap(),
+            };
+            let link = Link { name: "# a: 'b'".into(), url: "https://x/\"y\"?z=1#w".into() };
+            let about = About {
+                app: &app,
+                owner: "a@b.c",
+                slack: Some("#on-call"),
+                repository: &RepoName::parse("o/r").unwrap(),
+                forge_url: Some("https://github.com"),
+                links: &[link],
+                autoscaled,
+            };
+            let source = Source { url: "https://git/m".to_owned(), branch: "1.0".to_owned() };
+            of_app(&about, &target, &source)
+        };
+        let workload = |parked| Workload { kind: "Deployment".into(), name: "123".into(), parked };
+        let all = [file(&[]), file(&[workload(false)]), file(&[workload(true)])];
+        let lists = [vec![], vec![workload(false)], vec![workload(true)]];
+        for (from, there) in all.iter().enumerate() {
+            for (to, (wanted, list)) in all.iter().zip(&lists).enumerate() {
+                let expected = (from != to).then(|| wanted.clone());
+                assert_eq!(with_autoscaled(there, list), expected, "{from} to {to}");
+            }
+        }
+        let text = String::from_utf8(all[1].clone()).unwrap();
+        let theirs = text.replace(
+            "  ignoreDifferences:\n",
+            "  ignoreDifferences:\n  - kind: ConfigMap\n    jsonPointers: [/data]\n",
+        );
+        assert_ne!(theirs, text);
+        let kept = with_autoscaled(theirs.as_bytes(), &[]).unwrap();
+        let kept: Json = serde_yaml::from_slice(&kept).unwrap();
+        let kinds = kept["spec"]["ignoreDifferences"].as_array().unwrap();
+        assert!(kinds.len() == 1 && kinds[0]["kind"] == "ConfigMap", "what is not ours stays");
+        for unreadable in ["", "a: [", "a: 1", "- 1", "a: 1\n---\nb: 1\n"] {
+            assert_eq!(with_autoscaled(unreadable.as_bytes(), &[workload(false)]), None);
+        }
+    }
+
+    #[test]
+    fn one_app_on_two_clusters_is_two_applications() {
+        let name = |target| application(target, None, &[])["metadata"]["name"].clone();
+        assert_eq!(name("prod-1"), "prod-1.devx.my-app");
+        assert_eq!(name("prod-2"), "prod-2.devx.my-app");
+        assert_eq!(name("Prod_EU"), "prod-eu.devx.my-app");
+        let own = application("Prod_EU", None, &[]);
+        assert_eq!(own["spec"]["source"]["path"], "manifests/Prod_EU/devx/my-app/latest");
+        assert_eq!(own["spec"]["project"], "the-deployer-prod-eu");
+    }
+
+    /// The links' keys and addresses, without those that are always there.
+    fn links_of(slack: Option<&str>, links: &[(&str, &str)]) -> Vec<(String, String)> {
+        let application = application("t", slack, links);
+        let annotations = application["metadata"]["annotations"].as_object().unwrap();
+        let link = |(key, url): (&String, &Json)| {
+            let key = key.strip_prefix("link.argocd.argoproj.io/")?;
+            Some((key.to_owned(), url.as_str().unwrap().to_owned()))
+        };
+        annotations.iter().filter_map(link).collect()
+    }
+
+    #[test]
+    fn no_link_takes_anothers_place() {
+        let long = "x".repeat(70);
+        let found = links_of(
+            Some("#a"),
+            &[
+                ("a b", "1"),
+                ("a/b", "2"),
+                ("a-b-2", "3"),
+                ("repository", "4"),
+                ("slack", "5"),
+                ("日本", "6"),
+                ("本", "7"),
+                (&long, "8"),
+                (&format!("{long}y"), "9"),
+            ],
+        );
+        let keys: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
+        let cut = "x".repeat(63);
+        let numbered = format!("{}-2", "x".repeat(61));
+        assert_eq!(
+            keys,
+            [
+                "repository",
+                "slack",
+                "a-b",
+                "a-b-2",
+                "a-b-2-2",
+                "repository-2",
+                "slack-2",
+                "link",
+                "link-2",
+                &cut,
+                &numbered
+            ]
+        );
+        assert_eq!(found[0].1, "https://github.com/o/r");
+        assert_eq!(found[10].1, "9");
+    }
+
+    #[test]
+    fn a_links_address_has_no_title() {
+        let found = links_of(None, &[("docs", "https://evil|https://example.com")]);
+        assert_eq!(found[1].1, "https://evil%7Chttps://example.com");
+    }
+}

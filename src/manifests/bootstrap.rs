@@ -1,0 +1,121 @@
+//! INIT: what a manifest repository has before its first deployment, and what to do where
+//! something else is there.
+
+use crate::model::target::Target;
+use crate::manifests::argocd::application;
+use crate::manifests::argocd::application::Source;
+use crate::manifests::argocd::project;
+
+/// A file that should be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its path.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it is a cluster's AppProject: its destinations follow the settings.
+    pub is_project: bool,
+}
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is missing, and is written.
+    Write,
+    /// It is there already; nothing is done.
+    Same,
+    /// It is there and different, and stays.
+    Keep,
+    /// It is there and different, and is replaced, because that was asked for.
+    Replace,
+    /// It is there, and the part of it that follows the settings is brought up to date.
+    Update,
+}
+
+/// The files of a repository whose targets are these: folders, parents and projects. They depend on
+/// the clusters' settings and nothing else.
+pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
+    let readme = |path: &str, text: &str| Wanted {
+        path: path.to_owned(),
+        bytes: text.into(),
+        is_project: false,
+    };
+    let mut files = vec![
+        readme("README.md", include_str!("bootstrap/readme.md")),
+        readme("apps/README.md", include_str!("bootstrap/apps.md")),
+        readme("manifests/README.md", include_str!("bootstrap/manifests.md")),
+    ];
+    for target in targets {
+        let name = &target.name;
+        let parent = application::of_cluster(target, source);
+        let path = format!("apps/{name}.yaml");
+        files.push(Wanted { path, bytes: parent, is_project: false });
+        let project = project::of_cluster(target, source);
+        let project = project.map(|bytes| (format!("apps/{name}/project.yaml"), bytes));
+        let is_project = project.is_some();
+        // Without a project of ours, something must keep the folder when it has no app.
+        let (path, bytes) = project.unwrap_or_else(|| {
+            (format!("apps/{name}/README.md"), include_bytes!("bootstrap/cluster.md").to_vec())
+        });
+        files.push(Wanted { path, bytes, is_project });
+    }
+    files
+}
+
+/// A file that is there with the part of it brought up to date that follows the settings; `None` where it is
+/// so, or has none.
+pub fn update(wanted: &Wanted, there: &[u8]) -> Option<Vec<u8>> {
+    wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
+}
+
+/// What to do with a file, by what is there. `force` replaces what people have edited.
+pub fn decide(wanted: &Wanted, there: Option<&[u8]>, force: bool) -> Verdict {
+    match there {
+        None => Verdict::Write,
+        Some(bytes) if bytes == wanted.bytes => Verdict::Same,
+        Some(_) if force => Verdict::Replace,
+        Some(_) => Verdict::Keep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::TargetName;
+
+    fn source() -> Source {
+        Source { url: "https://git/m".to_owned(), branch: "main".to_owned() }
+    }
+
+    #[test]
+    fn each_cluster_has_a_parent_and_something_in_its_folder() {
+        let target = |name: &str| Target::unconfigured(TargetName::parse(name).unwrap());
+        let mut own = target("b");
+        own.argocd.project = Some("platform".to_owned());
+        let files = files(&[target("a"), own], &source());
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "README.md",
+                "apps/README.md",
+                "manifests/README.md",
+                "apps/a.yaml",
+                "apps/a/project.yaml",
+                "apps/b.yaml",
+                "apps/b/README.md"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_somebody_edited_stays_unless_it_is_asked_for() {
+        let (path, bytes) = ("README.md".to_owned(), b"ours".to_vec());
+        let wanted = Wanted { path, bytes, is_project: false };
+        assert_eq!(decide(&wanted, None, false), Verdict::Write);
+        assert_eq!(decide(&wanted, Some(b"ours"), true), Verdict::Same);
+        assert_eq!(decide(&wanted, Some(b"theirs"), false), Verdict::Keep);
+        assert_eq!(decide(&wanted, Some(b"theirs"), true), Verdict::Replace);
+        assert_eq!(decide(&wanted, Some(b""), false), Verdict::Keep);
+    }
+}

@@ -1,0 +1,274 @@
+//! DISKS: what a manifest asks for, and what nobody can change of a disk that is live.
+//!
+//! Kubernetes lets a claim grow and refuses every other change of it, and so does a cloud with its
+//! databases. Argo CD would then fail with each sync of the app, whatever is deployed next. Whoever
+//! plans a deployment or a rollback compares here.
+
+use serde_json::Value as Json;
+
+use crate::model::facts::Disk;
+use crate::manifests::parse::live_object;
+use crate::manifests::quantity::Quantity;
+
+/// The kinds of objects that ask for disks.
+pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQLInstance"];
+
+/// Whether a file of that name can have an object that asks for a disk, as we name files. One of any other
+/// name is one that somebody put there.
+pub(crate) fn can_be_in(file: &str) -> bool {
+    KINDS.iter().any(|kind| file.starts_with(kind.to_ascii_lowercase().as_str()))
+}
+
+/// Why a live disk cannot become the wanted one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// Which key of the disk is at fault.
+    pub(crate) field: Field,
+    /// What would change, and who refuses that.
+    pub(crate) message: String,
+    /// Whether it is no change of what is live, and may be as it is in the cluster.
+    pub(crate) may_be_same: bool,
+}
+
+/// What of a disk is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// How large it is.
+    Size,
+    /// Its storage class.
+    Class,
+    /// Who may mount it.
+    AccessModes,
+}
+
+/// The disks that an object asks for; none of what has none.
+pub(crate) fn of(json: &Json) -> Vec<Disk> {
+    let Some(object) = live_object(json) else { return Vec::new() };
+    let claim = |template: Option<String>, spec: &Json| {
+        let size = spec.pointer("/resources/requests/storage").map(text).unwrap_or_default();
+        let class = spec.get("storageClassName").and_then(Json::as_str).map(str::to_owned);
+        let modes = spec.get("accessModes").and_then(Json::as_array).into_iter().flatten();
+        let mut access_modes: Vec<String> = modes.map(text).collect();
+        access_modes.sort_unstable();
+        Disk { object: object.clone(), template, size, class, access_modes }
+    };
+    match (object.kind.as_str(), json.get("spec")) {
+        ("PersistentVolumeClaim", Some(spec)) => vec![claim(None, spec)],
+        ("StatefulSet", Some(spec)) => {
+            let templates = spec.get("volumeClaimTemplates").and_then(Json::as_array);
+            let named = templates.into_iter().flatten().filter_map(|template| {
+                let name = template.pointer("/metadata/name")?.as_str()?.to_owned();
+                Some(claim(Some(name), template.get("spec")?))
+            });
+            named.collect()
+        }
+        ("SQLInstance", Some(spec)) => {
+            let gigabytes = spec.pointer("/settings/diskSize").and_then(Json::as_u64);
+            let size = gigabytes.map(|size| format!("{size}G"));
+            let disk = |size| Disk {
+                object: object.clone(),
+                template: None,
+                size,
+                class: None,
+                access_modes: Vec::new(),
+            };
+            size.map(disk).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn text(json: &Json) -> String {
+    json.as_str().map_or_else(|| json.to_string(), str::to_owned)
+}
+
+/// Whether two are one disk in a cluster.
+pub(crate) fn is_same(one: &Disk, other: &Disk) -> bool {
+    let (object, of) = (&one.object, &other.object);
+    (&object.kind, &object.name, &one.template) == (&of.kind, &of.name, &other.template)
+}
+
+/// Everything that speaks against the wanted disks in the place of the live ones, each with the wanted
+/// disk. A disk that is new or gone is no conflict. `first` has disks as they were made, where that is known: a class
+/// that was set later Kubernetes has refused, and taking it out again is no change.
+pub(crate) fn conflicts<'a>(
+    live: &[Disk],
+    first: &[Disk],
+    wanted: &'a [Disk],
+) -> Vec<(&'a Disk, Conflict)> {
+    let of = |new: &'a Disk| {
+        let old = live.iter().find(|one| is_same(one, new));
+        let made = first.iter().find(|one| is_same(one, new));
+        let all = old.map_or(Vec::new(), |old| compare(old, made.unwrap_or(old), new));
+        all.into_iter().map(move |one| (new, one))
+    };
+    wanted.iter().flat_map(of).collect()
+}
+
+fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
+    let mut found = Vec::new();
+    let mut add = |field, change: String, why: &str, may_be_same| {
+        let message = format!("{} {change}: {why}", named(wanted));
+        found.push(Conflict { field, message, may_be_same });
+    };
+    let sizes = (Quantity::parse(&live.size), Quantity::parse(&wanted.size));
+    if let (Some(old), Some(new)) = sizes {
+        let resized = format!("from {} to {}", live.size, wanted.size);
+        if new < old {
+            add(Field::Size, format!("would shrink {resized}"), smaller(live), false);
+        } else if new > old && live.template.is_some() {
+            add(Field::Size, format!("would grow {resized}"), TEMPLATE, false);
+        }
+    }
+    let class_of = |disk: &Disk| {
+        disk.class.as_ref().map_or("the cluster's own".to_owned(), |class| format!("`{class}`"))
+    };
+    if wanted.class == made.class {
+        // As it is in the cluster, whatever the last deployment asked for.
+    } else if wanted.class == live.class {
+        let change = format!(
+            "asks for the storage class {}, and was made with {}",
+            class_of(wanted),
+            class_of(made)
+        );
+        add(Field::Class, change, "unless both are the same, the app does not sync", true);
+    } else if made.class.is_none() {
+        let change = format!("would get the storage class {}", class_of(wanted));
+        add(Field::Class, change, DEFAULT_CLASS, false);
+    } else {
+        let change = format!(
+            "would change its storage class from {} to {}",
+            class_of(made),
+            class_of(wanted)
+        );
+        add(Field::Class, change, NEVER, false);
+    }
+    if live.access_modes != wanted.access_modes {
+        let (old, new) = (live.access_modes.join(", "), wanted.access_modes.join(", "));
+        let change = format!("would change its access mode from {old} to {new}");
+        add(Field::AccessModes, change, NEVER, false);
+    }
+    found
+}
+
+const NEVER: &str =
+    "Kubernetes never changes that of a disk that is there, and the app would not sync again";
+const DEFAULT_CLASS: &str = "it was made without one, so it has the cluster's default for good; Kubernetes refuses to \
+     set it, and the app would not sync again";
+const TEMPLATE: &str =
+    "Kubernetes never changes a StatefulSet's claim templates, and the app would not sync again";
+
+fn smaller(disk: &Disk) -> &'static str {
+    if disk.object.kind == "SQLInstance" {
+        "a database's disk never gets smaller, and the app would not sync again"
+    } else {
+        "Kubernetes never makes a disk smaller, and the app would not sync again"
+    }
+}
+
+/// The disk by its object, and by the claim template where it is one of several.
+pub(crate) fn named(disk: &Disk) -> String {
+    let Disk { object, template, .. } = disk;
+    let part =
+        template.as_ref().map_or(String::new(), |name| format!(", claim template `{name}`,"));
+    format!("{} `{}`{part}", object.kind, object.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(size: &str, class: Option<&str>, mode: &str) -> Vec<Disk> {
+        let mut spec = json!({"accessModes": [mode], "resources": {"requests": {"storage": size}}});
+        if let Some(class) = class {
+            spec["storageClassName"] = class.into();
+        }
+        of(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+            "spec": spec,
+        }))
+    }
+
+    fn said(live: &[Disk], wanted: &[Disk]) -> Vec<String> {
+        conflicts(live, &[], wanted).into_iter().map(|(_, one)| one.message).collect()
+    }
+
+    #[test]
+    fn a_claim_grows_and_nothing_else() {
+        let live = claim("10Gi", Some("fast"), "ReadWriteOnce");
+        assert!(said(&live, &claim("10240Mi", Some("fast"), "ReadWriteOnce")).is_empty());
+        assert!(said(&live, &claim("20Gi", Some("fast"), "ReadWriteOnce")).is_empty());
+        let found = said(&live, &claim("5Gi", None, "ReadWriteMany"));
+        assert_eq!(
+            found,
+            [
+                "PersistentVolumeClaim `data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of a disk that is there, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its access mode from ReadWriteOnce to ReadWriteMany: Kubernetes never changes that of a disk that is there, and the app would not sync again",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_class_is_not_set_later_and_taking_it_out_again_is_no_change() {
+        let with = |class: Option<&str>| claim("1Gi", class, "ReadWriteOnce");
+        let said = |live: Option<&str>, first: Option<Option<&str>>, wanted: Option<&str>| {
+            let first = first.map_or(Vec::new(), with);
+            let wanted = with(wanted);
+            let found = conflicts(&with(live), &first, &wanted).into_iter();
+            found.map(|(_, one)| (one.may_be_same, one.message)).collect::<Vec<_>>()
+        };
+        let found = said(None, None, Some("fast"));
+        assert!(found.len() == 1 && !found[0].0, "{found:?}");
+        assert!(
+            found[0].1.contains("would get the storage class `fast`: it was made without one"),
+            "{found:?}"
+        );
+        // It was set later, by an older version or by hand: the app does not sync until it is out again.
+        assert_eq!(said(Some("fast"), Some(None), None), []);
+        let found = said(Some("fast"), Some(None), Some("fast"));
+        assert!(found.len() == 1 && found[0].0, "{found:?}");
+        assert!(!said(Some("fast"), Some(None), Some("slow"))[0].0);
+        // Made with it: only that one is right.
+        assert_eq!(said(Some("fast"), Some(Some("fast")), Some("fast")), []);
+        assert!(!said(Some("fast"), Some(Some("fast")), None)[0].0);
+        assert_eq!(said(None, Some(Some("fast")), Some("fast")), []);
+    }
+
+    #[test]
+    fn claim_templates_stay_and_databases_only_grow() {
+        let set = |size: &str| {
+            of(&json!({
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+                "spec": {"volumeClaimTemplates": [{
+                    "metadata": {"name": "data"},
+                    "spec": {"resources": {"requests": {"storage": size}}},
+                }]},
+            }))
+        };
+        assert!(said(&set("1Gi"), &set("2Gi"))[0].contains("claim template `data`, would grow"));
+        assert!(said(&set("1Gi"), &set("1024Mi")).is_empty());
+        let sql = |size: u64| {
+            of(&json!({
+                "apiVersion": "sql.cnrm.cloud.google.com/v1beta1", "kind": "SQLInstance",
+                "metadata": {"name": "db"}, "spec": {"settings": {"diskSize": size}},
+            }))
+        };
+        assert!(said(&sql(20), &sql(10))[0].contains("never gets smaller"));
+        assert!(said(&sql(10), &sql(20)).is_empty());
+    }
+
+    #[test]
+    fn another_disk_is_no_conflict() {
+        let live = claim("10Gi", None, "ReadWriteOnce");
+        let mut other = claim("1Gi", None, "ReadWriteOnce");
+        other[0].object.name = "other".to_owned();
+        assert!(said(&live, &other).is_empty());
+        assert!(
+            of(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}))
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! The files of a set of manifests: one object each, named by kind, with the digest over all of them.
+
+use serde_json::{Map, Value as Json};
+use sha2::{Digest as _, Sha256};
+
+use crate::manifests::OUR_PREFIX;
+use crate::manifests::object::{BUDGET, Object, map_in, object};
+use crate::model::id::AppKey;
+use crate::model::revision::{Digest, ManifestFile};
+use crate::waml::{emit, yaml};
+
+/// Kinds that run pods: they carry the digest.
+pub(crate) const WORKLOADS: [&str; 6] =
+    ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Rollout"];
+
+/// One file an object, named by kind; where a kind is there more than once, the one that has the
+/// app's name keeps the short name.
+pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
+    let kinds: Vec<String> =
+        objects.iter().map(|object| object.kind().to_ascii_lowercase()).collect();
+    let alone = |kind: &str| kinds.iter().filter(|other| *other == kind).count() == 1;
+    let mut named: Vec<(String, Object)> = objects
+        .into_iter()
+        .zip(&kinds)
+        .map(|(object, kind)| {
+            let short = alone(kind) || object.name() == app.slug.as_str();
+            let name = if short {
+                format!("{kind}.yaml")
+            } else {
+                format!("{kind}-{}.yaml", object.name())
+            };
+            (name, object)
+        })
+        .collect();
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    tell_apart(&mut named);
+    named
+}
+
+/// Objects of the same kind and name in two API groups keep their files apart by the group.
+pub(crate) fn tell_apart(named: &mut [(String, Object)]) {
+    let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+    for (name, object) in named {
+        let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();
+        if files.iter().filter(|other| *other == name).count() > 1 {
+            *name = format!("{}.{group}.yaml", name.trim_end_matches(".yaml"));
+        }
+    }
+}
+
+/// Over names, lengths and bytes, so that no two sets of files look alike.
+pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> Digest {
+    let mut hash = Sha256::new();
+    for (name, text) in files {
+        hash.update(name.as_bytes());
+        hash.update([0]);
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    }
+    Digest(format!("sha256:{}", hex::encode(hash.finalize())))
+}
+
+/// The digest of files that were read back from a manifest repository: what [`manifests`] gave
+/// when it made them. `None` when there are none, or they are not ours.
+pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
+    let named = read_back(files)?;
+    let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
+    let files = named.iter().map(|(name, _)| name.as_str()).zip(&texts);
+    (!named.is_empty()).then(|| digest(files))
+}
+
+/// The objects of files that [`manifests`] made, without the digest; `None` when they are not ours.
+pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
+    let mut named = Vec::new();
+    for file in files {
+        let text = std::str::from_utf8(&file.bytes).ok()?;
+        let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
+        let mut object = object(&file.name, documents.first()?).ok()?;
+        forget_digest(&mut object);
+        named.push((file.name.clone(), object));
+    }
+    Some(named)
+}
+
+pub(crate) fn forget_digest(object: &mut Object) {
+    let Some(metadata) = object.json.get_mut("metadata").and_then(Json::as_object_mut) else {
+        return;
+    };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+        annotations.shift_remove(&format!("{OUR_PREFIX}digest"));
+    }
+    drop_empty_annotations(metadata);
+}
+
+pub(crate) fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
+    let empty = |annotations: &Json| annotations.as_object().is_some_and(Map::is_empty);
+    if metadata.get("annotations").is_some_and(empty) {
+        metadata.shift_remove("annotations");
+    }
+}
+
+/// A file of an object that was written as `text`. A workload gets the digest, on its own metadata:
+/// on the pod template it would restart pods.
+pub(crate) fn file(name: String, mut object: Object, text: String, digest: &Digest) -> ManifestFile {
+    if !WORKLOADS.contains(&object.kind()) {
+        return ManifestFile { name, bytes: text.into_bytes() };
+    }
+    let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
+    annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
+    ManifestFile { name, bytes: emit::map(&object.json).into_bytes() }
+}

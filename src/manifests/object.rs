@@ -1,0 +1,56 @@
+//! One Kubernetes object as data: what a template renders, and what is read back from a repository.
+
+use serde_json::{Map, Value as Json};
+
+use crate::model::violation::Violation;
+use crate::waml::node::Node;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::Budget;
+
+/// One rendered object, and the template file that made it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Object {
+    pub(crate) source: String,
+    pub(crate) json: Map<String, Json>,
+}
+
+impl Object {
+    pub(crate) fn text(&self, pointer: [&str; 2]) -> &str {
+        let [first, second] = pointer;
+        let value = self.json.get(first);
+        let value = if second.is_empty() { value } else { value.and_then(|v| v.get(second)) };
+        value.and_then(Json::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        self.text(["kind", ""])
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.text(["metadata", "name"])
+    }
+}
+
+/// Limits for what one template file renders to.
+pub(crate) const BUDGET: Budget =
+    Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+
+pub(crate) fn object(source: &str, node: &Node) -> Result<Object, Violation> {
+    match untyped(node) {
+        Json::Object(json) => Ok(Object { source: source.to_owned(), json }),
+        _ => Err(Violation::error(
+            "rendered",
+            format!("{source} renders {}, not an object", node.kind()),
+        )
+        .at("", Some(node.origin.position.clone()))
+        .help("a template renders objects with `apiVersion` and `kind`, or nothing")),
+    }
+}
+
+pub(crate) fn map_in<'a>(map: &'a mut Map<String, Json>, key: &str) -> &'a mut Map<String, Json> {
+    let entry = map.entry(key).or_insert_with(|| Json::Object(Map::new()));
+    if !entry.is_object() {
+        *entry = Json::Object(Map::new());
+    }
+    entry.as_object_mut().expect("it was made an object the line before")
+}

@@ -1,0 +1,152 @@
+//! READING BACK: what manifests in the repository say of hosts, paths and objects.
+//!
+//! The files may be anybody's: another version of us, another tool, a person with an editor. What
+//! cannot be read is left out and named, and never a fault.
+
+pub mod application; // whose an app is
+pub mod names; // what an app's objects are known by
+mod rule; // Traefik's rules
+pub mod routes; // hosts and paths of routing objects
+pub(crate) mod secrets; // Secrets that controllers make of other objects
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::manifests::parse::rule::fuzz as fuzz_rule;
+
+use serde_json::Value as Json;
+
+use crate::model::facts::{Disk, LiveApp, LiveObject};
+use crate::model::revision::ManifestFile;
+use crate::manifests::disks;
+use crate::manifests::replicas;
+use crate::manifests::replicas::Workload;
+use crate::waml::node::Node;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+
+/// Ours have some kilobytes; a dashboard in a `ConfigMap` may have more than a WAML.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 4 << 20, depth: 64 };
+
+/// What was read, and the names of the files that could not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read<T> {
+    /// What was read.
+    pub found: Vec<T>,
+    /// The files that are no YAML.
+    pub unreadable: Vec<String>,
+}
+
+/// What an app's files hold, and the names of those that could not be read.
+pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
+    let Read { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
+    let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
+    let app = LiveApp {
+        staying: staying.filter_map(live_object).collect(),
+        left_over: Vec::new(),
+        first_disks: Vec::new(),
+        secrets: found.iter().flat_map(secrets::made_by).collect(),
+        objects: found.iter().filter_map(live_object).collect(),
+        disks: found.iter().flat_map(disks::of).collect(),
+        replicas: maps(&found).filter_map(replicas::number_of).collect(),
+        autoscaled: maps(&found)
+            .filter_map(replicas::scaled_by)
+            .map(|Workload { kind, name, .. }| (kind, name))
+            .collect(),
+    };
+    (app, unreadable)
+}
+
+fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
+    found.iter().filter_map(Json::as_object)
+}
+
+/// Whether an object tells Argo CD that: `Prune=false`, `Delete=false`.
+pub(crate) fn has_sync_option(json: &Json, option: &str) -> bool {
+    let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
+    let options = options.and_then(Json::as_str).unwrap_or_default();
+    options.split(',').any(|one| one.trim() == option)
+}
+
+/// The disks of former revisions, the newest first, that Argo CD was told to leave in the cluster and that are
+/// not live: each once, as it was asked for last.
+pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
+    let mut found: Vec<Disk> = Vec::new();
+    for files in former {
+        let LiveApp { disks, staying, .. } = live_app(files).0;
+        for disk in disks {
+            let is_same = |one: &Disk| one.object.is_same(&disk.object);
+            let is_left = staying.iter().any(|object| object.is_same(&disk.object));
+            if is_left && !live.disks.iter().any(is_same) && !found.iter().any(is_same) {
+                found.push(disk);
+            }
+        }
+    }
+    found
+}
+
+/// The live disks as the oldest of the former revisions asked for them that have them without a gap up to now; the
+/// newest come first. That is how a disk was made: behind a gap it may have been deleted, and made anew.
+pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
+    let mut wanted = live.disks.clone();
+    let mut found: Vec<Disk> = Vec::new();
+    for files in former {
+        let disks = live_app(files).0.disks;
+        wanted.retain(|live| disks.iter().any(|one| disks::is_same(one, live)));
+        let older =
+            disks.into_iter().filter(|disk| wanted.iter().any(|one| disks::is_same(one, disk)));
+        for disk in older {
+            found.retain(|one| !disks::is_same(one, &disk));
+            found.push(disk);
+        }
+    }
+    found
+}
+
+/// By what an object is known; `None` where it is none.
+pub(crate) fn live_object(json: &Json) -> Option<LiveObject> {
+    let text = |pointer: &str| json.pointer(pointer)?.as_str().map(str::to_owned);
+    Some(LiveObject {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        name: text("/metadata/name")?,
+    })
+}
+
+fn read<T>(files: &[ManifestFile], mut take: impl FnMut(&Node, &mut Vec<T>)) -> Read<T> {
+    let mut read = Read { found: Vec::new(), unreadable: Vec::new() };
+    for file in files {
+        let text = std::str::from_utf8(&file.bytes).ok().filter(|t| t.len() <= BUDGET.bytes);
+        match text.and_then(|text| yaml::parse_stream(&file.name, text, &BUDGET).ok()) {
+            Some(documents) => documents.iter().for_each(|node| take(node, &mut read.found)),
+            None => read.unreadable.push(file.name.clone()),
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> ManifestFile {
+        ManifestFile { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn objects_are_known_by_version_kind_and_name() {
+        let files = [
+            file("a.yaml", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n"),
+            file("b.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\nkind: X\n"),
+            file("c.yaml", "a: [\n"),
+            file("d.yaml", ""),
+            ManifestFile { name: "e.yaml".to_owned(), bytes: vec![0xff] },
+        ];
+        let (app, unreadable) = live_app(&files);
+        let shown: Vec<_> = app
+            .objects
+            .iter()
+            .map(|o| format!("{} {} {}", o.api_version, o.kind, o.name))
+            .collect();
+        assert_eq!(shown, ["apps/v1 StatefulSet db", "v1 Service a"]);
+        assert_eq!(unreadable, ["c.yaml", "e.yaml"]);
+    }
+}

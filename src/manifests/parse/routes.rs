@@ -1,0 +1,208 @@
+//! Hosts and paths of the routing objects that we and others write: Traefik's `IngressRoute`,
+//! Kubernetes' `Ingress`, the Gateway API's `HTTPRoute`.
+//!
+//! A path that is compared whole counts as a prefix, too: whoever has it leaves no room for
+//! another there. Rules by regular expression are left out: what they take cannot be told.
+
+use std::collections::BTreeSet;
+
+use crate::model::id::AppKey;
+use crate::model::revision::ManifestFile;
+use crate::model::route::{self, Route};
+use crate::manifests::parse::Read;
+use crate::manifests::parse::read;
+use crate::manifests::parse::rule;
+use crate::waml::node::Node;
+
+/// Whether a file of that name can hold routes: it is called by its kind.
+pub fn can_be_in(file: &str) -> bool {
+    ["ingressroute", "ingress", "httproute"].iter().any(|kind| {
+        file.to_ascii_lowercase()
+            .strip_prefix(kind)
+            .is_some_and(|rest| rest.starts_with(['.', '-']))
+    })
+}
+
+/// The routes of one app's files, each once, in order.
+pub fn of(app: &AppKey, files: &[ManifestFile]) -> Read<Route> {
+    let Read { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
+    let unique: BTreeSet<(String, String)> = found.into_iter().collect();
+    let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
+    Read { found: unique.into_iter().map(route).collect(), unreadable }
+}
+
+type Pair = (String, String);
+
+fn pairs(node: &Node) -> Vec<Pair> {
+    let pairs = match node.get("kind").and_then(Node::as_text) {
+        Some("IngressRoute") => ingress_route(node),
+        Some("Ingress") => ingress(node),
+        Some("HTTPRoute") => http_route(node),
+        _ => Vec::new(),
+    };
+    pairs
+        .into_iter()
+        .filter_map(|(host, path)| Some((normal_host(&host)?, normal_path(&path))))
+        .collect()
+}
+
+/// `spec.routes[].match`
+fn ingress_route(node: &Node) -> Vec<Pair> {
+    let rules = list(node.get("spec"), "routes").filter_map(|route| text(route, "match"));
+    rules.flat_map(rule::routes).collect()
+}
+
+/// `spec.rules[].host` and `http.paths[].path`; without a path it is everything.
+fn ingress(node: &Node) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for rule in list(node.get("spec"), "rules") {
+        let Some(host) = text(rule, "host") else { continue };
+        let paths = list(rule.get("http"), "paths");
+        let paths: Vec<&str> = paths.map(|path| text(path, "path").unwrap_or("/")).collect();
+        pairs.extend(with_all(host, &paths));
+    }
+    pairs
+}
+
+/// `spec.hostnames[]` with each `spec.rules[].matches[].path`.
+fn http_route(node: &Node) -> Vec<Pair> {
+    let spec = node.get("spec");
+    let hosts = list(spec, "hostnames").filter_map(Node::as_text);
+    let mut paths = Vec::new();
+    let mut rules = 0;
+    for rule in list(spec, "rules") {
+        rules += 1;
+        let matches: Vec<&Node> = list(Some(rule), "matches").collect();
+        if matches.is_empty() {
+            paths.push("/");
+        }
+        paths.extend(matches.into_iter().filter_map(matched_path));
+    }
+    if rules == 0 {
+        paths.push("/");
+    }
+    hosts.flat_map(|host| with_each(host, &paths)).collect()
+}
+
+/// The path of one match; none where it is a regular expression.
+fn matched_path(one: &Node) -> Option<&str> {
+    let Some(path) = one.get("path") else { return Some("/") };
+    let kind = text(path, "type").unwrap_or("PathPrefix");
+    matches!(kind, "PathPrefix" | "Exact").then(|| text(path, "value").unwrap_or("/"))
+}
+
+/// With each of the paths; with all there are where none is named.
+fn with_all(host: &str, paths: &[&str]) -> Vec<Pair> {
+    with_each(host, if paths.is_empty() { &["/"] } else { paths })
+}
+
+fn with_each(host: &str, paths: &[&str]) -> Vec<Pair> {
+    paths.iter().map(|path| (host.to_owned(), (*path).to_owned())).collect()
+}
+
+fn list<'n>(node: Option<&'n Node>, key: &str) -> impl Iterator<Item = &'n Node> {
+    node.and_then(|node| node.get(key)).and_then(Node::as_list).into_iter().flatten()
+}
+
+fn text<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
+    node.get(key).and_then(Node::as_text)
+}
+
+/// A host as it is looked up; none where it has no name.
+pub fn normal_host(host: &str) -> Option<String> {
+    Some(route::normal_host(host)).filter(|host| !host.is_empty())
+}
+
+fn normal_path(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let app = AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
+        let file = ManifestFile { name: "f".to_owned(), bytes: text.as_bytes().to_vec() };
+        let read = of(&app, &[file]);
+        assert!(read.unreadable.is_empty(), "{text}");
+        read.found.into_iter().map(|route| format!("{}{}", route.host, route.path)).collect()
+    }
+
+    #[test]
+    fn an_ingress_route_says_it_in_rules() {
+        let text = "
+kind: IngressRoute
+spec:
+  routes:
+  - {kind: Rule, match: 'Host(`B.example.com`) && PathPrefix(`/api`)'}
+  - {kind: Rule, match: 'Host(`b.example.com`, `a.example.com`)'}
+  - {kind: Rule}
+  - {kind: Rule, match: 'HostRegexp(`.*`)'}
+";
+        assert_eq!(found(text), ["a.example.com/", "b.example.com/", "b.example.com/api"]);
+    }
+
+    #[test]
+    fn an_ingress_says_it_in_a_list() {
+        let text = "
+kind: Ingress
+spec:
+  rules:
+  - host: a.io
+    http: {paths: [{path: /x, pathType: Prefix}, {pathType: ImplementationSpecific}]}
+  - host: b.io.
+  - http: {paths: [{path: /everybodys}]}
+";
+        assert_eq!(found(text), ["a.io/", "a.io/x", "b.io/"]);
+    }
+
+    #[test]
+    fn an_http_route_says_it_in_two_lists() {
+        let text = "
+kind: HTTPRoute
+spec:
+  hostnames: [a.io, '*.b.io']
+  rules:
+  - matches: [{path: {type: PathPrefix, value: /x}}, {path: {type: RegularExpression, value: '/y.*'}}]
+  - matches: [{path: {type: Exact, value: /z}, method: GET}, {headers: []}]
+";
+        let hosts = ["*.b.io", "a.io"];
+        let all = hosts.iter().flat_map(|h| ["/", "/x", "/z"].map(|p| format!("{h}{p}")));
+        assert_eq!(found(text), all.collect::<Vec<_>>());
+        assert_eq!(found("kind: HTTPRoute\nspec: {hostnames: [a.io]}\n"), ["a.io/"]);
+    }
+
+    #[test]
+    fn what_is_of_another_shape_has_no_routes() {
+        for text in [
+            "kind: Service\nspec: {rules: [{host: a.io}]}",
+            "kind: Ingress\nspec: [1, 2]",
+            "kind: Ingress\nspec: {rules: {host: a.io}}",
+            "kind: [Ingress]",
+            "- kind: Ingress",
+            "just text",
+            "kind: IngressRoute\nspec: {routes: [{match: {a: b}}]}",
+        ] {
+            assert_eq!(found(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_chosen_by_the_kind_in_their_names() {
+        for name in
+            ["ingressroute.yaml", "ingress-my-app-2.yaml", "httproute.yaml", "IngressRoute.yml"]
+        {
+            assert!(can_be_in(name), "{name}");
+        }
+        for name in [
+            "ingressroutetcp.yaml",
+            "deployment.yaml",
+            "my-ingress.yaml",
+            "ingress",
+            "httproutes.yaml",
+        ] {
+            assert!(!can_be_in(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! REMOVE: what taking an app off a target takes away, or a rollback, read from the files that are there.
+//!
+//! Decides nothing by itself: it says which objects keep data, and what it cannot read counts as
+//! keeping some.
+
+use crate::manifests::files;
+use serde_json::Value as Json;
+
+use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
+use crate::model::id::RepoName;
+use crate::model::removal::Taken;
+use crate::model::revision::ManifestFile;
+use crate::model::stateful;
+use crate::manifests::argocd::application::FINALIZER;
+use crate::manifests::disks;
+use crate::manifests::parse;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+
+/// What is read of one file that people may have edited.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+
+/// Says of an unknown kind that it keeps data: a claim's template, or a size of storage.
+const STORAGE: [&str; 3] = ["storage", "volumeClaimTemplate", "volumeClaimTemplates"];
+
+/// What goes when these files go: `latest`, the Application, and every path of the app.
+pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<String>) -> Taken {
+    let mut taken = Taken { files, digest: files::digest_of(latest), ..Taken::default() };
+    for file in latest {
+        for (object, keeps_data) in objects(file) {
+            taken.keeps_data.extend(keeps_data.then(|| object.clone()));
+            taken.objects.push(object);
+        }
+    }
+    taken.notes.extend(staying(&kept_on_delete(latest)));
+    let application = application.and_then(|bytes| documents("application", bytes)?.pop());
+    taken.repository = application.as_ref().and_then(repository);
+    taken.notes.extend(note(application.as_ref()));
+    taken
+}
+
+/// What is lost or cannot be done when other files take the place of `latest`, as a rollback makes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replacement {
+    /// Objects that keep data, or of which nobody can tell, and that the other files do not have.
+    pub loses: Vec<LiveObject>,
+    /// Why a disk of the other files cannot take the place of the live one, one sentence each.
+    pub refused: Vec<String>,
+    /// Workloads that would go down to one pod, one sentence each.
+    pub fewer_pods: Vec<String>,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What comes of `then` in the place of `latest`. The former revisions, the newest first, say how disks were made.
+pub fn replacement(
+    latest: &[ManifestFile],
+    then: &[ManifestFile],
+    former: &[Vec<ManifestFile>],
+) -> Replacement {
+    let (wanted, _) = parse::live_app(then);
+    let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
+    // A file that is the same to the byte loses nothing, also where nobody can read it.
+    let others = latest.iter().filter(|file| !then.contains(file));
+    let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
+    let loses = lost.map(|(object, _)| object).collect();
+    let (live, _) = parse::live_app(latest);
+    let first = parse::first_disks(former, &live);
+    let conflicts = disks::conflicts(&live.disks, &first, &wanted.disks).into_iter();
+    let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
+    let refused = certain.map(|(_, conflict)| conflict.message).collect();
+    let left = live.staying.iter().filter(|object| !stays(object));
+    let mut notes: Vec<String> = staying(left).into_iter().collect();
+    notes.extend(coming_back(&live, &wanted));
+    Replacement { loses, refused, fewer_pods: fewer_pods(&live, &wanted), notes }
+}
+
+/// Disks that are not live and come back: Argo CD was told to leave them in the cluster.
+fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
+    let is_left = |disk: &&Disk| {
+        let is_it = |object: &LiveObject| object.is_same(&disk.object);
+        wanted.staying.iter().any(is_it) && !live.objects.iter().any(is_it)
+    };
+    let note = |disk: &Disk| {
+        format!(
+            "{} comes back with {}: if it is still in the cluster, it is mounted with the data that it has; if \
+             it is larger there, Kubernetes refuses to make it smaller and the app does not sync",
+            disks::named(disk),
+            disk.size
+        )
+    };
+    wanted.disks.iter().filter(is_left).map(note).collect()
+}
+
+/// Workloads that have a number of pods and would have none: Kubernetes goes down to one. Nothing is put into
+/// a former revision's files.
+fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
+    let is_new = |one: &&LiveReplicas| {
+        let workload = (one.kind.clone(), one.name.clone());
+        one.number > 1
+            && then.autoscaled.contains(&workload)
+            && !live.autoscaled.contains(&workload)
+            && !then.replicas.iter().any(|then| (&then.kind, &then.name) == (&one.kind, &one.name))
+    };
+    let fewer = live.replicas.iter().filter(is_new);
+    fewer
+        .map(|LiveReplicas { kind, name, number }| {
+            format!(
+                "{kind} {name} has {number} pods now, and the revision leaves the number to its autoscaler: \
+                 Kubernetes may go down to 1 until that counts"
+            )
+        })
+        .collect()
+}
+
+/// The objects of a file, and of each whether it keeps data.
+fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
+    let Some(documents) = documents(&file.name, &file.bytes) else {
+        let unread = LiveObject {
+            api_version: "?".to_owned(),
+            kind: "unreadable".to_owned(),
+            name: file.name.clone(),
+        };
+        return vec![(unread, true)];
+    };
+    let objects = documents.iter().filter(|document| !document.is_null());
+    objects.map(|json| (named(json), keeps_data(json))).collect()
+}
+
+fn documents(name: &str, bytes: &[u8]) -> Option<Vec<Json>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let documents = yaml::parse_stream(name, text, &BUDGET).ok()?;
+    Some(documents.iter().map(untyped).collect())
+}
+
+fn named(json: &Json) -> LiveObject {
+    let text =
+        |pointer: &str| json.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+    LiveObject {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        name: text("/metadata/name"),
+    }
+}
+
+fn keeps_data(json: &Json) -> bool {
+    let object = named(json);
+    object.kind.is_empty()
+        || stateful::keeps_data(&object.api_version, &object.kind)
+        || json.get("spec").is_some_and(has_storage)
+}
+
+fn has_storage(json: &Json) -> bool {
+    match json {
+        Json::Object(map) => {
+            map.iter().any(|(key, value)| STORAGE.contains(&key.as_str()) || has_storage(value))
+        }
+        Json::Array(list) => list.iter().any(has_storage),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
+}
+
+/// As [`application`](super::application) writes it into `spec.info`.
+fn repository(application: &Json) -> Option<RepoName> {
+    let info = application.pointer("/spec/info")?.as_array()?;
+    let line = info.iter().find(|line| line["name"] == "Repository")?;
+    RepoName::parse(line["value"].as_str()?).ok()
+}
+
+/// Objects that Argo CD is told to leave in the cluster when their app is deleted.
+fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
+    let documents = latest.iter().filter_map(|file| documents(&file.name, &file.bytes)).flatten();
+    let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
+    left.map(|json| named(&json)).collect()
+}
+
+/// That these objects stay in the cluster; nothing of none.
+fn staying<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<String> {
+    let names: Vec<String> = objects.into_iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Argo CD leaves these in the cluster, with their data: {}; delete them there if they are to go",
+            names.join(", ")
+        )
+    })
+}
+
+fn note(application: Option<&Json>) -> Option<String> {
+    let finalizers = application?.pointer("/metadata/finalizers").and_then(Json::as_array);
+    let deletes = finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER));
+    (!deletes).then(|| {
+        "its Application has no finalizer (an older version wrote it): Argo CD will leave its \
+         objects running in the cluster; delete them there, or deploy it once more before removing it"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+
+    fn file(name: &str, text: &str) -> ManifestFile {
+        ManifestFile { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
+    }
+
+    fn kept(text: &str) -> Vec<String> {
+        let taken = taken(&[file("a.yaml", text)], None, Vec::new());
+        taken.keeps_data.into_iter().map(|object| object.kind).collect()
+    }
+
+    #[test]
+    fn what_keeps_data_is_named() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";
+        assert_eq!(kept(claim), ["PersistentVolumeClaim"]);
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: []}\n";
+        assert!(kept(service).is_empty());
+        assert_eq!(kept(&format!("{service}---\n{claim}")), ["PersistentVolumeClaim"]);
+    }
+
+    #[test]
+    fn an_unknown_kind_with_storage_in_it_keeps_data() {
+        let unknown = "apiVersion: db.example.com/v1\nkind: Db\nmetadata: {name: a}\n";
+        assert_eq!(kept(&format!("{unknown}spec: {{nodes: [{{storage: 1Gi}}]}}\n")), ["Db"]);
+        assert!(kept(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {storage: x}\n";
+        assert!(kept(map).is_empty(), "its data is not its shape");
+    }
+
+    #[test]
+    fn a_rollback_takes_out_a_class_that_was_set_later_and_sets_none() {
+        let claim = |class: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{{class}resources: {{requests: {{storage: 1Gi}}}}}}\n"
+            );
+            file("persistentvolumeclaim.yaml", &text)
+        };
+        let (bare, fast) = (claim(""), claim("storageClassName: fast, "));
+        let refused = |now, then, former: &[&ManifestFile]| {
+            let former: Vec<_> = former.iter().map(|file| vec![(*file).clone()]).collect();
+            replacement(from_ref(now), from_ref(then), &former).refused
+        };
+        assert_eq!(refused(&fast, &bare, &[&fast, &bare]), Vec::<String>::new());
+        let found = refused(&bare, &fast, &[&fast, &bare]);
+        assert!(found.len() == 1 && found[0].contains("it was made without one"), "{found:?}");
+        // It was taken away, and made anew with the class.
+        let gap = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let found = refused(&fast, &bare, &[&fast, &gap, &bare]);
+        assert!(found.len() == 1 && found[0].contains("from `fast`"), "{found:?}");
+    }
+
+    #[test]
+    fn what_other_files_lose_is_named() {
+        let claim = |size: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{resources: {{requests: {{storage: {size}}}}}}}\n"
+            );
+            file("persistentvolumeclaim.yaml", &text)
+        };
+        let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let broken = file("x.yaml", "a: [");
+        let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
+            let Replacement { loses, refused, .. } = replacement(latest, then, &[]);
+            (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
+        };
+        let none = Vec::<String>::new;
+        let data = || vec!["PersistentVolumeClaim data".to_owned()];
+        assert_eq!(lost(&[claim("1Gi"), service.clone()], from_ref(&service)), (data(), 0));
+        assert_eq!(lost(&[claim("1Gi")], &[claim("2Gi")]), (none(), 0));
+        assert_eq!(lost(&[claim("2Gi")], &[claim("1Gi")]), (none(), 1));
+        assert_eq!(lost(from_ref(&service), &[claim("1Gi")]), (none(), 0));
+        assert_eq!(lost(from_ref(&broken), &[broken.clone(), service.clone()]), (none(), 0));
+        assert_eq!(lost(&[broken], &[service]), (vec!["unreadable x.yaml".to_owned()], 0));
+    }
+
+    #[test]
+    fn what_a_rollback_leaves_in_the_cluster_and_what_comes_back_is_told() {
+        let claim = |options: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data, annotations: {{argocd.argoproj.io/sync-options: '{options}'}}}}\nspec: {{resources: {{requests: {{storage: 5Gi}}}}}}\n"
+            );
+            file("a.yaml", &text)
+        };
+        let service = file("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let notes =
+            |latest: &[ManifestFile], then: &[ManifestFile]| replacement(latest, then, &[]).notes;
+        let kept = claim("Prune=false,Delete=false");
+        let gone = notes(&[kept.clone(), service.clone()], from_ref(&service));
+        assert!(gone[0].starts_with("Argo CD leaves these in the cluster"), "{gone:?}");
+        assert!(notes(&[claim("Delete=false"), service.clone()], from_ref(&service)).is_empty());
+        let back = notes(from_ref(&service), &[kept.clone(), service.clone()]);
+        assert!(back[0].contains("`data` comes back with 5Gi: if it is still in the"), "{back:?}");
+        assert!(notes(from_ref(&kept), from_ref(&kept)).is_empty());
+    }
+
+    #[test]
+    fn a_number_of_pods_that_goes_is_told() {
+        let deployment = |replicas: &str| {
+            let text = format!(
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a}}\nspec: {{{replicas}}}\n"
+            );
+            file("d.yaml", &text)
+        };
+        let scaler = file(
+            "h.yaml",
+            "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\nspec: {scaleTargetRef: {kind: Deployment, name: a}}\n",
+        );
+        let fewer =
+            |now: &[ManifestFile], then: &[ManifestFile]| replacement(now, then, &[]).fewer_pods;
+        let then = [deployment(""), scaler.clone()];
+        assert!(fewer(&[deployment("replicas: 10")], &then)[0].contains("has 10 pods now"));
+        for number in ["replicas: 1", "replicas: 0", ""] {
+            assert!(fewer(&[deployment(number)], &then).is_empty(), "{number} goes up, or stays");
+        }
+        let kept = [deployment("replicas: 10"), scaler.clone()];
+        assert!(fewer(&[deployment("replicas: 10")], &kept).is_empty(), "it has the number");
+        assert!(fewer(&kept, &then).is_empty(), "it is the autoscaler's already");
+    }
+
+    #[test]
+    fn what_argocd_leaves_is_told() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {argocd.argoproj.io/sync-options: 'Prune=false,Delete=false'}}\n";
+        let notes = taken(&[file("a.yaml", claim)], None, Vec::new()).notes;
+        assert!(
+            notes[0].contains(
+                "leaves these in the cluster, with their data: PersistentVolumeClaim data"
+            ),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_keep_data() {
+        for text in ["a: [", "\u{0}", "just text", "a: 1"] {
+            assert_eq!(kept(text).len(), 1, "{text:?}");
+        }
+        let broken = ManifestFile { name: "a.yaml".into(), bytes: vec![0xff, 0xfe] };
+        assert_eq!(taken(&[broken], None, Vec::new()).keeps_data[0].kind, "unreadable");
+    }
+
+    #[test]
+    fn the_application_says_whose_it_is_and_whether_the_cluster_is_cleared() {
+        let with = |finalizers: &str| {
+            let text = format!(
+                "metadata: {{name: a{finalizers}}}\nspec: {{info: [{{name: Owner, value: a}}, {{name: Repository, value: o/r}}]}}\n"
+            );
+            taken(&[], Some(text.as_bytes()), Vec::new())
+        };
+        let new = with(&format!(", finalizers: [{FINALIZER}]"));
+        assert_eq!(new.repository.unwrap().as_str(), "o/r");
+        assert!(new.notes.is_empty());
+        assert!(with("").notes[0].contains("has no finalizer"));
+        assert_eq!(taken(&[], None, Vec::new()), Taken::default());
+    }
+}

@@ -1,0 +1,163 @@
+//! REPLICAS: the number of pods, where an autoscaler takes it over.
+//!
+//! With an autoscaler `spec.replicas` is left out, so that nobody but it sets the number. The deployment that
+//! brings the autoscaler would take the number out of a live workload, which Kubernetes reads as 1: of ten
+//! pods, nine would go before the autoscaler counts again. So this one deployment keeps the live number. From
+//! the same commit on the Application tells Argo CD that the number is not its own
+//! (`pipeline/application.rs`), and what comes after leaves it out.
+//!
+//! A workload with no pods is another matter: Kubernetes switches an autoscaler off while its workload has
+//! `replicas: 0`. Its number is not kept, and Argo CD leaves the number alone only once it is above zero.
+
+use serde_json::{Map, Value as Json};
+
+use crate::model::facts::{LiveApp, LiveReplicas};
+use crate::manifests::object::Object;
+
+/// Kinds of objects that set another object's number of pods.
+const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler", "ScaledObject"];
+/// Kinds of objects whose number of pods can be set.
+const SCALED: [&str; 2] = ["Deployment", "StatefulSet"];
+
+/// A workload, by kind and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Workload {
+    /// `Deployment`
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether its live manifest asks for no pods at all, and no autoscaler has had it yet.
+    pub parked: bool,
+}
+
+/// What an autoscaler scales; `None` of every other object.
+pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
+    let kind = json.get("kind")?.as_str()?;
+    if !AUTOSCALERS.contains(&kind) {
+        return None;
+    }
+    let target = json.get("spec")?.get("scaleTargetRef")?;
+    // KEDA leaves the kind out for a Deployment.
+    let kind = target.get("kind").and_then(Json::as_str).unwrap_or("Deployment");
+    let name = target.get("name")?.as_str()?;
+    Some(Workload { kind: kind.to_owned(), name: name.to_owned(), parked: false })
+}
+
+/// The workloads that autoscalers of an app scale, as its files say.
+pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
+    let workload = |(kind, name): &(String, String)| Workload {
+        kind: kind.clone(),
+        name: name.clone(),
+        parked: false,
+    };
+    app.autoscaled.iter().map(workload)
+}
+
+/// The workloads, with what is live of them.
+pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
+    let with_live = |workload: Workload| {
+        let Workload { kind, name, parked: _ } = &workload;
+        let is_it = |one: &&LiveReplicas| (&one.kind, &one.name) == (kind, name);
+        let number = live.replicas.iter().find(is_it).map(|one| one.number);
+        let was_scaled = live.autoscaled.iter().any(|one| (&one.0, &one.1) == (kind, name));
+        Workload { parked: number == Some(0) && !was_scaled, ..workload }
+    };
+    workloads.map(with_live).collect()
+}
+
+/// The number that a workload's manifest has; `None` of every other object, and where it has none.
+pub(crate) fn number_of(json: &Map<String, Json>) -> Option<LiveReplicas> {
+    let text = |key: &str| json.get(key).and_then(Json::as_str);
+    let kind = text("kind").filter(|kind| SCALED.contains(kind))?;
+    let name = json.get("metadata")?.get("name")?.as_str()?;
+    let number = json.get("spec")?.get("replicas")?.as_u64()?;
+    Some(LiveReplicas { kind: kind.to_owned(), name: name.to_owned(), number })
+}
+
+/// Puts the live number into workloads whose autoscaler is new; these workloads, with the number.
+pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> {
+    let scaled: Vec<Workload> =
+        objects.iter().filter_map(|object| scaled_by(&object.json)).collect();
+    let mut kept = Vec::new();
+    for object in objects {
+        let is_it = |kind: &str, name: &str| object.kind() == kind && object.name() == name;
+        let is_scaled = scaled.iter().any(|one| is_it(&one.kind, &one.name));
+        let was_scaled = live.autoscaled.iter().any(|(kind, name)| is_it(kind, name));
+        let number = live.replicas.iter().find(|one| is_it(&one.kind, &one.name));
+        let is_kept = |one: &&LiveReplicas| one.number > 0 && is_scaled && !was_scaled;
+        let Some(number) = number.filter(is_kept).cloned() else { continue };
+        let Some(spec) = object.json.get_mut("spec").and_then(Json::as_object_mut) else {
+            continue;
+        };
+        if spec.contains_key("replicas") {
+            continue;
+        }
+        spec.shift_insert(0, "replicas".to_owned(), number.number.into());
+        kept.push(number);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(json: &Json) -> Object {
+        Object { source: "f".to_owned(), json: json.as_object().unwrap().clone() }
+    }
+
+    fn deployment(replicas: Option<u64>) -> Object {
+        let mut json = json!({"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"x": 1}});
+        if let Some(replicas) = replicas {
+            json["spec"]["replicas"] = replicas.into();
+        }
+        object(&json)
+    }
+
+    fn autoscaler() -> Object {
+        object(&json!({
+            "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "a"}},
+        }))
+    }
+
+    fn live(number: u64, autoscaled: bool) -> LiveApp {
+        let (kind, name) = ("Deployment".to_owned(), "a".to_owned());
+        LiveApp {
+            replicas: vec![LiveReplicas { kind: kind.clone(), name: name.clone(), number }],
+            autoscaled: autoscaled.then_some((kind, name)).into_iter().collect(),
+            ..LiveApp::default()
+        }
+    }
+
+    #[test]
+    fn only_the_deployment_that_brings_the_autoscaler_keeps_the_number() {
+        let mut first = [deployment(None), autoscaler()];
+        assert_eq!(keep(&mut first, &live(10, false))[0].number, 10);
+        assert_eq!(first[0].json["spec"], json!({"replicas": 10, "x": 1}));
+        let mut next = [deployment(None), autoscaler()];
+        assert!(keep(&mut next, &live(10, true)).is_empty());
+        assert_eq!(next[0].json["spec"], json!({"x": 1}));
+        let mut without = [deployment(None)];
+        assert!(keep(&mut without, &live(10, false)).is_empty(), "nobody scales it");
+        let mut new = [deployment(None), autoscaler()];
+        assert!(keep(&mut new, &LiveApp::default()).is_empty(), "nothing is live");
+        let mut written = [deployment(Some(3)), autoscaler()];
+        assert!(keep(&mut written, &live(10, false)).is_empty(), "a template says it");
+    }
+
+    #[test]
+    fn no_pods_are_no_number_to_keep() {
+        let mut first = [deployment(None), autoscaler()];
+        assert!(keep(&mut first, &live(0, false)).is_empty());
+        assert_eq!(first[0].json["spec"], json!({"x": 1}), "0 would switch the autoscaler off");
+        let scaled = || first.iter().filter_map(|one| scaled_by(&one.json));
+        let parked = |live: &LiveApp| beside_live(scaled(), live)[0].parked;
+        assert!(parked(&live(0, false)));
+        assert!(!parked(&live(0, true)), "what is not its manifest's is the autoscaler's");
+        assert!(!parked(&live(3, false)));
+        assert!(!parked(&LiveApp::default()));
+    }
+}

@@ -1,0 +1,272 @@
+//! What expressions cost is counted while they are evaluated: turns of loops and the parts evaluated in
+//! them, and the size of what is compared, made, looped over and searched by regular expressions. It is
+//! counted for one expression and for all of a plan, and by no clock: the same everywhere.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cel::common::types::{CelBool, CelBytes, CelInt, CelList, CelMap, CelString};
+use cel::common::value::{CowVal, Val};
+use cel::{Context, ExecutionError, FunctionContext};
+use regex::{Regex, RegexBuilder};
+
+use crate::policy::watch::MATCHES;
+use crate::policy::watch::RANGE;
+use crate::policy::watch::SKIM;
+use crate::policy::watch::SQUARE;
+use crate::policy::watch::TICK;
+use crate::policy::watch::WEIGH;
+
+/// So many turns of loops one expression may take.
+const MOST_TURNS: u64 = 100_000;
+/// So many parts it may evaluate in them: a tenth of a second.
+const MOST_PARTS: u64 = 2_000_000;
+/// So many bytes one expression may compare, search, or make new values of, in all.
+const MOST_BYTES: u64 = 16 << 20;
+/// So many bytes its loops may run over: each element is copied for its turn.
+const MOST_LOOPED: u64 = 64 << 20;
+/// All expressions of a plan together may have so many times what one may.
+const PLAN: u64 = 8;
+
+/// What a value takes beside its text.
+const LEAST_BYTES: u64 = 32;
+/// Comparing each with each of a few is less work than copying as many.
+const SQUARED: u64 = 64;
+/// How much more work it is to search a text for a regular expression than to compare it.
+const SEARCHED: u64 = 32;
+/// What compiling a regular expression counts for.
+const COMPILED: u64 = 128 << 10;
+/// A compiled one has no more bytes.
+const LARGEST_REGEX: usize = 512 << 10;
+
+/// What has been used up, by one expression and by all of the plan.
+#[derive(Default)]
+pub(super) struct Spent {
+    turns: Count,
+    parts: Count,
+    bytes: Count,
+    looped: Count,
+    regexes: Mutex<HashMap<String, Regex>>,
+}
+
+#[derive(Default)]
+struct Count {
+    /// By this expression.
+    one: AtomicU64,
+    /// By those before it, each as much as it may have.
+    before: AtomicU64,
+}
+
+impl Count {
+    /// Whether there is enough.
+    fn spend(&self, n: u64, most: u64) -> bool {
+        self.one.store(self.one.load(Ordering::Relaxed).saturating_add(n), Ordering::Relaxed);
+        !self.is_over(most) && !self.is_over_in_all(most)
+    }
+
+    fn is_over(&self, most: u64) -> bool {
+        self.one.load(Ordering::Relaxed) > most
+    }
+
+    fn is_over_in_all(&self, most: u64) -> bool {
+        let one = self.one.load(Ordering::Relaxed);
+        // What costs nothing is applied, whatever those before it have left.
+        one > 0 && self.before.load(Ordering::Relaxed).saturating_add(one) > most * PLAN
+    }
+
+    fn begin(&self, most: u64) {
+        let one = self.one.swap(0, Ordering::Relaxed);
+        self.before.fetch_add(one.min(most), Ordering::Relaxed);
+    }
+}
+
+/// Lets the functions that [`watch`](super::watch) puts into expressions count.
+pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>) {
+    type Counting = for<'c, 'v> fn(
+        &Spent,
+        &mut FunctionContext<'c, 'v>,
+    ) -> Result<CowVal<'c, 'v>, ExecutionError>;
+    let all: [(&str, Counting); 6] = [
+        (TICK, tick),
+        (WEIGH, weigh),
+        (SKIM, skim),
+        (SQUARE, square),
+        (RANGE, range),
+        (MATCHES, matches),
+    ];
+    for (name, counting) in all {
+        let spent = Arc::clone(spent);
+        let function: cel_function::Function = Box::new(move |call| counting(&spent, call));
+        // No functions of these names are there: they cannot be written.
+        let _ = context.add_function(name, function);
+    }
+}
+
+/// The library's own type of a function that is given its arguments as they are, without a copy.
+mod cel_function {
+    use cel::common::value::CowVal;
+    use cel::{ExecutionError, FunctionContext};
+
+    pub(super) type Function = Box<
+        dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError>
+            + Send
+            + Sync,
+    >;
+}
+
+fn tick<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let counted = spent.evaluate(call.args.first());
+    let enough = spent.turns.spend(1, MOST_TURNS) && counted;
+    // Where an error is caught, as in `error || true`, the loop ends all the same.
+    if enough && spent.exceeded().is_none() {
+        return Ok(CowVal::owned(CelBool::from(true)));
+    }
+    Err(call.error("too much"))
+}
+
+fn weigh<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let enough = spent.evaluate(call.args.get(1));
+    let value = argument(call)?;
+    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
+    if enough { Ok(value) } else { Err(call.error("too much")) }
+}
+
+fn skim<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let value = argument(call)?;
+    let length = value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len());
+    let enough = spent.bytes.spend(length as u64, MOST_BYTES);
+    if enough { Ok(value) } else { Err(call.error("too much")) }
+}
+
+fn square<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let value = argument(call)?;
+    let many = match value.downcast_ref::<CelList<'_>>() {
+        Some(list) => list.inner().len() as u64,
+        None => value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len() as u64),
+    };
+    let before = spent.bytes.one.load(Ordering::Relaxed);
+    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
+        let size = spent.bytes.one.load(Ordering::Relaxed).saturating_sub(before);
+        spent.bytes.spend(size.saturating_mul(many) / SQUARED, MOST_BYTES)
+    };
+    if enough { Ok(value) } else { Err(call.error("too much")) }
+}
+
+fn range<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let value = argument(call)?;
+    let enough = Spent::add(value.as_ref(), &spent.looped, MOST_LOOPED);
+    if enough { Ok(value) } else { Err(call.error("too much")) }
+}
+
+fn matches<'c, 'v>(
+    spent: &Spent,
+    call: &mut FunctionContext<'c, 'v>,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let wrong =
+        || ExecutionError::function_error("matches", "wants a text and a regular expression");
+    let [text, regex] = call.args.as_slice() else { return Err(wrong()) };
+    let text = text.downcast_ref::<CelString<'_>>().ok_or_else(wrong)?.inner();
+    let regex = regex.downcast_ref::<CelString<'_>>().ok_or_else(wrong)?.inner();
+    let size = (text.len() as u64).saturating_mul(SEARCHED).saturating_add(LEAST_BYTES);
+    if !spent.bytes.spend(size, MOST_BYTES) {
+        return Err(call.error("too much"));
+    }
+    Ok(CowVal::owned(CelBool::from(spent.regex(regex)?.is_match(text))))
+}
+
+fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    if call.args.is_empty() {
+        return Err(ExecutionError::invalid_argument_count(1, 0));
+    }
+    Ok(call.args.swap_remove(0))
+}
+
+impl Spent {
+    /// Another expression begins.
+    pub(super) fn begin(&self) {
+        self.turns.begin(MOST_TURNS);
+        self.parts.begin(MOST_PARTS);
+        self.bytes.begin(MOST_BYTES);
+        self.looped.begin(MOST_LOOPED);
+    }
+
+    /// What there was not enough of, and what to do.
+    pub(super) fn exceeded(&self) -> Option<(String, &'static str)> {
+        const LOOPS: &str = "let the expression loop over less, or make several policies of it";
+        const PARTS: &str = "let the expression look at parts rather than at whole objects";
+        let counts = [
+            (&self.turns, MOST_TURNS, "its loops take", "turns", LOOPS),
+            (&self.parts, MOST_PARTS, "its loops evaluate", "parts", LOOPS),
+            (&self.bytes, MOST_BYTES, "it makes and compares values of", "bytes", PARTS),
+            (&self.looped, MOST_LOOPED, "its loops run over values of", "bytes", LOOPS),
+        ];
+        let (count, most, does, what, help) = counts
+            .into_iter()
+            .find(|(count, most, ..)| count.is_over(*most) || count.is_over_in_all(*most))?;
+        if !count.is_over(most) {
+            let most = most * PLAN;
+            let why =
+                format!("{does} more than {most} {what} together with the policies before it");
+            return Some((why, "let the policies look at less: what one plan may cost is limited"));
+        }
+        Some((format!("{does} more than {most} {what}"), help))
+    }
+
+    /// Counts the parts of a turn.
+    fn evaluate(&self, parts: Option<&CowVal<'_, '_>>) -> bool {
+        let parts = parts.and_then(|parts| parts.downcast_ref::<CelInt>());
+        let parts = parts.map_or(0, |parts| u64::try_from(*parts.inner()).unwrap_or(0));
+        self.parts.spend(parts, MOST_PARTS)
+    }
+
+    /// Adds the size of a value, no further than to the most.
+    fn add(value: &(dyn Val + '_), to: &Count, most: u64) -> bool {
+        let own = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+            text.inner().len()
+        } else {
+            value.downcast_ref::<CelBytes<'_>>().map_or(0, |bytes| bytes.inner().len())
+        };
+        if !to.spend(LEAST_BYTES.saturating_add(own as u64), most) {
+            return false;
+        }
+        if let Some(list) = value.downcast_ref::<CelList<'_>>() {
+            return list.inner().iter().all(|one| Self::add(one.as_ref(), to, most));
+        }
+        let Some(map) = value.downcast_ref::<CelMap<'_>>() else { return true };
+        let mut entries = map.inner().iter();
+        entries
+            .all(|(key, one)| Self::add(key.inner(), to, most) && Self::add(one.as_ref(), to, most))
+    }
+
+    /// A regular expression, compiled once for all policies of a plan.
+    fn regex(&self, text: &str) -> Result<Regex, ExecutionError> {
+        let mut regexes = self.regexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = regexes.get(text) {
+            return Ok(regex.clone());
+        }
+        if !self.bytes.spend(COMPILED, MOST_BYTES) {
+            return Err(ExecutionError::function_error("matches", "too much"));
+        }
+        let built = RegexBuilder::new(text).size_limit(LARGEST_REGEX).build();
+        let regex =
+            built.map_err(|error| ExecutionError::function_error("matches", error.to_string()))?;
+        regexes.insert(text.to_owned(), regex.clone());
+        Ok(regex)
+    }
+}

@@ -1,0 +1,121 @@
+//! CEL expressions applied to one plan, within limits.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cel::objects::{Key, Map};
+use cel::{Context, ExecutionError, Value};
+use serde_json::Value as Json;
+
+use crate::policy::cost;
+use crate::policy::cost::Spent;
+use crate::policy::expression::ENV;
+use crate::policy::expression::Expression;
+use super::Plan;
+
+/// Everything that expressions look at.
+pub(super) struct World {
+    context: Context<'static, 'static>,
+    spent: Arc<Spent>,
+}
+
+/// What an expression said.
+pub(super) enum Answer {
+    Holds,
+    DoesNot,
+    /// It said neither.
+    Failed {
+        why: String,
+        help: &'static str,
+    },
+}
+
+impl World {
+    /// Everything that there is to look at in a plan.
+    pub(super) fn of(plan: &Plan<'_>) -> Self {
+        let mut context = Context::with_env(ENV.clone());
+        for name in ["app", "target", "release"] {
+            context.add_variable_from_value(name, plan.view.get(name).map_or(Value::Null, value));
+        }
+        context.add_variable_from_value("waml", value(&plan.settings));
+        let objects: Vec<Value> = plan.objects.iter().map(|o| map(&o.json)).collect();
+        context.add_variable_from_value("objects", Value::List(Arc::new(objects)));
+        Self::counting(context)
+    }
+
+    /// A world in which expressions count what they cost.
+    pub(super) fn counting(mut context: Context<'static, 'static>) -> Self {
+        let spent = Arc::new(Spent::default());
+        cost::count(&mut context, &spent);
+        Self { context, spent }
+    }
+
+    /// Evaluates one expression.
+    pub(super) fn ask(&self, expression: &Expression) -> Answer {
+        self.spent.begin();
+        let resolved = catch_unwind(AssertUnwindSafe(|| self.context.resolve(&expression.0)));
+        // What went beyond its limits may still have said something, but not of everything.
+        if let Some((why, help)) = self.spent.exceeded() {
+            return Answer::Failed { why, help };
+        }
+        match resolved {
+            Ok(Ok(Value::Bool(true))) => Answer::Holds,
+            Ok(Ok(Value::Bool(false))) => Answer::DoesNot,
+            Ok(Ok(other)) => Answer::Failed {
+                why: format!("it gives {}, not true or false", other.type_of()),
+                help: "compare the result with something",
+            },
+            Ok(Err(error)) => failed(&error),
+            Err(_panic) => Answer::Failed {
+                why: "the evaluation broke off".to_owned(),
+                help: "write the expression another way",
+            },
+        }
+    }
+}
+
+/// Values of the plan may be long or secret: an error says of what type they are, or nothing.
+fn failed(error: &ExecutionError) -> Answer {
+    let (why, help) = match error {
+        ExecutionError::NoSuchKey(key) => (
+            format!("there is no {}", crate::waml::typed::quoted(key)),
+            "an expression asks `has(a.b)` before it looks at what may be missing",
+        ),
+        ExecutionError::FunctionError { function, .. } => {
+            (format!("`{function}` fails"), "the expression must suit every WAML")
+        }
+        ExecutionError::NoSuchOverload(error) => {
+            (error.to_string(), "an expression asks `has(a.b)` first, and `type(a.b) == string`")
+        }
+        ExecutionError::IndexOutOfBounds(_) => {
+            ("a list is shorter than it expects".to_owned(), "the expression asks `size(…)` first")
+        }
+        _ => (
+            "values do not have the types that it expects".to_owned(),
+            "the expression must suit every WAML",
+        ),
+    };
+    Answer::Failed { why, help }
+}
+
+/// As CEL has it: whole numbers are `int` where they fit.
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(boolean) => Value::Bool(*boolean),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => Value::Int(int),
+            (None, Some(uint)) => Value::UInt(uint),
+            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::String(Arc::new(text.clone())),
+        Json::Array(list) => Value::List(Arc::new(list.iter().map(value).collect())),
+        Json::Object(object) => map(object),
+    }
+}
+
+fn map(object: &serde_json::Map<String, Json>) -> Value {
+    let entries = object.iter().map(|(key, of)| (Key::from(key.clone()), value(of)));
+    Value::Map(Map { map: Arc::new(entries.collect::<HashMap<Key, Value>>()) })
+}

@@ -1,0 +1,273 @@
+//! A CEL expression, compiled and looked at before anybody relies on it: it is short, does not
+//! nest deep, names only what there is, and can be true.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
+use cel::parser::PrattParser;
+use cel::{Context, Env, IdedExpr};
+
+use crate::policy::watch::watch;
+use crate::waml::suggest;
+use crate::waml::typed::quoted;
+
+/// What an expression can look at.
+pub(super) const VARIABLES: &[&str] = &["waml", "app", "target", "release", "objects"];
+
+/// Longer ones cannot be read either. In bytes.
+const LONGEST: usize = 2000;
+/// Brackets within brackets, before anything is parsed.
+const MOST_BRACKETS: u16 = 24;
+/// Names, values, calls and operators, after macros are expanded.
+const MOST_PARTS: usize = 1000;
+/// Parts within parts: what is parsed and evaluated by functions that call themselves.
+const DEEPEST: usize = 64;
+/// So many parts a loop counts for: evaluating one takes so much more of the stack.
+const LOOP: usize = 5;
+/// Loops within loops: objects, containers, variables, and one more.
+const MOST_LOOPS: usize = 4;
+/// Functions of the extensions whose result can be far larger than all they are given: the length
+/// of one text times that of another, or a number of elements or digits.
+const MULTIPLYING: &[&str] =
+    &["format", "join", "lists.range", "quote", "range", "replace", "strings.quote"];
+
+/// CEL's own functions, and those on texts and lists that others have too.
+pub(super) static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    for extension in [cel::extensions::strings, cel::extensions::lists] {
+        // They add functions of other names than the standard's; a test calls one of each.
+        let _ = env.add_extension(extension);
+    }
+    Arc::new(env)
+});
+
+/// An expression that may be evaluated.
+#[derive(Debug)]
+pub(super) struct Expression(pub(super) IdedExpr);
+
+/// What is wrong, and where in the expression; both from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) help: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// Compiles an expression.
+///
+/// By the library's second parser: the first, made by ANTLR, takes so much of the stack that a
+/// dozen brackets end a thread, and keeps to its own limit too late.
+pub(super) fn compile(text: &str) -> Result<Expression, Fault> {
+    measured(text)?;
+    let parser =
+        PrattParser::new().max_recursion_depth(MOST_BRACKETS).max_expression_node_count(MOST_PARTS);
+    let mut expression = match catch_unwind(AssertUnwindSafe(|| parser.parse(text))) {
+        Ok(Ok(expression)) => expression,
+        Ok(Err(errors)) => return Err(unparsed(&errors)),
+        Err(_panic) => {
+            return Err(at_start("this expression cannot be compiled", "write it another way"));
+        }
+    };
+    let mut walk = Walk { text, names: Vec::new(), loops: 0 };
+    walk.part(&expression, 0)?;
+    boolean(&expression)?;
+    watch(&mut expression);
+    Ok(Expression(expression))
+}
+
+fn at_start(message: impl Into<String>, help: impl Into<String>) -> Fault {
+    Fault { message: message.into(), help: help.into(), line: 1, column: 1 }
+}
+
+/// What can be said without parsing, so that nothing is parsed that would take all of the stack.
+fn measured(text: &str) -> Result<(), Fault> {
+    if text.len() > LONGEST {
+        let message = format!("the expression has {} bytes, more than {LONGEST}", text.len());
+        return Err(at_start(message, "make several policies of it"));
+    }
+    let mut open = 0_u16;
+    let mut unary = 0_u16;
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' | '?' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        unary = if matches!(c, '!' | '-') {
+            unary + 1
+        } else if c.is_whitespace() {
+            unary
+        } else {
+            0
+        };
+        if open > MOST_BRACKETS || unary > MOST_BRACKETS {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+fn too_deep() -> Fault {
+    at_start("the expression nests too deep", "make several policies of it")
+}
+
+fn unparsed(errors: &cel::ParseErrors) -> Fault {
+    let narrow = |n: isize| u32::try_from(n).unwrap_or(1).max(1);
+    let Some(first) = errors.errors.first() else {
+        return at_start("this is no CEL expression", HELP);
+    };
+    let (line, column) = first.pos;
+    let message = format!("this is no CEL expression: {}", first.msg);
+    Fault { message, help: HELP.to_owned(), line: narrow(line), column: narrow(column) }
+}
+
+const HELP: &str = "see docs/policies.md for what an expression can look like";
+
+/// Looks at every part with what is in sight there.
+struct Walk<'t> {
+    text: &'t str,
+    /// The variables of the loops that we are in.
+    names: Vec<String>,
+    loops: usize,
+}
+
+impl Walk<'_> {
+    fn part(&mut self, part: &IdedExpr, depth: usize) -> Result<(), Fault> {
+        if depth > DEEPEST {
+            return Err(too_deep());
+        }
+        match &part.expr {
+            Expr::Unspecified | Expr::Literal(_) => Ok(()),
+            Expr::Ident(name) => self.variable(name),
+            Expr::Call(call) => self.call(call, depth),
+            Expr::Select(select) => self.part(&select.operand, depth + 1),
+            Expr::Comprehension(of) => self.comprehension(of, depth),
+            Expr::List(list) => {
+                list.elements.iter().try_for_each(|element| self.part(element, depth + 1))
+            }
+            Expr::Map(map) => map.entries.iter().try_for_each(|e| self.entry(&e.expr, depth)),
+            Expr::Struct(of) => of.entries.iter().try_for_each(|e| self.entry(&e.expr, depth)),
+        }
+    }
+
+    fn entry(&mut self, entry: &EntryExpr, depth: usize) -> Result<(), Fault> {
+        match entry {
+            EntryExpr::StructField(field) => self.part(&field.value, depth + 1),
+            EntryExpr::MapEntry(entry) => {
+                self.part(&entry.key, depth + 1)?;
+                self.part(&entry.value, depth + 1)
+            }
+        }
+    }
+
+    fn variable(&self, name: &str) -> Result<(), Fault> {
+        let known = VARIABLES.contains(&name) || self.names.iter().any(|own| own == name);
+        if known || name.starts_with('@') {
+            return Ok(());
+        }
+        let all = VARIABLES.iter().copied().chain(self.names.iter().map(String::as_str));
+        let help = suggest::hint(name, all);
+        Err(self.fault(name, format!("there is no variable {}", quoted(name)), help))
+    }
+
+    fn call(&mut self, call: &CallExpr, depth: usize) -> Result<(), Fault> {
+        if !is_function(&call.func_name) {
+            let message = format!("there is no function {}", quoted(&call.func_name));
+            return Err(self.fault(&call.func_name, message, HELP.to_owned()));
+        }
+        if let Some(target) = &call.target {
+            self.part(target, depth + 1)?;
+        }
+        call.args.iter().try_for_each(|arg| self.part(arg, depth + 1))
+    }
+
+    fn comprehension(&mut self, of: &ComprehensionExpr, depth: usize) -> Result<(), Fault> {
+        self.part(&of.iter_range, depth + LOOP)?;
+        self.loops += 1;
+        if self.loops > MOST_LOOPS {
+            let message = format!("there are more than {MOST_LOOPS} loops within each other");
+            return Err(at_start(message, "make several policies of it"));
+        }
+        let before = self.names.len();
+        let names = [Some(&of.iter_var), of.iter_var2.as_ref(), Some(&of.accu_var)];
+        self.names.extend(names.into_iter().flatten().cloned());
+        let parts = [&of.accu_init, &of.loop_cond, &of.loop_step, &of.result];
+        let done = parts.into_iter().try_for_each(|part| self.part(part, depth + LOOP));
+        self.names.truncate(before);
+        self.loops -= 1;
+        done
+    }
+
+    /// The parser keeps no places: a name's is where it first stands as a word.
+    fn fault(&self, name: &str, message: String, help: String) -> Fault {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let stands = |at: &usize| {
+            let before = self.text.get(..*at).unwrap_or_default();
+            let after = self.text.get(at + name.len()..).unwrap_or_default();
+            !before.ends_with(is_word) && !after.starts_with(is_word)
+        };
+        let start = self.text.match_indices(name).map(|(at, _)| at).find(stands).unwrap_or(0);
+        let before = self.text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(1);
+        Fault { message, help, line: narrow(line), column: narrow(column) }
+    }
+}
+
+/// Asks the library itself: it takes no second function of a name that it has.
+fn is_function(name: &str) -> bool {
+    let special = [
+        operators::CONDITIONAL,
+        operators::LOGICAL_AND,
+        operators::LOGICAL_OR,
+        operators::LOGICAL_NOT,
+        operators::NOT_STRICTLY_FALSE,
+        operators::IN,
+    ];
+    if MULTIPLYING.contains(&name) {
+        return false;
+    }
+    special.contains(&name)
+        || name.starts_with('_')
+        || name == operators::NEGATE
+        || Context::with_env(ENV.clone()).add_function(name, || true).is_err()
+}
+
+/// Refuses what is plainly neither true nor false; the rest shows when it is evaluated.
+fn boolean(expression: &IdedExpr) -> Result<(), Fault> {
+    match other_than_boolean(&expression.expr) {
+        Some(what) => Err(at_start(
+            format!("the expression gives {what}, not true or false"),
+            "compare it with something: `size(objects) < 50`",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn other_than_boolean(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::Literal(LiteralValue::Boolean(_)) => None,
+        Expr::Literal(LiteralValue::String(_)) => Some("a text"),
+        Expr::Literal(LiteralValue::Null) => Some("null"),
+        Expr::Literal(LiteralValue::Bytes(_)) => Some("bytes"),
+        Expr::Literal(_) => Some("a number"),
+        Expr::List(_) => Some("a list"),
+        Expr::Map(_) | Expr::Struct(_) => Some("a map"),
+        Expr::Ident(name) if name == "objects" => Some("a list"),
+        Expr::Ident(name) if VARIABLES.contains(&name.as_str()) => Some("a map"),
+        Expr::Call(call) => match call.func_name.as_str() {
+            "size" | "int" | "uint" | "double" | "indexOf" | "lastIndexOf" => Some("a number"),
+            "string" | "lowerAscii" | "upperAscii" | "substring" | "trim" => Some("a text"),
+            "split" => Some("a list"),
+            operators::ADD | operators::SUBSTRACT | operators::MULTIPLY => Some("a sum"),
+            operators::DIVIDE | operators::MODULO | operators::NEGATE => Some("a number"),
+            _ => None,
+        },
+        // `map` and `filter` begin with an empty list, `all` and `exists` with a truth.
+        Expr::Comprehension(of) => matches!(of.accu_init.expr, Expr::List(_)).then_some("a list"),
+        Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => None,
+    }
+}

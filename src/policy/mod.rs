@@ -1,0 +1,127 @@
+//! The rules of a company: CEL expressions beside its templates.
+//!
+//! ```text
+//! policies/*.yaml ─read─▶ expression compiled and checked ─▶ Policy ─evaluate─▶ violations
+//! ```
+//!
+//! A broken policy is refused with the templates it came with. One that cannot be evaluated for
+//! some app is a violation of that app: a rule that nobody could apply must not pass in silence.
+
+mod read; // files become policies
+mod expression; // CEL, compiled and looked at
+mod watch; // CEL, made to count what it costs
+mod cost; // and the count
+mod evaluate; // CEL, applied within limits
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value as Json};
+
+use crate::model::id::TargetName;
+use crate::model::template::TemplateFile;
+use crate::model::violation::{Severity, Violation};
+use crate::manifests::object::Object;
+use crate::support::globs::Globs;
+use crate::waml::node::Path;
+use evaluate::Answer;
+use expression::Expression;
+
+/// The policies of a set of templates, in the order of files and of entries in them.
+#[derive(Debug, Default)]
+pub struct Policies(Vec<Policy>);
+
+/// One policy: what must be true, where, and what is said when it is not.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name, unique in the set; violations call it `policy/<name>`.
+    pub name: String,
+    /// What is said when it does not hold.
+    pub message: String,
+    /// What to do then.
+    pub help: Option<String>,
+    /// Whether that stops the deployment.
+    pub severity: Severity,
+    /// Globs over the targets that it is for, as they are written; none: all.
+    pub targets: Vec<String>,
+    /// Where it stands: `policies/images.yaml:3:5`.
+    pub place: String,
+    matcher: Globs,
+    path: Option<Path>,
+    expression: Expression,
+}
+
+/// What the expressions look at.
+pub(crate) struct Plan<'a> {
+    /// What templates see.
+    pub(crate) view: Map<String, Json>,
+    /// The settings as the WAML writes them.
+    pub(crate) settings: Json,
+    pub(crate) objects: &'a [Object],
+}
+
+impl Policies {
+    /// Reads and checks the policies of a set.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them, at its place.
+    pub fn load(files: &[TemplateFile]) -> Result<Self, Vec<Violation>> {
+        read::all(files).map(Self)
+    }
+
+    /// All policies.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.0.iter()
+    }
+
+    /// What those policies say that are for the target, each with the path in the WAML that it is about.
+    /// `plan` is called only where there are any.
+    pub(crate) fn violations<'a>(
+        &self,
+        target: &TargetName,
+        plan: impl FnOnce() -> Plan<'a>,
+    ) -> Vec<(Option<&Path>, Violation)> {
+        let mut applied = self.0.iter().filter(|policy| policy.is_for(target)).peekable();
+        if applied.peek().is_none() {
+            return Vec::new();
+        }
+        let world = evaluate::World::of(&plan());
+        applied
+            .filter_map(|policy| Some((policy.path.as_ref(), policy.violation_in(&world)?)))
+            .collect()
+    }
+}
+
+impl Policy {
+    fn is_for(&self, target: &TargetName) -> bool {
+        self.matcher.is_match(target.as_str())
+    }
+
+    fn violation_in(&self, world: &evaluate::World) -> Option<Violation> {
+        Some(match world.ask(&self.expression) {
+            Answer::Holds => return None,
+            Answer::DoesNot => self.violation(self.message.clone(), self.help.clone()),
+            Answer::Failed { why, help } => {
+                let message = format!("the policy `{}` cannot be applied: {why}", self.name);
+                let help = format!("{help}; it stands in {}: tell the operator", self.place);
+                self.violation(message, Some(help))
+            }
+        })
+    }
+
+    fn violation(&self, message: String, help: Option<String>) -> Violation {
+        let violation = Violation::error("policy", message);
+        let violation = Violation {
+            rule: Cow::Owned(format!("policy/{}", self.name)),
+            severity: self.severity,
+            ..violation
+        };
+        match help {
+            Some(help) => violation.help(help),
+            None => violation,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,220 @@
+//! `policies/*.yaml` become policies: a list of them, or one each document.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::policy::Policy;
+use crate::policy::expression;
+use crate::policy::expression::Fault;
+use crate::model::id::is_rfc1123_label;
+use crate::model::template::TemplateFile;
+use crate::model::violation::{Position, Severity, Violation};
+use crate::support::globs::{GlobErrorKind, Globs};
+use crate::waml::node::{Node, Path, Value};
+use crate::waml::typed::{Reader, quoted};
+use crate::waml::yaml::{self, Budget};
+
+const RULE: &str = "policy";
+
+/// So many policies cost a few milliseconds for each plan.
+const MOST: usize = 200;
+
+/// One policy as it is written.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written {
+    /// Its name: lower-case letters, digits and `-`.
+    name: String,
+    /// A CEL expression that is true where all is well.
+    expression: String,
+    /// What is said when it is not, in one sentence without a full stop.
+    message: String,
+    /// Globs over target names; absent: every target.
+    #[serde(default)]
+    targets: Option<Vec<String>>,
+    /// `error`, the default, or `warn`.
+    #[serde(default)]
+    severity: Option<Weight>,
+    /// What to do then.
+    #[serde(default)]
+    help: Option<String>,
+    /// The part of the WAML that it is about: `image`, `scaling.replicas`.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Weight {
+    /// It stops the deployment.
+    Error,
+    /// It is shown.
+    Warn,
+}
+
+static READER: LazyLock<Reader<Written>> = LazyLock::new(Reader::new);
+
+/// Reads all files.
+pub(super) fn all(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<Violation>> {
+    let mut violations = Vec::new();
+    let mut policies = Vec::new();
+    for file in files {
+        if file.path.rsplit_once('.').is_none_or(|(_, end)| end != "yaml") {
+            let message = format!("policies/{} is no policy file", file.path);
+            violations
+                .push(Violation::error(RULE, message).help("policies are policies/<file>.yaml"));
+            continue;
+        }
+        let name = format!("policies/{}", file.path);
+        match yaml::parse_stream(&name, &file.text, &Budget::default()) {
+            Ok(documents) => {
+                for node in documents.into_iter().flat_map(entries) {
+                    policies.extend(one(node, &file.text, &mut violations));
+                }
+            }
+            Err(violation) => violations.push(*violation),
+        }
+    }
+    violations.extend(twice(&policies));
+    if policies.len() > MOST {
+        let message =
+            format!("there are {} policies, more than the limit of {MOST}", policies.len());
+        violations.push(Violation::error(RULE, message).help("join those that belong together"));
+    }
+    if violations.is_empty() { Ok(policies) } else { Err(violations) }
+}
+
+/// The policies of one document.
+fn entries(document: Node) -> Vec<Node> {
+    match document.value {
+        Value::Null => Vec::new(),
+        Value::List(list) => list,
+        Value::Scalar(_) | Value::Map(_) => vec![document],
+    }
+}
+
+fn one(mut node: Node, text: &str, violations: &mut Vec<Violation>) -> Option<Policy> {
+    let before = violations.len();
+    let written = READER.read(&mut node, &Path::root(), violations)?;
+    if violations.len() > before {
+        return None;
+    }
+    match policy(written, &node, text) {
+        Ok(policy) => Some(policy),
+        Err(wrong) => {
+            violations.extend(wrong);
+            None
+        }
+    }
+}
+
+fn policy(written: Written, node: &Node, text: &str) -> Result<Policy, Vec<Violation>> {
+    let Written { name, expression, message, targets, severity, help, path } = written;
+    let at = |key: &str| node.get(key).unwrap_or(node).origin.position.clone();
+    let targets = targets.unwrap_or_default();
+    let named = legal_name(&name)
+        .map_err(|message| wrong(message, "use lower-case letters, digits and `-`", at("name")));
+    let matcher = matcher(&targets).map_err(|message| {
+        let help = "use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text";
+        wrong(message, help, at("targets"))
+    });
+    let path = part(path.as_deref()).map_err(|message| {
+        wrong(message, "write it like `image`, `env` or `scaling.replicas`", at("path"))
+    });
+    let expression = expression::compile(&expression)
+        .map_err(|fault| in_expression(fault, &at("expression"), text));
+    match (named, matcher, path, expression) {
+        (Ok(()), Ok(matcher), Ok(path), Ok(expression)) => Ok(Policy {
+            place: at("name").to_string(),
+            severity: severity.map_or(Severity::Error, Weight::severity),
+            name,
+            message,
+            help,
+            targets,
+            matcher,
+            path,
+            expression,
+        }),
+        (named, matcher, path, expression) => {
+            let all = [named.err(), matcher.err(), path.err(), expression.err()];
+            Err(all.into_iter().flatten().collect())
+        }
+    }
+}
+
+impl Weight {
+    fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warn => Severity::Warning,
+        }
+    }
+}
+
+fn legal_name(name: &str) -> Result<(), String> {
+    if is_rfc1123_label(name) {
+        return Ok(());
+    }
+    Err(format!("{} is no name for a policy", quoted(name)))
+}
+
+fn part(path: Option<&str>) -> Result<Option<Path>, String> {
+    let Some(text) = path else { return Ok(None) };
+    Path::parse(text).map(Some).ok_or_else(|| "this is not a path in a section".to_owned())
+}
+
+/// Every target where there are no globs.
+fn matcher(globs: &[String]) -> Result<Globs, String> {
+    if globs.is_empty() {
+        return Ok(Globs::default());
+    }
+    Globs::parse(globs).map_err(|error| match error.kind() {
+        GlobErrorKind::Regex(_) => "these are too many patterns".to_owned(),
+        kind => format!("{} is not a glob: {kind}", quoted(error.glob().unwrap_or_default())),
+    })
+}
+
+fn twice(policies: &[Policy]) -> Vec<Violation> {
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    let mut violations = Vec::new();
+    for policy in policies {
+        if let Some(first) = seen.insert(&policy.name, &policy.place) {
+            let message = format!(
+                "the policy `{}` of {} is there already: {first}",
+                policy.name, policy.place
+            );
+            violations
+                .push(Violation::error(RULE, message).help("give each policy a name of its own"));
+        }
+    }
+    violations
+}
+
+fn wrong(message: String, help: &str, place: Position) -> Violation {
+    Violation::error(RULE, message).at("", Some(place)).help(help)
+}
+
+/// A fault in the expression, where it stands in the file.
+fn in_expression(fault: Fault, scalar: &Position, text: &str) -> Violation {
+    let Fault { message, help, line, column } = fault;
+    wrong(message, &help, within(scalar, text, line, column))
+}
+
+/// A line and column of a scalar's text as a place in its file: each line of a literal block is
+/// one of the file's, with the block's indentation; a text on one line begins behind its quote.
+/// Where there is nothing at that place, as in a folded text, it is the scalar's own.
+fn within(scalar: &Position, text: &str, line: u32, column: u32) -> Position {
+    let row = |line: u32| text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();
+    let start = (scalar.column as usize).saturating_sub(1);
+    let quoted = row(scalar.line).chars().nth(start).is_some_and(|c| matches!(c, '"' | '\''));
+    let line = scalar.line + line - 1;
+    let column = scalar.column + column - 1 + u32::from(quoted);
+    let length = u32::try_from(row(line).chars().count()).unwrap_or(u32::MAX);
+    if column > length.saturating_add(1) || (quoted && line > scalar.line) {
+        return scalar.clone();
+    }
+    Position { line, column, length: 1, ..scalar.clone() }
+}

@@ -1,0 +1,94 @@
+//! Where components are defined, and with which parameters.
+
+use std::collections::HashMap;
+
+use crate::templates::lexer;
+use crate::templates::lexer::Kind;
+use crate::templates::lexer::Tag;
+use crate::templates::lexer::Token;
+
+/// A component: where it is, and its parameters; those with `@` take a name of the caller's.
+pub(crate) struct Component {
+    pub(crate) file: String,
+    /// Its tags: the first and the one behind the last.
+    pub(crate) body: (usize, usize),
+    pub(crate) parameters: Vec<(String, bool)>,
+}
+
+/// All components of these texts, by name.
+pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Component> {
+    let mut found = HashMap::new();
+    for (file, text) in texts {
+        let tags = lexer::tags(text);
+        let mut open = None;
+        for (n, tag) in tags.iter().enumerate() {
+            let Tag::Does(tokens) = tag else { continue };
+            let tokens = trimmed(tokens);
+            if tokens.first().is_some_and(|t| t.is_word("component")) {
+                let (name, next) = dotted(tokens, 1);
+                open = Some((name, n + 1, parameters(tokens.get(next..).unwrap_or_default())));
+            } else if tokens.first().is_some_and(|t| t.is_word("endcomponent"))
+                && let Some((name, from, parameters)) = open.take()
+            {
+                found.insert(name, Component { file: file.clone(), body: (from, n), parameters });
+            }
+        }
+    }
+    found
+}
+
+/// `(name, @name, name: type = default, ...rest)`
+fn parameters(tokens: &[Token<'_>]) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    let (mut depth, mut begins) = (0_usize, false);
+    let mut implicit = false;
+    for token in tokens {
+        match token.text {
+            "(" | "[" | "{" if token.kind == Kind::Other => {
+                depth += 1;
+                begins = depth == 1;
+            }
+            ")" | "]" | "}" if token.kind == Kind::Other => depth = depth.saturating_sub(1),
+            "," if depth == 1 => begins = true,
+            "@" if depth == 1 => implicit = true,
+            "..." => {}
+            name if begins && token.kind == Kind::Word => {
+                found.push((name.to_owned(), std::mem::take(&mut implicit)));
+                begins = false;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// Without the signs that take white space away.
+pub(crate) fn trimmed<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    let tokens = match tokens {
+        [first, rest @ ..] if first.is("-") => rest,
+        all => all,
+    };
+    match tokens {
+        [rest @ .., last] if last.is("-") => rest,
+        all => all,
+    }
+}
+
+/// A name with dots in it, as components have; and where it ends.
+pub(crate) fn dotted(tokens: &[Token<'_>], from: usize) -> (String, usize) {
+    let mut name = String::new();
+    let mut at = from;
+    while let Some(token) = tokens.get(at).filter(|t| t.kind == Kind::Word) {
+        name.push_str(token.text);
+        at += 1;
+        if !tokens.get(at).is_some_and(|t| t.is(".")) {
+            break;
+        }
+        name.push('.');
+        at += 1;
+    }
+    (name, at)
+}

@@ -1,0 +1,231 @@
+//! What an expression in a tag stands for: which parts of the view, or something computed.
+
+use crate::templates::lint::components::dotted;
+use crate::templates::lexer::Kind;
+use crate::templates::lexer::Token;
+use crate::templates::lint::reads::Bound;
+use crate::templates::lint::reads::EACH;
+use crate::templates::lint::reads::LONGEST_WAY;
+use crate::templates::lint::reads::Names;
+use crate::templates::lint::reads::Read;
+use crate::templates::lint::reads::Reader;
+use crate::templates::lint::reads::Way;
+
+/// Words that are no names.
+const KEYWORDS: [&str; 19] = [
+    "true", "True", "false", "False", "and", "or", "not", "is", "in", "if", "else", "none", "None",
+    "null", "loop", "self", "for", "continue", "break",
+];
+/// Filters that hand on what they get, or a part of its elements.
+const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
+
+impl Reader<'_> {
+    /// What an expression stands for, and the parts of the view that it names.
+    pub(crate) fn expression(&mut self, tokens: &[Token<'_>]) -> (Bound, Vec<Read>) {
+        let mut parts = Vec::new();
+        let mut reads = Vec::new();
+        let mut computed = false;
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            let before = at.checked_sub(1).and_then(|n| tokens.get(n));
+            at = match token.kind {
+                Kind::Other if token.is("<") && begins(before) => {
+                    computed = true;
+                    self.call(tokens, at)
+                }
+                Kind::Other if token.is("[") && begins(before) => {
+                    computed = true;
+                    self.list(tokens, at)
+                }
+                Kind::Other => {
+                    computed |=
+                        !matches!(token.text, "(" | ")" | "{" | "}" | "[" | "]" | "|" | ",");
+                    at + 1
+                }
+                Kind::Text => {
+                    // As an argument of a filter it is none of the values.
+                    computed |= !before.is_some_and(|before| before.is("="));
+                    at + 1
+                }
+                Kind::Word if before.is_some_and(|b| b.is("|")) => {
+                    computed |= !KEEPING.contains(&token.text);
+                    at + 1
+                }
+                Kind::Word => match self.name(tokens, at) {
+                    Some((Bound::Parts(ways), end, read)) => {
+                        parts.extend(ways);
+                        reads.extend(read);
+                        end
+                    }
+                    Some((Bound::Anything, end, _)) => {
+                        computed = true;
+                        end
+                    }
+                    None => {
+                        computed |= !matches!(token.text, "or" | "if" | "else");
+                        at + 1
+                    }
+                },
+            };
+        }
+        let bound =
+            if computed || parts.is_empty() { Bound::Anything } else { Bound::Parts(parts) };
+        (bound, reads)
+    }
+
+    /// A name with its parts: what it stands for, where it ends, and the reads it is.
+    fn name(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(Bound, usize, Vec<Read>)> {
+        let token = tokens.get(at)?;
+        let before = at.checked_sub(1).and_then(|n| tokens.get(n));
+        let next = tokens.get(at + 1);
+        let test = before.is_some_and(|b| b.is_word("is"))
+            || before.is_some_and(|b| b.is_word("not"))
+                && at.checked_sub(2).and_then(|n| tokens.get(n)).is_some_and(|b| b.is_word("is"));
+        let function = next.is_some_and(|next| next.is("("));
+        let argument = next.is_some_and(|next| next.is("="));
+        if KEYWORDS.contains(&token.text) || test || function || argument {
+            return None;
+        }
+        let root = self.resolve(token.text);
+        let unbound = self.isolated && root.is_none();
+        let mut bound = root.unwrap_or_else(|| Bound::Parts(vec![vec![token.text.to_owned()]]));
+        let mut end = at + 1;
+        while let Some((step, next)) = self.step(tokens, end) {
+            if let Bound::Parts(ways) = &mut bound {
+                ways.iter_mut()
+                    .filter(|w| w.len() < LONGEST_WAY)
+                    .for_each(|w| w.push(step.clone()));
+            }
+            end = next;
+        }
+        let last = tokens.get(end - 1).map_or(token.at, |last| last.at + last.text.len());
+        let read = |way: &Way| Read {
+            way: way.clone(),
+            whole: false,
+            unbound,
+            file: self.file.clone(),
+            at: token.at,
+            length: last - token.at,
+        };
+        let reads = match &bound {
+            Bound::Parts(ways) => ways.iter().map(read).collect(),
+            Bound::Anything => Vec::new(),
+        };
+        Some((bound, end, reads))
+    }
+
+    /// `.name`, `["name"]`, `[0]`; what stands in brackets is read by itself.
+    fn step(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
+        let sign = tokens.get(at)?;
+        if sign.is(".") || sign.is("?.") {
+            let name = tokens.get(at + 1)?;
+            let number = name.kind == Kind::Other;
+            return Some((if number { EACH.to_owned() } else { name.text.to_owned() }, at + 2));
+        }
+        if !sign.is("[") && !sign.is("?[") {
+            return None;
+        }
+        let end = closing(tokens, at);
+        let inner = tokens.get(at + 1..end).unwrap_or_default();
+        match inner {
+            [one] if one.kind == Kind::Text => Some((one.text.to_owned(), end + 1)),
+            _ => {
+                self.value(inner);
+                Some((EACH.to_owned(), end + 1))
+            }
+        }
+    }
+
+    /// `[a, b]`, or `[x.y for x in list if x.z]`; where it ends.
+    fn list(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
+        let end = closing(tokens, at);
+        let inner = tokens.get(at + 1..end).unwrap_or_default();
+        let Some(split) = inner.iter().position(|token| token.is_word("for")) else {
+            self.value(inner);
+            return end + 1;
+        };
+        let (shown, rest) = inner.split_at(split);
+        let rest = rest.get(1..).unwrap_or_default();
+        let condition = rest.iter().position(|t| t.is_word("if")).unwrap_or(rest.len());
+        let (looped, condition) = rest.split_at(condition);
+        self.begin_loop(looped);
+        self.value(shown);
+        self.value(condition);
+        self.scopes.pop();
+        end + 1
+    }
+
+    /// `<name a={x} b="text" c>`: the arguments are bound to the component's parameters.
+    pub(crate) fn call(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
+        let (name, mut at) = dotted(tokens, at + 1);
+        let mut given = Names::new();
+        while let Some(token) = tokens.get(at).filter(|token| !token.is(">")) {
+            at = match (token.kind, tokens.get(at + 1)) {
+                (Kind::Word, Some(sign)) if sign.is("=") => {
+                    let brace = tokens.get(at + 2).is_some_and(|t| t.is("{"));
+                    let end = if brace { closing(tokens, at + 2) } else { at + 2 };
+                    let bound = if brace {
+                        self.bound(tokens.get(at + 3..end).unwrap_or_default())
+                    } else {
+                        Bound::Anything
+                    };
+                    given.push((token.text.to_owned(), bound));
+                    end + 1
+                }
+                (Kind::Word, _) => {
+                    let bound = self.bound(std::slice::from_ref(token));
+                    given.push((token.text.to_owned(), bound));
+                    at + 1
+                }
+                (Kind::Other, _) if token.is("{") => {
+                    let end = closing(tokens, at);
+                    self.value(tokens.get(at + 1..end).unwrap_or_default());
+                    end + 1
+                }
+                _ => at + 1,
+            };
+        }
+        // What a component takes from its caller by itself is what the caller calls so.
+        let implicit = self.components.get(&name).map(|c| c.parameters.clone()).unwrap_or_default();
+        for (parameter, _) in implicit.into_iter().filter(|(_, implicit)| *implicit) {
+            if let Some(bound) = self.resolve(&parameter)
+                && !given.iter().any(|(name, _)| *name == parameter)
+            {
+                given.push((parameter, bound));
+            }
+        }
+        self.calls.push((name, given));
+        at + 1
+    }
+}
+
+/// Whether a value, and not a comparison or a part, begins behind that token.
+fn begins(before: Option<&Token<'_>>) -> bool {
+    match before {
+        None => true,
+        Some(token) => match token.kind {
+            Kind::Word => KEYWORDS.contains(&token.text),
+            Kind::Text => false,
+            Kind::Other => {
+                !matches!(token.text, ")" | "]" | "}")
+                    && !token.text.starts_with(|c: char| c.is_ascii_digit())
+            }
+        },
+    }
+}
+
+/// The token that closes the bracket at `at`; the end where none does.
+fn closing(tokens: &[Token<'_>], at: usize) -> usize {
+    let mut depth = 0_usize;
+    for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == Kind::Other) {
+        match token.text {
+            "[" | "?[" | "(" | "{" => depth += 1,
+            "]" | ")" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return n;
+        }
+    }
+    tokens.len()
+}

@@ -1,0 +1,225 @@
+//! What a template reads: every name, and every part of it, in branches that no sample reaches too.
+//!
+//! Follows names that loops, `set` and components give to a part of the view. Where it cannot be
+//! told what a name stands for, nothing is said of its parts.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::templates::lint::components::Component;
+use crate::templates::lint::components::components;
+use crate::templates::lint::components::trimmed;
+use crate::templates::lexer;
+use crate::templates::lexer::Kind;
+use crate::templates::lexer::Tag;
+use crate::templates::lexer::Token;
+
+/// The way to a part of the view: names, and [`EACH`] for the elements of a list or map.
+pub(crate) type Way = Vec<String>;
+/// Any element of a list, or any value of a map.
+pub(crate) const EACH: &str = "[]";
+/// Longer ways come of components that call themselves.
+pub(crate) const LONGEST_WAY: usize = 12;
+/// More than any set of components can be called with in different ways.
+const MOST_CALLS: usize = 5_000;
+
+/// One place where a template reads something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Read {
+    pub(crate) way: Way,
+    /// Whether all that lies below is read with it.
+    pub(crate) whole: bool,
+    /// Whether the name is one that nothing gives a value in a component.
+    pub(crate) unbound: bool,
+    pub(crate) file: String,
+    /// In bytes.
+    pub(crate) at: usize,
+    pub(crate) length: usize,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Bound {
+    /// One of these parts of the view.
+    Parts(Vec<Way>),
+    /// Something that was computed.
+    Anything,
+}
+
+/// What names stand for.
+pub(crate) type Names = Vec<(String, Bound)>;
+
+/// The texts of one version of a template and of everything it may use, by the engine's names.
+pub(crate) fn of(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Read> {
+    let components = components(texts);
+    let mut reader = Reader {
+        texts,
+        components: &components,
+        reads: HashSet::new(),
+        calls: Vec::new(),
+        seen: HashSet::new(),
+        scopes: Vec::new(),
+        isolated: false,
+        file: String::new(),
+    };
+    for file in files {
+        reader.file(file);
+    }
+    while let Some((name, given)) = reader.calls.pop() {
+        reader.component(&name, &given);
+    }
+    reader.reads
+}
+
+/// Reads a template tag by tag; its expressions are read in [`crate::templates::lint::expressions`].
+pub(crate) struct Reader<'r> {
+    texts: &'r HashMap<String, &'r str>,
+    pub(crate) components: &'r HashMap<String, Component>,
+    reads: HashSet<Read>,
+    pub(crate) calls: Vec<(String, Names)>,
+    seen: HashSet<(String, Names)>,
+    pub(crate) scopes: Vec<Names>,
+    /// Whether names that are not bound come from nowhere: in a component.
+    pub(crate) isolated: bool,
+    pub(crate) file: String,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, file: &str) {
+        let Some(text) = self.texts.get(file) else { return };
+        let before = std::mem::replace(&mut self.file, file.to_owned());
+        self.scopes.push(Names::new());
+        self.tags(&lexer::tags(text), true);
+        self.scopes.pop();
+        self.file = before;
+    }
+
+    fn component(&mut self, name: &str, given: &Names) {
+        let fresh =
+            self.seen.len() < MOST_CALLS && self.seen.insert((name.to_owned(), given.clone()));
+        let Some(component) = self.components.get(name).filter(|_| fresh) else { return };
+        let Some(text) = self.texts.get(&component.file) else { return };
+        let tags = lexer::tags(text);
+        let mut names = vec![("body".to_owned(), Bound::Anything)];
+        for (parameter, implicit) in &component.parameters {
+            let bound = given.iter().find(|(name, _)| name == parameter).map(|(_, b)| b.clone());
+            let own = || Bound::Parts(vec![vec![parameter.clone()]]);
+            names.push((
+                parameter.clone(),
+                bound.unwrap_or_else(|| match implicit {
+                    true => own(),
+                    false => Bound::Anything,
+                }),
+            ));
+        }
+        self.file.clone_from(&component.file);
+        self.isolated = true;
+        self.scopes = vec![names];
+        self.tags(tags.get(component.body.0..component.body.1).unwrap_or_default(), false);
+    }
+
+    /// All tags of a file or a component; definitions within a file are read when they are called.
+    fn tags(&mut self, tags: &[Tag<'_>], file: bool) {
+        let mut defining = false;
+        for tag in tags {
+            match tag {
+                Tag::Does(tokens) => {
+                    let tokens = trimmed(tokens);
+                    let first = tokens.first().map_or("", |token| token.text);
+                    defining =
+                        file && (defining || first == "component") && first != "endcomponent";
+                    if !defining {
+                        self.does(first, tokens);
+                    }
+                }
+                Tag::Shown(tokens) if !defining => {
+                    self.value(trimmed(tokens));
+                }
+                Tag::Shown(_) => {}
+            }
+        }
+    }
+
+    fn does(&mut self, first: &str, tokens: &[Token<'_>]) {
+        let rest = tokens.get(1..).unwrap_or_default();
+        match first {
+            "if" | "elif" => self.value(rest),
+            "for" => self.begin_loop(rest),
+            "endfor" => drop(self.scopes.pop()),
+            "set" | "set_global" => self.set(rest),
+            "include" | "extends" => self.include(rest),
+            // A filter's own name is none of ours; its arguments may have some.
+            "filter" => self.value(rest.get(1..).unwrap_or_default()),
+            "<" => {
+                self.call(tokens, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything in it is read whole.
+    pub(crate) fn value(&mut self, tokens: &[Token<'_>]) {
+        let (_, reads) = self.expression(tokens);
+        self.note(reads, true);
+    }
+
+    /// Gives a name to what an expression stands for; what it stands for is read where it is used.
+    pub(crate) fn bound(&mut self, tokens: &[Token<'_>]) -> Bound {
+        let (bound, reads) = self.expression(tokens);
+        self.note(reads, bound == Bound::Anything);
+        bound
+    }
+
+    pub(crate) fn begin_loop(&mut self, tokens: &[Token<'_>]) {
+        let inner = tokens.iter().position(|token| token.is_word("in")).unwrap_or(tokens.len());
+        let (names, target) = tokens.split_at(inner);
+        let bound = self.bound(target.get(1..).unwrap_or_default());
+        self.scopes.push(loop_names(names, &bound));
+    }
+
+    fn set(&mut self, tokens: &[Token<'_>]) {
+        let Some(name) = tokens.first() else { return };
+        let bound = match tokens.get(1) {
+            Some(sign) if sign.is("=") => self.bound(tokens.get(2..).unwrap_or_default()),
+            // What stands up to `endset` is text.
+            _ => Bound::Anything,
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push((name.text.to_owned(), bound));
+        }
+    }
+
+    fn include(&mut self, tokens: &[Token<'_>]) {
+        let names = tokens.iter().filter(|token| token.kind == Kind::Text).map(|token| token.text);
+        for name in names.map(str::to_owned).collect::<Vec<_>>() {
+            if self.scopes.len() < LONGEST_WAY {
+                self.file(&name);
+            }
+        }
+    }
+
+    pub(crate) fn resolve(&self, name: &str) -> Option<Bound> {
+        let names = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
+        names.into_iter().find(|(bound, _)| bound == name).map(|(_, bound)| bound.clone())
+    }
+
+    fn note(&mut self, reads: Vec<Read>, whole: bool) {
+        self.reads.extend(reads.into_iter().map(|read| Read { whole, ..read }));
+    }
+}
+
+/// The names of a loop: the last is each element, the one before it its key.
+fn loop_names(names: &[Token<'_>], bound: &Bound) -> Names {
+    let each = match bound {
+        Bound::Anything => Bound::Anything,
+        Bound::Parts(ways) => {
+            let each = |way: &Way| [&way[..], &[EACH.to_owned()]].concat();
+            Bound::Parts(ways.iter().map(each).collect())
+        }
+    };
+    let words: Vec<&Token<'_>> = names.iter().filter(|token| token.kind == Kind::Word).collect();
+    let last = words.len().saturating_sub(1);
+    let name = |(n, token): (usize, &&Token<'_>)| {
+        (token.text.to_owned(), if n == last { each.clone() } else { Bound::Anything })
+    };
+    words.iter().enumerate().map(name).collect()
+}

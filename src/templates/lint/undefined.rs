@@ -1,0 +1,86 @@
+//! Names that a template reads and nothing gives a value.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::model::violation::{Position, Violation};
+use crate::templates::lexer;
+use crate::templates::lint::reads::EACH;
+use crate::templates::lint::reads::Read;
+use crate::templates::lint::shape::Shape;
+use crate::waml::suggest;
+
+/// What is read and is not there: one violation for each part that is not, at its first place.
+pub(crate) fn told(reads: &[Read], shape: &Shape, texts: &HashMap<String, &str>) -> Vec<Violation> {
+    let mut places: BTreeMap<(&str, usize), Vec<&Read>> = BTreeMap::new();
+    for read in reads {
+        places.entry((&read.file, read.at)).or_default().push(read);
+    }
+    let mut found: Vec<(Violation, usize)> = Vec::new();
+    for reads in places.into_values() {
+        let Some(read) = wrong(&reads, shape) else { continue };
+        let violation = missing(read, shape);
+        match found.iter_mut().find(|(known, _)| known.message == violation.message) {
+            Some((_, more)) => *more += 1,
+            None => found.push((violation.at("", Some(position(read, texts))), 0)),
+        }
+    }
+    let counted = |(violation, more): (Violation, usize)| match (more, &violation.expected) {
+        (1.., Some(expected)) => {
+            let expected = format!("{expected}; the same at {more} more places");
+            violation.expected(expected)
+        }
+        _ => violation,
+    };
+    found.into_iter().map(counted).collect()
+}
+
+/// A place that is reached in several ways is right if one of them leads somewhere; else the way
+/// that leads farthest.
+fn wrong<'r>(reads: &[&'r Read], shape: &Shape) -> Option<&'r Read> {
+    let leads = |read: &Read| !read.unbound && shape.known(&read.way) == read.way.len();
+    if reads.iter().any(|read| leads(read)) {
+        return None;
+    }
+    reads.iter().copied().max_by_key(|read| (shape.known(&read.way), &read.way))
+}
+
+fn missing(read: &Read, shape: &Shape) -> Violation {
+    let (root, known) = (read.way.first().map_or("", String::as_str), shape.known(&read.way));
+    if read.unbound {
+        let message = format!("the component has no parameter `{root}`");
+        let help = "a component sees its parameters only: add it to them, and hand it over";
+        return Violation::error("undefined", message).expected("no such name").help(help);
+    }
+    let (before, name) = (read.way.get(..known).unwrap_or_default(), read.way.get(known));
+    let name = name.map_or("", String::as_str);
+    if known == 0 {
+        return Violation::error("undefined", format!("there is no `{root}`"))
+            .expected("no such name")
+            .help(suggest::hint(name, shape.names(before)));
+    }
+    let way = shown(read.way.get(..=known).unwrap_or_default());
+    let message = format!("nothing shows that there is `{way}`: no sample has it, and no WAML can");
+    let help = match suggest::nearest(name, shape.names(before)) {
+        Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),
+        None => "correct it, or add a sample that has it".to_owned(),
+    };
+    Violation::warning("undefined", message).expected("never seen").help(help)
+}
+
+fn shown(way: &[String]) -> String {
+    let mut text = String::new();
+    for step in way {
+        let dot = if text.is_empty() || step == EACH { "" } else { "." };
+        text = format!("{text}{dot}{step}");
+    }
+    text
+}
+
+fn position(read: &Read, texts: &HashMap<String, &str>) -> Position {
+    let text = texts.get(&read.file).copied().unwrap_or_default();
+    let (line, column) = lexer::place(text, read.at);
+    let length = text.get(read.at..read.at + read.length).map_or(1, |name| name.chars().count());
+    let length = u32::try_from(length).unwrap_or(1).max(1);
+    Position { file: Arc::from(read.file.as_str()), line, column, length }
+}

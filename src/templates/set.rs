@@ -1,0 +1,314 @@
+//! Templates made ready: parsed, their defaults read, and checked as far as that goes without a
+//! WAML. A set is taken whole or not at all.
+//!
+//! ```text
+//! apps/<template>/defaults.yaml
+//! apps/<template>/<version>/<file>.yaml.tmpl
+//! apps/<template>/samples/<file>.yaml          WAMLs to try it with
+//! components/<file>.yaml.tmpl                  pieces that all templates share
+//! policies/<file>.yaml                         the operator's own rules
+//! ```
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crate::model::id::{CommitSha, TemplateName, TemplateVersion};
+use crate::model::template::{TemplateFile, TemplateSources};
+use crate::model::violation::{Position, Rejection, Violation};
+use crate::templates::engine;
+use crate::policy::Policies;
+use crate::waml::identities::Place;
+use crate::waml::node::{Map, Node, Path, Value};
+use crate::waml::section::{Identity, Section, always_exists};
+use crate::waml::suggest;
+use crate::waml::yaml::{self, Budget};
+
+/// A checked set of templates.
+#[derive(Debug)]
+pub struct Templates {
+    /// Where they come from, for people.
+    pub origin: String,
+    /// The commit, where they come from a repository.
+    pub commit: Option<CommitSha>,
+    /// The operator's own rules.
+    pub policies: Arc<Policies>,
+    by_id: BTreeMap<(TemplateName, TemplateVersion), Arc<Template>>,
+}
+
+/// One version of one template.
+#[derive(Debug)]
+pub struct Template {
+    /// Its folder's name.
+    pub name: TemplateName,
+    /// Its version folder's name.
+    pub version: TemplateVersion,
+    /// The commit that it is from, where the templates come from a repository.
+    pub commit: Option<CommitSha>,
+    /// `defaults.yaml`; a map.
+    pub defaults: Node,
+    /// The names of its files in `engine`, sorted.
+    pub(crate) files: Vec<String>,
+    pub(crate) engine: engine::Engine,
+    /// The operator's own rules, the same for all templates of the set.
+    pub(crate) policies: Arc<Policies>,
+    uses: HashSet<String>,
+}
+
+impl Template {
+    /// `backend-default@latest`
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+
+    /// Whether any file of the template looks at that part of the settings.
+    pub fn uses(&self, part: &str) -> bool {
+        self.uses.contains(part)
+    }
+}
+
+impl Templates {
+    /// Parses and checks a set of templates.
+    ///
+    /// # Errors
+    /// Every violation, at its place in a template or a `defaults.yaml`.
+    pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
+        let mut violations: Vec<Violation> = strangers(&sources.files).collect();
+        violations.extend(odd_components(&sources.components));
+        let policies = Policies::load(&sources.policies).unwrap_or_else(|wrong| {
+            violations.extend(wrong);
+            Policies::default()
+        });
+        let policies = Arc::new(policies);
+        let mut by_id = BTreeMap::new();
+        for (name, version, files) in versions(&sources.files) {
+            let defaults = defaults(&sources.files, &name, &mut violations);
+            let own = sources.files.iter().filter(|file| files.contains(&file.path));
+            let engine = match engine::load(&sources.components, own) {
+                Ok(engine) => engine,
+                Err(found) => {
+                    // A mistake in a component is one, however many templates share it.
+                    for violation in found {
+                        if !violations.contains(&violation) {
+                            violations.push(violation);
+                        }
+                    }
+                    continue;
+                }
+            };
+            let uses = engine::variables(&engine, &files);
+            let policies = policies.clone();
+            let commit = sources.commit.clone();
+            let template =
+                Template { name, version, commit, defaults, files, engine, policies, uses };
+            by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
+        }
+        if let Some(rejection) = Rejection::of(violations) {
+            return Err(rejection);
+        }
+        let (origin, commit) = (sources.origin.clone(), sources.commit.clone());
+        Ok(Self { origin, commit, policies, by_id })
+    }
+
+    /// All templates, by name and version.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Template>> {
+        self.by_id.values()
+    }
+
+    /// The template that is asked for: `backend-default`, or with a version `backend-default@v2`.
+    ///
+    /// # Errors
+    /// When there is none of that name or version: a violation without a place.
+    pub fn find(&self, wanted: &str) -> Result<&Arc<Template>, Violation> {
+        let (name, version) = wanted.split_once('@').unwrap_or((wanted, "latest"));
+        let mut all = self.by_id.values();
+        all.find(|t| t.name.as_str() == name && t.version.as_str() == version)
+            .ok_or_else(|| self.missing(name, version))
+    }
+
+    fn missing(&self, name: &str, version: &str) -> Violation {
+        let versions: Vec<&str> = self
+            .by_id
+            .keys()
+            .filter(|(n, _)| n.as_str() == name)
+            .map(|(_, v)| v.as_str())
+            .collect();
+        if versions.is_empty() {
+            let mut names: Vec<&str> = self.by_id.keys().map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            return Violation::error("template", format!("there is no template `{name}`"))
+                .expected("no such template")
+                .help(suggest::hint(name, names));
+        }
+        Violation::error("template", format!("the template `{name}` has no version `{version}`"))
+            .expected("no such version")
+            .help(suggest::hint(version, versions))
+    }
+}
+
+type Version = (TemplateName, TemplateVersion, Vec<String>);
+
+/// The templates of a set, each with the paths of its files.
+fn versions(files: &[TemplateFile]) -> Vec<Version> {
+    let mut found: BTreeMap<(TemplateName, TemplateVersion), Vec<String>> = BTreeMap::new();
+    for file in files {
+        let mut parts = file.path.split('/');
+        if let (Some(name), Some(version), Some(_), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+            && file.path.ends_with(engine::SUFFIX)
+            && let (Ok(name), Ok(version)) =
+                (TemplateName::parse(name), TemplateVersion::parse(version))
+        {
+            found.entry((name, version)).or_default().push(file.path.clone());
+        }
+    }
+    found.into_iter().map(|((name, version), files)| (name, version, files)).collect()
+}
+
+/// Files that would be passed over in silence.
+fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+    let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
+        [_, "defaults.yaml"] => true,
+        [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
+        [_, _, file] => file.ends_with(engine::SUFFIX),
+        _ => false,
+    };
+    files.iter().filter(move |file| !known(&file.path)).map(|file| {
+        Violation::error("template", format!("{} is no part of a template", file.path)).help(
+            "templates are <template>/<version>/<file>.yaml.tmpl, beside <template>/defaults.yaml",
+        )
+    })
+}
+
+/// The folder of sample WAMLs beside a template's versions.
+const SAMPLES: &str = "samples";
+
+/// Files among the shared pieces that would be passed over in silence.
+fn odd_components(components: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+    components.iter().filter(|file| !file.path.ends_with(engine::SUFFIX)).map(|file| {
+        let message = format!("components/{} is no component", file.path);
+        Violation::error("template", message).help("shared pieces are components/<file>.yaml.tmpl")
+    })
+}
+
+fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Violation>) -> Node {
+    let path = format!("{name}/defaults.yaml");
+    let position = Position { file: Arc::from(path.as_str()), line: 1, column: 1, length: 1 };
+    let origin = crate::waml::node::Origin { position, layer: Arc::from(path.as_str()) };
+    let nothing = Node::new(Value::Map(Map::new()), origin);
+    let Some(file) = files.iter().find(|file| file.path == path) else {
+        violations.push(
+            Violation::error("template", format!("{path} is missing"))
+                .help("add it, with `{}` in it"),
+        );
+        return nothing;
+    };
+    let empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if file.text.lines().all(empty) {
+        return nothing;
+    }
+    let Some(node) = yaml::parse(&path, file.text.as_bytes(), &Budget::default(), violations)
+    else {
+        return nothing;
+    };
+    let node = lifted(node, violations);
+    Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
+    violations.extend(unusable(&node));
+    node
+}
+
+/// `scaling` may stand in `resources` too, as the source document prints its defaults: it is taken for what
+/// it is.
+fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
+    let Value::Map(map) = &mut node.value else { return node };
+    let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
+    else {
+        return node;
+    };
+    let Some(scaling) = resources.shift_remove("scaling") else { return node };
+    if let Some(other) = map.get("scaling") {
+        let violation = Violation::error("template", "the defaults have `scaling` twice")
+            .at("resources.scaling", Some(scaling.key))
+            .expected("stands here again")
+            .help(format!("keep one of the two; the other is in line {}", other.key.line));
+        violations.push(violation);
+        return node;
+    }
+    map.insert("scaling".to_owned(), scaling);
+    node
+}
+
+/// Default lists of optional things: they would have to call them into being.
+fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
+    let parts = defaults.as_map().into_iter().flatten();
+    let lists = parts.filter(|(part, entry)| {
+        Section::place().key(part).identity().is_some()
+            && !always_exists(part)
+            && entry.node.as_list().is_some()
+    });
+    lists.map(|(part, entry)| {
+        Violation::error("template", format!("`{part}` cannot have a list of defaults"))
+            .at(part.as_str(), Some(entry.key.clone()))
+            .expected("applies to nothing")
+            .help(format!("write a map; it applies to each element that a WAML has under `{part}`"))
+    })
+}
+
+/// The same with each map that stands for the elements of a list put into one, for checking.
+fn listed(mut node: Node, place: Place<'_>) -> Node {
+    let identity = place.identity();
+    if let Value::Map(map) = &mut node.value {
+        let of_map = if identity.is_some() { place.element() } else { place };
+        for (key, entry) in map.iter_mut() {
+            entry.node = listed(entry.node.clone(), of_map.key(key));
+        }
+        if let Some(identity) = identity {
+            let origin = node.origin.clone();
+            return Node::new(Value::List(vec![with_identity(node, identity)]), origin);
+        }
+    }
+    node
+}
+
+/// What a map of defaults cannot say, because each element says it itself.
+fn with_identity(mut node: Node, identity: Identity) -> Node {
+    if let (Identity::Name, Value::Map(map)) = (identity, &mut node.value) {
+        let value =
+            Value::Scalar(crate::waml::node::Scalar { text: "each".to_owned(), quoted: true });
+        let name = Node::new(value, node.origin.clone());
+        map.insert(
+            "name".to_owned(),
+            crate::waml::node::Entry { key: node.origin.position.clone(), node: name },
+        );
+    }
+    node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(defaults: &str) -> Result<Templates, Rejection> {
+        let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
+        let files = vec![
+            named("backend-default/defaults.yaml", defaults),
+            named("backend-default/latest/x.yaml.tmpl", "{{ scaling.replicas }}"),
+        ];
+        Templates::compile(&TemplateSources { files, ..TemplateSources::default() })
+    }
+
+    /// The file as the source document prints it.
+    #[test]
+    fn the_source_documents_defaults_are_a_templates() {
+        let printed = "service:\n  port: 8000\ningress:\n  port: 8000\nresources:\n  requests:\n    cpu: 200m\n    memory: 256Mi\n  limits:\n    cpu: 400m\n    memory: 512Mi\n  scaling:\n    replicas: 3\n    maxUnavailable: 0\n    maxSurge: 2\n";
+        let templates = compiled(printed).unwrap();
+        let defaults = &templates.iter().next().unwrap().defaults;
+        let at = |path: &str| defaults.at(&Path::parse(path).unwrap()).and_then(Node::as_text);
+        assert_eq!(at("scaling.replicas"), Some("3"));
+        assert_eq!(
+            (at("resources.limits.cpu"), at("resources.scaling.replicas")),
+            (Some("400m"), None)
+        );
+        let twice = compiled(&format!("{printed}scaling: {{replicas: 1}}\n")).unwrap_err();
+        assert!(twice.to_string().contains("the defaults have `scaling` twice"), "{twice}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What lies in a repository at one commit, as templates.
+//!
+//! The same limits and names as for a folder; but no link is followed: a repository is whole by
+//! itself, and its content must not depend on the machine that reads it.
+
+use std::path::PathBuf;
+
+use crate::templates::sources::APPS;
+use crate::templates::sources::CatalogueError;
+use crate::templates::sources::is_text;
+use crate::templates::sources::sorted;
+use crate::model::id::CommitSha;
+use crate::model::template::{TemplateFile, TemplateSources};
+
+/// Something that lies in a folder of the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Below the folder, with `/` between names.
+    pub path: String,
+    /// Its bytes, or what it is instead of a file.
+    pub content: Result<Vec<u8>, &'static str>,
+}
+
+/// What lies in the three folders of a set of templates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folders {
+    /// In `apps/`.
+    pub apps: Vec<Listed>,
+    /// In `components/`.
+    pub components: Vec<Listed>,
+    /// In `policies/`.
+    pub policies: Vec<Listed>,
+}
+
+/// The templates of a commit; `place` is the repository's folder they are in, for messages.
+///
+/// # Errors
+/// When there is no template at all, or something that is no text file.
+pub fn sources(
+    origin: String,
+    commit: CommitSha,
+    place: &str,
+    folders: Folders,
+) -> Result<TemplateSources, CatalogueError> {
+    let Folders { apps, components, policies } = folders;
+    let within = |folder: &str| PathBuf::from(place).join(folder);
+    if apps.is_empty() {
+        return Err(CatalogueError::NoApps { path: PathBuf::from(origin) });
+    }
+    Ok(TemplateSources {
+        origin,
+        commit: Some(commit),
+        files: files(&within(APPS), apps)?,
+        components: files(&within(super::COMPONENTS), components)?,
+        policies: files(&within(super::POLICIES), policies)?,
+    })
+}
+
+fn files(
+    folder: &std::path::Path,
+    listed: Vec<Listed>,
+) -> Result<Vec<TemplateFile>, CatalogueError> {
+    let texts = listed.into_iter().filter(|one| is_text(&one.path));
+    let files = texts.map(|Listed { path, content }| {
+        let whole = folder.join(&path);
+        let bytes = content.map_err(|what| CatalogueError::NoFile { path: whole.clone(), what })?;
+        let text = String::from_utf8(bytes).map_err(|_| CatalogueError::NoText { path: whole })?;
+        Ok(TemplateFile { path, text })
+    });
+    Ok(sorted(files.collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(apps: Vec<Listed>) -> Result<TemplateSources, String> {
+        let commit = "a".repeat(40).parse().unwrap();
+        let folders = Folders { apps, ..Folders::default() };
+        sources("x.git".to_owned(), commit, "", folders).map_err(|error| error.to_string())
+    }
+
+    fn file(path: &str, bytes: &[u8]) -> Listed {
+        Listed { path: path.to_owned(), content: Ok(bytes.to_vec()) }
+    }
+
+    #[test]
+    fn files_become_templates_by_path_and_pages_for_people_are_left_out() {
+        let files =
+            vec![file("b/defaults.yaml", b"{}"), file("b/README.md", b"\xff"), file("a", b"")];
+        let sources = made(files).unwrap();
+        let paths: Vec<_> = sources.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["a", "b/defaults.yaml"]);
+        assert_eq!(sources.commit.unwrap().as_str(), "a".repeat(40));
+    }
+
+    #[test]
+    fn what_is_no_text_file_is_refused_by_its_path() {
+        let link = Listed { path: "a/b".to_owned(), content: Err("a symbolic link") };
+        assert_eq!(
+            made(vec![link]).unwrap_err(),
+            "apps/a/b is a symbolic link: put the file itself there"
+        );
+        let error = made(vec![file("a/x.yaml.tmpl", b"\xff")]).unwrap_err();
+        assert_eq!(error, "apps/a/x.yaml.tmpl is not UTF-8: templates are text");
+        assert!(made(vec![]).unwrap_err().contains("no folder `apps`"));
+    }
+}

@@ -1,0 +1,240 @@
+//! Lets a template count what it does while it is rendered: each turn of a loop, each use of a component
+//! or another file, and each text it inserts. Without it a template without an end would be stopped by
+//! nothing: the engine cannot be interrupted, and what a component makes is seen when it is done.
+//!
+//! The count is put into the template's own text before the engine parses it, behind the tags that
+//! begin what may be repeated. What that moves on a line is known, so that mistakes keep their place.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use tera::{Kwargs, State, Tera, TeraResult, Value};
+
+use crate::templates::lexer;
+use crate::templates::lexer::Kind;
+use crate::templates::lexer::Tag;
+use crate::templates::lexer::Token;
+
+/// What rendering one file may cost: bytes that are inserted, also those that no file has in the end.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// What a turn costs beside its text.
+const TURN: usize = 64;
+
+/// Counts a turn; no template of its own has it.
+const COUNT_TURN: &str = "count_turn_";
+/// Counts the elements that a list is made of.
+const COUNT_EACH: &str = "count_each_";
+
+thread_local! {
+    /// What the file that this thread renders may still cost.
+    static LEFT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs the rendering of one file; the second is whether it was stopped.
+pub(super) fn limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
+    LEFT.set(MOST);
+    let done = render();
+    (done, LEFT.get() == 0)
+}
+
+/// Spends on what is rendered; `false` when there is nothing left.
+pub(super) fn spend(bytes: usize) -> bool {
+    let left = LEFT.get().saturating_sub(bytes);
+    LEFT.set(left);
+    left > 0
+}
+
+/// Makes the engine know what the texts call.
+pub(super) fn register(tera: &mut Tera) {
+    tera.register_function(COUNT_TURN, |given: Kwargs, _: &State| -> TeraResult<bool> {
+        turn(given.get::<u64>("bytes")?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
+    });
+    tera.register_filter(COUNT_EACH, |list: &Value, _: Kwargs, _: &State| -> TeraResult<Value> {
+        turn(list.len().unwrap_or(0).saturating_mul(TURN))?;
+        Ok(list.clone())
+    });
+}
+
+fn turn(bytes: usize) -> TeraResult<bool> {
+    if spend(TURN.saturating_add(bytes)) {
+        return Ok(true);
+    }
+    Err(tera::Error::message("this renders more than any file may have"))
+}
+
+/// What was put into a text: on which line of it, from which column on, how long; both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Inserted {
+    line: u32,
+    column: u32,
+    length: u32,
+}
+
+/// What was put into texts, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Insertions(HashMap<String, Vec<Inserted>>);
+
+impl Insertions {
+    /// A column of the text that is counted as the column of the text that was written.
+    pub(super) fn written(&self, file: &str, line: u32, column: u32) -> u32 {
+        let all = self.0.get(file).into_iter().flatten();
+        let before = all.filter(|one| one.line == line && one.column < column);
+        before.fold(column, |written, one| {
+            // Within what was put in, it is where that begins.
+            written.saturating_sub(one.length.min(column - one.column))
+        })
+    }
+}
+
+/// The texts that count, and what was put into them.
+pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
+    let sizes: HashMap<&str, usize> =
+        texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();
+    let mut insertions = Insertions::default();
+    let counted = texts.iter().map(|(name, text)| {
+        let (counted, inserted) = apply(text, wanted(text, &sizes));
+        insertions.0.insert(name.clone(), inserted);
+        (name.clone(), counted)
+    });
+    (counted.collect(), insertions)
+}
+
+/// What to put in, and where, in bytes.
+fn wanted(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, String)> {
+    let mut wanted: Vec<(usize, String)> = Vec::new();
+    // The loops and components that are open: where in `wanted` they count, and where they begin.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for (tag, end) in lexer::tags_with_ends(text) {
+        let (Tag::Shown(tokens) | Tag::Does(tokens)) = &tag;
+        comprehensions(tokens, &mut wanted);
+        if let Tag::Shown(_) = tag {
+            continue;
+        }
+        let close =
+            if text.get(..end).is_some_and(|all| all.ends_with("-%}")) { "-%}" } else { "%}" };
+        let count =
+            |bytes: usize| format!("{{% if {COUNT_TURN}(bytes={bytes}) %}}{{% endif {close}");
+        let mut words = tokens.iter().filter(|token| !token.is("-"));
+        match words.next().filter(|token| token.kind == Kind::Word).map(|token| token.text) {
+            Some("for" | "component") => {
+                open.push((wanted.len(), end));
+                wanted.push((end, count(0)));
+            }
+            Some("endfor" | "endcomponent") => {
+                if let Some((index, begin)) = open.pop()
+                    && let Some((_, counting)) = wanted.get_mut(index)
+                {
+                    let close = if counting.ends_with("-%}") { "-%}" } else { "%}" };
+                    let bytes = end.saturating_sub(begin);
+                    *counting = format!("{{% if {COUNT_TURN}(bytes={bytes}) %}}{{% endif {close}");
+                }
+            }
+            Some("include") => {
+                let names = tokens.iter().filter(|token| token.kind == Kind::Text);
+                let size = names.filter_map(|name| sizes.get(name.text)).max();
+                wanted.push((end, count(size.copied().unwrap_or(0))));
+            }
+            _ => {}
+        }
+    }
+    wanted.sort_by_key(|(at, _)| *at);
+    wanted
+}
+
+/// `[x for x in LIST if …]` becomes `[x for x in (LIST)|count if …]`.
+fn comprehensions(tokens: &[Token<'_>], wanted: &mut Vec<(usize, String)>) {
+    let begins = |token: &Token<'_>| ["(", "[", "{", "?["].iter().any(|sign| token.is(sign));
+    let ends = |token: &Token<'_>| [")", "]", "}"].iter().any(|sign| token.is(sign));
+    let mut brackets = 0_usize;
+    for (index, token) in tokens.iter().enumerate() {
+        if begins(token) {
+            brackets += 1;
+        } else if ends(token) {
+            brackets = brackets.saturating_sub(1);
+        }
+        if brackets == 0 || !token.is_word("for") {
+            continue;
+        }
+        let rest = tokens.get(index..).unwrap_or_default();
+        let Some(within) = rest.iter().position(|token| token.is_word("in")) else { continue };
+        let list = rest.get(within + 1..).unwrap_or_default();
+        let mut depth = 0_usize;
+        let length = list.iter().position(|token| {
+            let over = depth == 0 && (token.is_word("if") || ends(token));
+            if begins(token) {
+                depth += 1;
+            } else if ends(token) {
+                depth = depth.saturating_sub(1);
+            }
+            over
+        });
+        let list = length.and_then(|length| list.get(..length)).unwrap_or_default();
+        if let (Some(first), Some(last)) = (list.first(), list.last()) {
+            let quotes = if last.kind == Kind::Text { 2 } else { 0 };
+            wanted.push((first.at, "(".to_owned()));
+            wanted.push((last.at + last.text.len() + quotes, format!(")|{COUNT_EACH}")));
+        }
+    }
+}
+
+fn apply(text: &str, wanted: Vec<(usize, String)>) -> (String, Vec<Inserted>) {
+    let mut counted = String::with_capacity(text.len() + 64 * wanted.len());
+    let mut inserted = Vec::with_capacity(wanted.len());
+    let mut from = 0;
+    for (at, what) in wanted {
+        counted.push_str(text.get(from..at).unwrap_or_default());
+        from = at;
+        let (line, column) = lexer::place(&counted, counted.len());
+        let length = u32::try_from(what.chars().count()).unwrap_or(u32::MAX);
+        inserted.push(Inserted { line, column, length });
+        counted.push_str(&what);
+    }
+    counted.push_str(text.get(from..).unwrap_or_default());
+    (counted, inserted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> (String, Insertions) {
+        let (mut texts, insertions) = counted(&[("a".to_owned(), text.to_owned())]);
+        (texts.pop().unwrap().1, insertions)
+    }
+
+    #[test]
+    fn what_may_be_repeated_is_counted() {
+        for (text, expected) in [
+            ("a {{ b }}", "a {{ b }}"),
+            (
+                "{%- for a in b -%}\nx{% endfor %}",
+                "{%- for a in b -%}{% if count_turn_(bytes=14) %}{% endif -%}\nx{% endfor %}",
+            ),
+            (
+                "{% for a in b %}{% for c in a %}{% endfor %}{% endfor %}",
+                "{% for a in b %}{% if count_turn_(bytes=40) %}{% endif %}{% for c in a %}{% if count_turn_(bytes=12) %}{% endif %}{% endfor %}{% endfor %}",
+            ),
+            ("{% include \"a\" %}", "{% include \"a\" %}{% if count_turn_(bytes=17) %}{% endif %}"),
+            ("{{ [x for x in y or [] if x] }}", "{{ [x for x in (y or [])|count_each_ if x] }}"),
+            ("{{ [x for x in [\"a\"]] }}", "{{ [x for x in ([\"a\"])|count_each_] }}"),
+            ("{% raw %}{% for a in b %}{% endraw %}", "{% raw %}{% for a in b %}{% endraw %}"),
+            ("{# {% for a in b %} #}", "{# {% for a in b %} #}"),
+        ] {
+            assert_eq!(of(text).0, expected);
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_the_text_that_was_written() {
+        let text = "a\n{% for a in b %}X{% for c in [d for d in e] %}Y{% endfor %}{% endfor %} Z";
+        let (counted, insertions) = of(text);
+        for sign in ["X", "d in ", "Y", "Z"] {
+            let (line, column) = lexer::place(&counted, counted.find(sign).unwrap());
+            let written = lexer::place(text, text.find(sign).unwrap());
+            assert_eq!((line, insertions.written("a", line, column)), written, "{sign}");
+        }
+        assert_eq!(insertions.written("a", 1, 7), 7);
+        assert_eq!(insertions.written("other", 2, 70), 70);
+    }
+}

@@ -1,0 +1,125 @@
+//! The annotations by which a pod asks for the Vault agent, and the agent's templates.
+//!
+//! A template writes each key of a secret into a file of its own, as a mounted Kubernetes Secret
+//! has them. It is text of ours; what a WAML has a part in stands in it as a quoted Go string of
+//! which all but letters, digits and a few harmless characters are escaped.
+//!
+//! The names are those of the injector, `agent-inject/agent/annotations.go` of hashicorp/vault-k8s.
+
+use serde_json::{Map, Value as Json};
+
+use crate::model::id::AppKey;
+use crate::model::target::Target;
+use crate::templates::view::secrets::Wanted;
+use crate::templates::view::secrets::short;
+use crate::templates::view::vault;
+use crate::waml::section::Section;
+
+const PREFIX: &str = "vault.hashicorp.com/";
+
+/// Below which a secret without a folder of its own has one of its name.
+pub(crate) const FOLDER: &str = "/vault/secrets";
+
+/// How long the part of an annotation is that tells secrets apart: a key has 63 characters, and
+/// `agent-inject-template-` is 22 of them.
+const LONGEST: usize = 41;
+
+/// What the template itself renders to: nothing. The files are written on the way.
+const MARKER: &str = ".agent";
+
+pub(super) fn annotations(
+    secrets: &[Wanted<'_>],
+    section: &Section,
+    app: &AppKey,
+    target: &Target,
+) -> Map<String, Json> {
+    let platform = &target.platform.secrets.vault;
+    let mut all = Map::new();
+    let mut set =
+        |key: &str, value: String| drop(all.insert(format!("{PREFIX}{key}"), value.into()));
+    set("agent-inject", "true".to_owned());
+    set("role", vault::role(app, target));
+    set("auth-path", format!("auth/{}", platform.auth));
+    if let Some(namespace) = &platform.namespace {
+        set("namespace", namespace.clone());
+    }
+    if section.cron.is_some() {
+        // An agent that stays beside it would keep a Job from ever ending.
+        set("agent-pre-populate-only", "true".to_owned());
+    }
+    for secret in secrets {
+        let name = short(secret.name, LONGEST);
+        let path = format!("{}/data/{}", platform.mount, secret.path);
+        set(&format!("agent-inject-template-{name}"), template(&path, &folder(secret)));
+        set(&format!("agent-inject-secret-{name}"), path);
+        set(&format!("agent-inject-file-{name}"), MARKER.to_owned());
+        set(&format!("secret-volume-path-{name}"), folder(secret));
+    }
+    all
+}
+
+/// Whether the annotation is one that says what the agent brings, which is ours to say. Others
+/// tune it, `vault.hashicorp.com/agent-limits-cpu`, and are the app's.
+pub(crate) fn is_ours(key: &str) -> bool {
+    let ours = [
+        "agent-inject-",
+        "secret-volume-path",
+        "role",
+        "auth-path",
+        "namespace",
+        "agent-pre-populate-only",
+        "agent-configmap",
+        "agent-template-",
+    ];
+    let Some(name) = key.strip_prefix(PREFIX) else { return false };
+    name == "agent-inject" || ours.iter().any(|start| name.starts_with(start))
+}
+
+/// Where the files of a secret are.
+pub(crate) fn folder(secret: &Wanted<'_>) -> String {
+    secret.folder.map_or_else(|| format!("{FOLDER}/{}", secret.name), str::to_owned)
+}
+
+/// A key that could lead out of the folder is passed over, as Kubernetes takes none either.
+fn template(path: &str, folder: &str) -> String {
+    let (path, folder) = (go_string(path), go_string(folder));
+    format!(
+        "{{{{- with secret {path} }}}}{{{{- range $key, $value := .Data.data }}}}\
+         {{{{- if regexMatch \"^[-_a-zA-Z0-9][-._a-zA-Z0-9]*$\" $key }}}}\
+         {{{{- printf \"%v\" $value | writeToFile (printf \"%s/%s\" {folder} $key) \"\" \"\" \"0644\" }}}}\
+         {{{{- end }}}}{{{{- end }}}}{{{{- end }}}}"
+    )
+}
+
+/// A text as an interpreted string literal of Go (The Go Programming Language Specification,
+/// "String literals").
+fn go_string(text: &str) -> String {
+    vault::quoted(text, "/._-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_code_of_a_template() {
+        assert_eq!(go_string("/etc/db-1/a_b.c"), "\"/etc/db-1/a_b.c\"");
+        for text in ["\"", "}}", "{{ file \"/x\" }}", "a\nb", "\\", "${x}", "`", "%s", "é\u{0}"] {
+            let quoted = go_string(text);
+            let inner = quoted.strip_prefix('"').unwrap().strip_suffix('"').unwrap();
+            assert!(
+                inner.chars().all(|c| c.is_ascii_alphanumeric() || "/._-\\".contains(c)),
+                "{quoted}"
+            );
+            assert_eq!(inner.matches('\\').count(), inner.matches("\\U").count(), "{quoted}");
+        }
+    }
+
+    #[test]
+    fn a_template_writes_each_key_below_the_folder() {
+        let text = template("secret/data/n/a/db", "/etc/{{db}}");
+        assert!(text.starts_with("{{- with secret \"secret/data/n/a/db\" }}"), "{text}");
+        assert!(text.contains("(printf \"%s/%s\" \"/etc/\\U0000007b\\U0000007bdb"), "{text}");
+        assert_eq!(text.matches("{{").count(), 7, "{text}");
+    }
+}

@@ -1,0 +1,254 @@
+//! The expression of each default alert. Metrics of containers are those of cadvisor in the
+//! kubelet, what Kubernetes knows is kube-state-metrics', stores have exporters.
+//!
+//! Ratios of nothing are no number, and no number is above a threshold: what is not measured does
+//! not fire.
+
+use crate::model::platform::cloud::RedisKind;
+use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
+use crate::templates::alerts::Alert;
+use crate::templates::alerts::Needs;
+use crate::manifests::quantity::Quantity;
+use crate::templates::view::watched::Watched;
+use crate::templates::view::database;
+use crate::templates::view::redis;
+use crate::waml::section_operations::{Database, Engine};
+
+/// Calls that ended with a code that is the server's fault, as OpenTelemetry's conventions for gRPC servers have them.
+pub(crate) const GRPC_FAILED: &str =
+    r#"grpc_code=~"Unknown|DeadlineExceeded|Unimplemented|Internal|Unavailable|DataLoss""#;
+
+/// The expression, or what the app or the target lacks for it, as in "the app has no …".
+pub(crate) fn expression(
+    watched: &Watched<'_>,
+    alert: &Alert,
+    threshold: f64,
+) -> Result<String, &'static str> {
+    let expression = match alert.needs {
+        Needs::Pods => pods(watched, alert.name),
+        Needs::Replicas => replicas(watched)?,
+        Needs::Autoscaler => autoscaler(watched)?,
+        Needs::Schedule => schedule(watched, alert.name)?,
+        Needs::Grpc => grpc(watched, alert.name)?,
+        Needs::Database => of_database(watched, alert.name)?,
+        Needs::Redis => of_redis(watched, alert.name)?,
+        Needs::Objective => return Err("the app has no `slo`"),
+    };
+    let compared = match (alert.threshold, alert.needs) {
+        (None, _) => expression,
+        // All that there may be is reached when it is met, not when it is passed.
+        (_, Needs::Autoscaler) => format!("{expression}\n>= {threshold}"),
+        _ => format!("{expression}\n> {threshold}"),
+    };
+    Ok(compared)
+}
+
+fn pods(watched: &Watched<'_>, name: &str) -> String {
+    let own = watched.container();
+    let by = "by (namespace, pod, container)";
+    match name {
+        "cpuThrottled" => format!(
+            "sum {by} (increase(container_cpu_cfs_throttled_periods_total{{{own}}}[5m]))\n/\nsum {by} (increase(container_cpu_cfs_periods_total{{{own}}}[5m]))"
+        ),
+        "containerRestarts" => {
+            format!("sum {by} (increase(kube_pod_container_status_restarts_total{{{own}}}[1h]))")
+        }
+        // Between two crashes a container runs for a moment: five minutes back are looked at.
+        "containerWaiting" => format!(
+            "max by (namespace, pod, container, reason) (max_over_time(kube_pod_container_status_waiting_reason{{{own}}}[5m])) > 0"
+        ),
+        "containerNotReady" => format!(
+            "max {by} (kube_pod_container_status_ready{{{own}}}) == 0\nand on (namespace, pod, container)\nmax {by} (kube_pod_container_status_running{{{own}}}) == 1"
+        ),
+        _ => format!(
+            "max {by} (container_memory_working_set_bytes{{{own}}})\n/\nmax {by} (kube_pod_container_resource_limits{{{own}, resource=\"memory\"}})"
+        ),
+    }
+}
+
+/// While none should run, none is missing.
+fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
+    if watched.section.cron.is_some() {
+        return Err("the app runs on a schedule");
+    }
+    let own = format!(r#"namespace="{}", {}"#, watched.namespace(), watched.deployments());
+    let by = "by (namespace, deployment)";
+    Ok(format!(
+        "max {by} (kube_deployment_status_replicas_available{{{own}}}) == 0\nand on (namespace, deployment)\nmax {by} (kube_deployment_spec_replicas{{{own}}}) > 0"
+    ))
+}
+
+fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
+    let autoscaling = watched.section.autoscaling.as_ref();
+    let horizontal =
+        autoscaling.and_then(|a| a.horizontal.as_ref()).ok_or("the app has no autoscaler")?;
+    if horizontal.min_replicas >= horizontal.max_replicas {
+        return Err("the autoscaler has no room between `minReplicas` and `maxReplicas`");
+    }
+    let (namespace, slug) = (watched.namespace(), watched.slug());
+    let own = format!(r#"namespace="{namespace}", horizontalpodautoscaler="{slug}""#);
+    let by = "by (namespace, horizontalpodautoscaler)";
+    Ok(format!(
+        "max {by} (kube_horizontalpodautoscaler_status_current_replicas{{{own}}})\n/\nmax {by} (kube_horizontalpodautoscaler_spec_max_replicas{{{own}}})"
+    ))
+}
+
+/// A run's Job is called by the app and the minute it was due, so an app whose slug only begins
+/// likewise is not meant.
+fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+    watched.section.cron.as_ref().ok_or("the app has no `cron`")?;
+    let (namespace, workload) = (watched.namespace(), watched.workload());
+    let jobs = format!(r#"namespace="{namespace}", job_name=~"{workload}-[0-9]+""#);
+    let cron = format!(r#"namespace="{namespace}", cronjob="{workload}""#);
+    Ok(match name {
+        "jobFailed" => format!(
+            "max by (namespace, job_name) (kube_job_failed{{{jobs}, condition=\"true\"}}) > 0\nand on (namespace, job_name)\ntopk by (namespace) (1, max by (namespace, job_name) (kube_job_status_start_time{{{jobs}}}))"
+        ),
+        _ => format!(
+            "time() - max by (namespace, cronjob) (kube_cronjob_next_schedule_time{{{cron}}})"
+        ),
+    })
+}
+
+fn grpc(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+    watched.section.grpc.as_ref().ok_or("the app has no `grpc`")?;
+    let own = watched.container();
+    Ok(match name {
+        "grpcErrors" => format!(
+            "sum(rate(grpc_server_handled_total{{{own}, {GRPC_FAILED}}}[5m]))\n/\nsum(rate(grpc_server_handled_total{{{own}}}[5m]))"
+        ),
+        _ => format!(
+            "histogram_quantile(0.99, sum by (le) (rate(grpc_server_handling_seconds_bucket{{{own}, grpc_type=\"unary\"}}[5m])))"
+        ),
+    })
+}
+
+fn of_database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+    let database = watched.section.database.as_ref().ok_or("the app has no `database`")?;
+    let metrics = &watched.monitoring().database;
+    let is_mysql = database.engine == Some(Engine::Mysql);
+    match metrics.source.unwrap_or(StoreSource::Stackdriver) {
+        StoreSource::Stackdriver => {
+            let instance = database::instance(&watched.waml.app, watched.target);
+            let own = selector(watched, metrics, &format!(r#"database_id=~".+:{instance}""#));
+            Ok(cloud_sql(name, &own, is_mysql))
+        }
+        StoreSource::Exporter => {
+            let service = r#"namespace="{namespace}", service=~"{slug}-(prometheus-)?(postgres|mysql)-exporter""#;
+            let own = selector(watched, metrics, service);
+            if is_mysql { mysqld(name, &own, database) } else { postgres(name, &own, database) }
+        }
+    }
+}
+
+fn cloud_sql(name: &str, own: &str, is_mysql: bool) -> String {
+    let metric = |name: &str| {
+        format!("stackdriver_cloudsql_database_cloudsql_googleapis_com_database_{name}{{{own}}}")
+    };
+    match name {
+        "databaseDown" => format!("min({}) == 0", metric("up")),
+        "databaseConnections" if is_mysql => format!("sum({})", metric("network_connections")),
+        "databaseConnections" => format!("sum({})", metric("postgresql_num_backends")),
+        "databaseStorage" => format!("max({})", metric("disk_utilization")),
+        _ => format!("max({})", metric("cpu_utilization")),
+    }
+}
+
+const NO_CPU: &str = "the database's exporter does not know its CPUs";
+
+fn postgres(name: &str, own: &str, database: &Database) -> Result<String, &'static str> {
+    match name {
+        "databaseDown" => Ok(format!("min(pg_up{{{own}}}) == 0")),
+        "databaseConnections" => Ok(format!("sum(pg_stat_database_numbackends{{{own}}})")),
+        "databaseStorage" => {
+            Ok(format!("sum(pg_database_size_bytes{{{own}}}) / {}", bytes(database)?))
+        }
+        _ => Err(NO_CPU),
+    }
+}
+
+fn mysqld(name: &str, own: &str, database: &Database) -> Result<String, &'static str> {
+    match name {
+        "databaseDown" => Ok(format!("min(mysql_up{{{own}}}) == 0")),
+        "databaseConnections" => Ok(format!("sum(mysql_global_status_threads_connected{{{own}}})")),
+        "databaseStorage" => Ok(format!(
+            "sum(mysql_info_schema_table_size{{{own}, component!=\"data_free\"}}) / {}",
+            bytes(database)?
+        )),
+        _ => Err(NO_CPU),
+    }
+}
+
+/// The disk that the WAML asks for: exporters do not see it.
+fn bytes(database: &Database) -> Result<u64, &'static str> {
+    let quantity = database.storage.as_deref().and_then(Quantity::parse);
+    let bytes = quantity.and_then(Quantity::whole).filter(|bytes| *bytes > 0);
+    bytes.ok_or("the database has no `storage` that its size could be measured against")
+}
+
+fn of_redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+    let redis = watched.section.redis.as_ref().ok_or("the app has no `redis`")?;
+    let metrics = &watched.monitoring().redis;
+    let kind = watched.target.platform.cloud.redis;
+    let is_cache = kind == RedisKind::InCluster && !redis.persistent.unwrap_or(false);
+    if is_cache && name == "redisMemory" {
+        return Err(
+            "a Redis that is not `persistent` is a cache: when it is full it drops keys, as it should",
+        );
+    }
+    let source = metrics.source.or(match kind {
+        RedisKind::Memorystore => Some(StoreSource::Stackdriver),
+        RedisKind::InCluster if watched.target.platform.cloud.redis_exporter.is_some() => {
+            Some(StoreSource::Exporter)
+        }
+        RedisKind::None | RedisKind::InCluster => None,
+    });
+    match source {
+        None if metrics.selector.is_none() => Err("nothing on the target measures a Redis"),
+        None | Some(StoreSource::Exporter) => {
+            let exporter = redis::service(&watched.waml.app);
+            let usual = format!(
+                r#"namespace="{{namespace}}", service=~"{exporter}(-exporter)?|{{slug}}-prometheus-redis(-exporter)?""#
+            );
+            Ok(redis_exporter(name, &selector(watched, metrics, &usual)))
+        }
+        Some(StoreSource::Stackdriver) => {
+            let instance = redis::instance(&watched.waml.app, watched.target);
+            let own = selector(watched, metrics, &format!(r#"instance_id=~".+/{instance}""#));
+            memorystore(name, &own)
+        }
+    }
+}
+
+fn redis_exporter(name: &str, own: &str) -> String {
+    let within = |metric: &str| format!("sum(increase({metric}{{{own}}}[15m]))");
+    match name {
+        "redisDown" => format!("min(redis_up{{{own}}}) == 0"),
+        // Without a limit the maximum is 0, and nothing is near it.
+        "redisMemory" => format!(
+            "max(redis_memory_used_bytes{{{own}}})\n/\n(max(redis_memory_max_bytes{{{own}}}) > 0)"
+        ),
+        "redisRejectedConnections" => within("redis_rejected_connections_total"),
+        _ => within("redis_evicted_keys_total"),
+    }
+}
+
+fn memorystore(name: &str, own: &str) -> Result<String, &'static str> {
+    let metric = |name: &str, range: &str| {
+        format!("stackdriver_redis_instance_redis_googleapis_com_{name}{{{own}}}{range}")
+    };
+    match name {
+        "redisMemory" => Ok(format!("max({})", metric("stats_memory_usage_ratio", ""))),
+        "redisRejectedConnections" => {
+            Ok(format!("sum(max_over_time({}))", metric("stats_reject_connections_count", "[15m]")))
+        }
+        "redisEvictions" => {
+            Ok(format!("sum(max_over_time({}))", metric("stats_evicted_keys", "[15m]")))
+        }
+        _ => Err("Memorystore does not say whether a Redis answers"),
+    }
+}
+
+fn selector(watched: &Watched<'_>, metrics: &StoreMetrics, usual: &str) -> String {
+    watched.filled(metrics.selector.as_deref().unwrap_or(usual))
+}

@@ -1,0 +1,92 @@
+//! The rules of the alerts, one group for each kind of thing that is watched.
+//!
+//! An alert is on when `alerts` has it, the template's defaults included, and it is not turned
+//! off there; and when the app has what it is about.
+
+mod expressions;
+mod texts;
+
+use serde_json::{Map, Value as Json, json};
+
+pub(crate) use expressions::{GRPC_FAILED, expression};
+
+use crate::templates::alerts::ALERTS;
+use crate::templates::alerts::Alert as Known;
+use crate::templates::alerts::Needs;
+use crate::templates::alerts::find;
+use crate::templates::alerts::in_prometheus;
+use crate::templates::view::watched::Watched;
+use crate::waml::section_operations::Alert;
+
+/// What templates see as `alerts`: the objects' labels, and a list of rules for each group.
+/// Null where the target has no Prometheus that would take them.
+pub(super) fn of(watched: &Watched<'_>) -> Json {
+    if !watched.monitoring().enabled {
+        return Json::Null;
+    }
+    json!({
+        "labels": watched.object_labels(),
+        "workload": rules(watched, &[Needs::Pods, Needs::Replicas, Needs::Autoscaler]),
+        "cron": rules(watched, &[Needs::Schedule]),
+        "grpc": rules(watched, &[Needs::Grpc]),
+        "database": rules(watched, &[Needs::Database]),
+        "redis": rules(watched, &[Needs::Redis]),
+        "own": own(watched),
+    })
+}
+
+/// The alerts that are set and not turned off.
+pub(crate) fn on<'a>(watched: &Watched<'a>) -> impl Iterator<Item = (&'a str, &'a Alert)> {
+    let all = watched.section.alerts.iter().flatten();
+    all.filter_map(|(name, alert)| Some((name.as_str(), alert.as_ref()?)))
+        .filter(|(_, alert)| alert.enabled != Some(false))
+}
+
+/// A default alert as the app has it, if it is on.
+pub(crate) fn setting<'a>(watched: &Watched<'a>, name: &str) -> Option<&'a Alert> {
+    on(watched).find(|(other, _)| *other == name).map(|(_, alert)| alert)
+}
+
+fn rules(watched: &Watched<'_>, needs: &[Needs]) -> Vec<Json> {
+    let of_group = ALERTS.iter().filter(|alert| needs.contains(&alert.needs));
+    of_group.filter_map(|known| rule(watched, known, setting(watched, known.name)?)).collect()
+}
+
+fn rule(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<Json> {
+    let expr = expression(watched, known, alert.threshold.unwrap_or_default()).ok()?;
+    let (summary, text) = texts::of(known.name, watched);
+    Some(of_prometheus(watched, known.name, alert, &expr, &summary, &text))
+}
+
+/// The app's own alerts: names that are no default alert's, with an expression.
+fn own(watched: &Watched<'_>) -> Vec<Json> {
+    let own = on(watched).filter(|(name, _)| find(name).is_none());
+    own.filter_map(|(name, alert)| {
+        let expr = alert.expr.as_ref()?;
+        let summary =
+            alert.summary.clone().unwrap_or_else(|| format!("{}: {name}", watched.slug()));
+        let text = alert.description.as_deref().unwrap_or_default();
+        Some(of_prometheus(watched, name, alert, expr, &summary, text))
+    })
+    .collect()
+}
+
+/// One rule in Prometheus' own shape.
+pub(super) fn of_prometheus(
+    watched: &Watched<'_>,
+    name: &str,
+    alert: &Alert,
+    expr: &str,
+    summary: &str,
+    text: &str,
+) -> Json {
+    let mut rule = Map::new();
+    rule.insert("alert".to_owned(), in_prometheus(name).into());
+    rule.insert("expr".to_owned(), expr.into());
+    if let Some(duration) = alert.for_.as_ref().filter(|duration| *duration != "0") {
+        rule.insert("for".to_owned(), json!(duration));
+    }
+    rule.insert("labels".to_owned(), watched.labels(alert).into());
+    rule.insert("annotations".to_owned(), watched.annotations(name, summary, text).into());
+    Json::Object(rule)
+}

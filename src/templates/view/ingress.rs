@@ -1,0 +1,264 @@
+//! Addresses, the routes and certificates that they need, and how long answers may be kept.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::platform::network::{CertificateKind, Gateway, IngressKind};
+use crate::model::target::Target;
+use crate::templates::view::naming;
+use crate::templates::view::network::GrpcPorts;
+use crate::templates::view::network::PortRef;
+use crate::templates::view::network::tcp_ports;
+use crate::waml::section::Section;
+use crate::waml::section_network::{Cache, Ingress};
+
+/// An address as templates see it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IngressView {
+    /// The object's name: the slug for the first, and a number for each further one.
+    name: String,
+    host: String,
+    public: bool,
+    tls: bool,
+    /// The certificate, and the Secret in which it is; none where connections are not encrypted,
+    /// or somebody else sees to it.
+    certificate: Option<String>,
+    entry_points: Vec<String>,
+    class: String,
+    gateway: Gateway,
+    annotations: BTreeMap<String, String>,
+    routes: Vec<RouteView>,
+}
+
+/// A path that leads to a service's port.
+#[derive(Debug, Serialize)]
+pub(crate) struct RouteView {
+    path: String,
+    /// The route in Traefik's words. Traefik names what it measures by it.
+    rule: String,
+    /// Which of Traefik's routes is asked first, where its own order, by the rule's length, is wrong.
+    priority: Option<usize>,
+    service: String,
+    port: u16,
+    /// Whether gRPC is served there, which needs HTTP/2 all the way.
+    pub(crate) grpc: bool,
+    cache: Option<CacheView>,
+}
+
+/// How long answers may be kept, and the name of an object that says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct CacheView {
+    name: String,
+    header: String,
+}
+
+/// A certificate, and the one host that it is for.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CertificateView {
+    name: String,
+    host: String,
+}
+
+/// What ingress-nginx must be told of a server that speaks gRPC; it holds for a whole `Ingress`.
+const NGINX_GRPC: (&str, &str) = ("nginx.ingress.kubernetes.io/backend-protocol", "GRPC");
+
+pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<IngressView> {
+    let ports = tcp_ports(section.services(), slug);
+    let grpc = GrpcPorts::of(section, slug);
+    let platform = &target.platform.ingress;
+    let by_us = target.platform.certificates.kind != CertificateKind::None;
+    let view = |(index, ingress): (usize, &Ingress)| {
+        let public = ingress.public.unwrap_or(false);
+        let (host, tls) = (host(ingress, target), platform.tls(public));
+        let routes = routes(ingress, &host, &ports, &grpc, slug);
+        let mut annotations = platform.annotations(public).clone();
+        if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
+            // What the operator says counts: `GRPCS`, or another controller's own way.
+            let key = NGINX_GRPC.0.to_owned();
+            annotations.entry(key).or_insert_with(|| NGINX_GRPC.1.to_owned());
+        }
+        IngressView {
+            name: name(slug, index),
+            public,
+            tls,
+            certificate: (tls && by_us).then(|| naming::of(slug, &naming::host_part(&host))),
+            host,
+            entry_points: platform.entry_points(public).to_vec(),
+            class: platform.class(public).to_owned(),
+            gateway: platform.gateway(public).clone(),
+            annotations,
+            routes,
+        }
+    };
+    section.ingresses().iter().enumerate().map(view).collect()
+}
+
+fn name(slug: &str, index: usize) -> String {
+    match index {
+        0 => slug.to_owned(),
+        _ => naming::of(slug, &(index + 1).to_string()),
+    }
+}
+
+/// One for each host, however many addresses have it.
+pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
+    let of = |ingress: &IngressView| {
+        Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
+    };
+    each_once(ingresses.iter().filter_map(of))
+}
+
+/// All ways of caching that routes name.
+pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
+    let routes = ingresses.iter().flat_map(|ingress| &ingress.routes);
+    each_once(routes.filter_map(|route| route.cache.clone()))
+}
+
+fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}
+
+/// The whole host name.
+pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
+    match (&ingress.host, &ingress.host_prefix) {
+        (Some(host), _) => host.clone(),
+        (None, Some(prefix)) => format!("{prefix}.{}", target.domain),
+        (None, None) => target.domain.clone(),
+    }
+}
+
+impl IngressView {
+    /// The object's name, and its routes in their order.
+    pub(crate) fn named_routes(&self) -> (&str, &[RouteView]) {
+        (&self.name, &self.routes)
+    }
+
+    /// The class of Kubernetes' `Ingress`.
+    pub(crate) fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// Whether connections to it are encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls
+    }
+}
+
+impl RouteView {
+    pub(crate) fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Whether the route leads to a service's port.
+    pub(crate) fn leads_to(&self, port: &PortRef<'_>) -> bool {
+        self.service == port.service && self.port == port.number
+    }
+}
+
+fn routes(
+    ingress: &Ingress,
+    host: &str,
+    ports: &[PortRef<'_>],
+    grpc: &GrpcPorts,
+    slug: &str,
+) -> Vec<RouteView> {
+    let route =
+        |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
+            let port = match number {
+                Some(number) => leads(ports, service, number)?,
+                None => leads_by_default(ports, service, ingress.port)?,
+            };
+            let path = path.unwrap_or("/");
+            Some(RouteView {
+                path: path.to_owned(),
+                rule: format!("{} && PathPrefix(`{path}`)", host_rule(host)),
+                priority: None,
+                service: port.service.to_owned(),
+                port: port.number,
+                grpc: grpc.has(port),
+                cache: cache.map(|cache| cached(cache, slug)),
+            })
+        };
+    let routes = match ingress.paths.as_deref() {
+        None | Some([]) => route(None, None, None, ingress.cache).into_iter().collect(),
+        Some(paths) => paths
+            .iter()
+            .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
+            .collect(),
+    };
+    if is_wildcard(host) { behind_all_others(routes) } else { routes }
+}
+
+/// The port of that number, of the service that is named or the first that has it.
+pub(crate) fn leads<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: u16,
+) -> Option<&'p PortRef<'a>> {
+    let mut of_service =
+        ports.iter().filter(|port| service.is_none_or(|service| port.service == service));
+    of_service.find(|port| port.number == number)
+}
+
+/// Where a path leads that names no port: to the address's own, or else to the only one that there is.
+pub(crate) fn leads_by_default<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: Option<u16>,
+) -> Option<&'p PortRef<'a>> {
+    let mut all = ports.iter().filter(|port| service.is_none_or(|name| port.service == name));
+    let only = || all.next().filter(|_| all.next().is_none());
+    number.and_then(|number| leads(ports, service, number)).or_else(only)
+}
+
+/// Whether it stands for every name below another.
+pub(crate) fn is_wildcard(host: &str) -> bool {
+    host.starts_with("*.")
+}
+
+/// One label, as Kubernetes' `Ingress`, gateways and certificates understand `*`.
+fn host_rule(host: &str) -> String {
+    match host.strip_prefix("*.") {
+        None => format!("Host(`{host}`)"),
+        Some(rest) => format!("HostRegexp(`^[^.]+\\.{}$`)", rest.replace('.', "\\.")),
+    }
+}
+
+/// The length of ``PathPrefix(`/`)``, by which Traefik asks an operator's route for everything.
+const CATCH_ALL: usize = 15;
+/// The length of the shortest rule of a host that stands for itself: ``Host(`a.b`) && PathPrefix(`/`)``.
+const SHORTEST_RULE: usize = 30;
+
+/// Traefik asks the longest rule first, which an expression would be: it would take the requests of
+/// every host that stands for itself. Among themselves longer paths come first; and all of them before a route for
+/// everything, as far as there is room for so many between the two.
+fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
+    let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let below = CATCH_ALL.min((SHORTEST_RULE - 1).saturating_sub(lengths.len()));
+    for route in &mut routes {
+        let rank = lengths.iter().position(|one| *one == route.path.len());
+        route.priority = rank.map(|rank| below + rank + 1);
+    }
+    routes
+}
+
+/// The words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer to somebody
+/// who is logged in stays out of shared caches.
+fn cached(cache: Cache, slug: &str) -> CacheView {
+    let (name, header) = match (cache.max_age.unwrap_or(0), cache.immutable.unwrap_or(false)) {
+        (0, _) => ("no-cache".to_owned(), "no-cache".to_owned()),
+        (age, false) => (format!("cache-{age}"), format!("max-age={age}")),
+        (age, true) => (format!("cache-{age}-immutable"), format!("max-age={age}, immutable")),
+    };
+    CacheView { name: naming::of(slug, &name), header }
+}

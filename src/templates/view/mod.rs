@@ -1,0 +1,235 @@
+//! What templates see: valid settings with everything resolved that a template would otherwise
+//! have to work out. `docs/templates.md` lists it.
+//!
+//! The names at the top are the WAML's own, so that a template that looks at `service` is known
+//! to use `service`. What a WAML does not set is null or empty, never undefined.
+
+pub(crate) mod network; // services, ports
+pub(crate) mod ingress; // addresses, routes, certificates
+pub(crate) mod probes; // how Kubernetes asks after a pod
+mod volumes; // disks, files
+pub(crate) mod naming; // names made of two names
+pub(crate) mod watched;
+pub(crate) mod alerts;
+pub(crate) mod slo;
+pub(crate) mod secrets; // which secrets an app needs, and how they reach its pods
+pub(crate) mod agent; // … by the Vault agent
+pub(crate) mod vault; // what an app may read in Vault
+pub(crate) mod iam; // what an app may do in the cloud
+mod database;
+mod redis;
+pub(crate) mod unique; // names outside the app's namespace
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::model::id::AppKey;
+use crate::model::release::Release;
+use crate::model::target::Target;
+use crate::manifests::int_or_string::NumberOrPercent;
+use crate::waml::Waml;
+use crate::waml::node::Node;
+use crate::waml::section::Section;
+use crate::waml::section_operations::{Disruption, Version};
+use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
+
+/// Valid settings for one target, of which a view is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewInput<'a> {
+    pub(crate) waml: &'a Waml,
+    pub(crate) section: &'a Section,
+    /// The settings with every value's place.
+    pub(crate) tree: &'a Node,
+    pub(crate) target: &'a Target,
+    pub(crate) release: &'a Release,
+}
+
+/// The context of a template.
+pub(crate) fn of(input: ViewInput<'_>) -> Map<String, Json> {
+    let ViewInput { waml, section, tree, target, release } = input;
+    let slug = waml.app.slug.as_str();
+    let mut view = as_written(section);
+    let mut set = |name: &str, value: Json| drop(view.insert(name.to_owned(), value));
+    set(
+        "app",
+        json!({
+            "name": waml.name, "slug": slug, "namespace": waml.app.namespace,
+            "workload": naming::workload(slug),
+            "owner": waml.owner, "slack": waml.slack,
+        }),
+    );
+    set(
+        "target",
+        json!({
+            "name": target.name, "domain": target.domain, "environment": target.environment,
+            "labels": target.labels, "platform": target.platform, "kubernetes": kubernetes(target),
+        }),
+    );
+    set("versions", versions(section, slug));
+    set("release", json!(release));
+    set("image", image(section.image.as_ref(), release));
+    set("service", json!(network::services(section, slug)));
+    set(
+        "ports",
+        json!(network::container_ports(&network::service_ports(section.services(), slug))),
+    );
+    let ingresses = ingress::ingresses(section, slug, target);
+    set("certificates", json!(ingress::certificates(&ingresses)));
+    set("caching", json!(ingress::caching(&ingresses)));
+    set("ingress", json!(ingresses));
+    set("probes", probes::Probed::of(section, tree, slug).view());
+    set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
+    set("delivery", secrets::delivery(section, &waml.app, target));
+    set("vault", vault::of(section, &waml.app, target));
+    set("iam", iam::of(section, &waml.app, target));
+    set("database", database::of(section, &waml.app, target));
+    set("redis", redis::of(section, &waml.app, target));
+    set("env", env(section, &waml.app, target));
+    set("volumes", volumes::of(section.volumes.as_deref(), slug));
+    let annotations = volumes::annotations(section);
+    set("annotations", secrets::annotations(annotations, section, &waml.app, target));
+    set("resources", resources(section));
+    set("scaling", scaling(section));
+    set("disruption", disruption(section.disruption.as_ref()));
+    let watched = watched::Watched { waml, section, target };
+    set("alerts", alerts::of(&watched));
+    set("slo", slo::of(&watched));
+    view
+}
+
+/// The version that its manifests are judged by, as text and as a number that can be compared.
+fn kubernetes(target: &Target) -> Json {
+    let version = target.kubernetes();
+    json!({"version": version, "minor": version.minor()})
+}
+
+/// What is set, as the WAML writes it: parts that are not set are left out.
+pub(crate) fn settings(section: &Section) -> Json {
+    without_nulls(json!(section))
+}
+
+/// Every part by its name, null where it is not set; parts of it that are not set are left out.
+fn as_written(section: &Section) -> Map<String, Json> {
+    match serde_json::to_value(section) {
+        Ok(Json::Object(map)) => {
+            map.into_iter().map(|(key, value)| (key, without_nulls(value))).collect()
+        }
+        _ => Map::new(),
+    }
+}
+
+fn without_nulls(value: Json) -> Json {
+    match value {
+        Json::Object(map) => {
+            let kept = map.into_iter().filter(|(_, value)| !value.is_null());
+            Json::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Json::Array(list) => Json::Array(list.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}
+
+/// As in the WAML, each with the name of its workload; null without any.
+fn versions(section: &Section, slug: &str) -> Json {
+    let Some(versions) = &section.versions else { return Json::Null };
+    let view = |version: &Version| {
+        let mut view = without_nulls(json!(version));
+        if let Json::Object(map) = &mut view {
+            let workload = naming::version_workload(slug, &version.name);
+            map.insert("workload".to_owned(), workload.into());
+        }
+        view
+    };
+    Json::Array(versions.iter().map(view).collect())
+}
+
+/// With its whole reference.
+fn image(image: Option<&Image>, release: &Release) -> Json {
+    json!({
+        "reference": reference(image, release),
+        "pullPolicy": image.and_then(|image| image.pull_policy),
+    })
+}
+
+/// `ghcr.io/owner/name:tag`; a repository with a registry of its own stands as it is.
+pub(crate) fn reference(image: Option<&Image>, release: &Release) -> String {
+    let from_release = release.repository.as_str().to_ascii_lowercase();
+    let repository = image.and_then(|i| i.repository.clone()).unwrap_or(from_release);
+    let registry = image.and_then(|i| i.registry.as_deref()).filter(|_| !has_registry(&repository));
+    let name = registry.map_or(repository.clone(), |registry| {
+        format!("{}/{repository}", registry.trim_end_matches('/'))
+    });
+    format!("{name}:{}", release.tag)
+}
+
+/// Whether the first part of a repository is a host (as Docker decides it).
+pub(crate) fn has_registry(repository: &str) -> bool {
+    repository
+        .split_once('/')
+        .is_some_and(|(first, _)| first.contains(['.', ':']) || first == "localhost")
+}
+
+/// The WAML's variables, and those of its stores that it does not set itself; null without any.
+fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
+    let own = section.env.as_deref().unwrap_or_default();
+    let of_stores =
+        database::env(section, app, target).into_iter().chain(redis::env(section, app, target));
+    let free = of_stores.filter(|(name, _)| own.iter().all(|variable| variable.name != *name));
+    let added = free.map(|(name, value)| json!({"name": name, "value": value}));
+    let all: Vec<Json> =
+        own.iter().map(|variable| without_nulls(json!(variable))).chain(added).collect();
+    if all.is_empty() { Json::Null } else { Json::Array(all) }
+}
+
+/// In Kubernetes' own words; null when nothing is set.
+fn resources(section: &Section) -> Json {
+    let amounts = |amounts: Option<&Amounts>| {
+        let Amounts { cpu, memory, ephemeral_storage } = amounts?;
+        let named = [("cpu", cpu), ("memory", memory), ("ephemeral-storage", ephemeral_storage)];
+        let set = named
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
+        Some(Json::Object(set.collect()))
+    };
+    let both = section.resources.as_ref().map(|r| {
+        [("requests", amounts(r.requests.as_ref())), ("limits", amounts(r.limits.as_ref()))]
+    });
+    let set = both.into_iter().flatten().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let map: Map<String, Json> = set.collect();
+    if map.is_empty() { Json::Null } else { Json::Object(map) }
+}
+
+/// With autoscaling the number of replicas is the autoscaler's, and must not stand in git: each
+/// sync would set it back.
+///
+/// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling
+/// update the new one would wait for the disk, and the old one for the new one, for ever.
+fn scaling(section: &Section) -> Json {
+    let none = Scaling::default();
+    let scaling = section.scaling.as_ref().unwrap_or(&none);
+    let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let rolling = !section.volumes.iter().flatten().any(Volume::is_for_one);
+    let rolls = |text: &Option<String>| number(text.as_deref().filter(|_| rolling));
+    json!({
+        "replicas": scaling.replicas.filter(|_| !autoscaled),
+        "strategy": if rolling { "RollingUpdate" } else { "Recreate" },
+        "maxUnavailable": rolls(&scaling.max_unavailable),
+        "maxSurge": rolls(&scaling.max_surge),
+    })
+}
+
+/// `minAvailable` wins over the template's `maxUnavailable`; Kubernetes takes only one.
+fn disruption(disruption: Option<&Disruption>) -> Json {
+    let Some(disruption) = disruption else { return Json::Null };
+    match (
+        number(disruption.min_available.as_deref()),
+        number(disruption.max_unavailable.as_deref()),
+    ) {
+        (Json::Null, Json::Null) => Json::Null,
+        (Json::Null, unavailable) => json!({"maxUnavailable": unavailable}),
+        (available, _) => json!({"minAvailable": available}),
+    }
+}
+
+fn number(text: Option<&str>) -> Json {
+    text.and_then(NumberOrPercent::parse).map_or(Json::Null, NumberOrPercent::to_json)
+}

@@ -1,0 +1,148 @@
+//! Probes in Kubernetes' own shape.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::waml::node::is_from_waml;
+use crate::templates::view::network;
+use crate::templates::view::network::GrpcPorts;
+use crate::templates::view::network::PortRef;
+use crate::waml::node::{Node, Path};
+use crate::waml::section::Section;
+use crate::waml::section_workload::{Probe, ProbeMechanism, Probes};
+
+/// The kinds of probes, as a WAML names them.
+pub(crate) const KINDS: [&str; 3] = ["liveness", "readiness", "startup"];
+
+/// An app's probes with what decides how they ask.
+pub(crate) struct Probed<'a> {
+    tree: &'a Node,
+    probes: Option<&'a Probes>,
+    pub(crate) ports: Vec<PortRef<'a>>,
+    grpc: GrpcPorts,
+}
+
+impl<'a> Probed<'a> {
+    /// Of the complete settings, and the tree that they were read from.
+    pub(crate) fn of(section: &'a Section, tree: &'a Node, slug: &'a str) -> Self {
+        Self {
+            tree,
+            probes: section.probes.as_ref(),
+            ports: network::service_ports(section.services(), slug),
+            grpc: GrpcPorts::of(section, slug),
+        }
+    }
+
+    /// The probe of that kind.
+    pub(crate) fn get(&self, kind: &str) -> Option<&'a Probe> {
+        let Probes { liveness, readiness, startup } = self.probes?;
+        match kind {
+            "liveness" => liveness.as_ref(),
+            "readiness" => readiness.as_ref(),
+            _ => startup.as_ref(),
+        }
+    }
+
+    /// Whether somebody wrote that key of the probe in the WAML: the template's value does not count.
+    pub(crate) fn is_written(&self, kind: &str, key: &str) -> bool {
+        let path = Path::root().key("probes").key(kind).key(key);
+        self.tree.at(&path).is_some_and(is_from_waml)
+    }
+
+    /// Whether the probe asks a port that serves gRPC.
+    pub(crate) fn asks_grpc_port(&self, probe: &Probe) -> bool {
+        network::probed(&self.ports, probe.port.as_deref()).is_some_and(|p| self.grpc.has(p))
+    }
+
+    /// How the probe asks. A template's path is for apps that speak HTTP: a port that serves gRPC
+    /// would never answer it, and the app never become ready.
+    pub(crate) fn mechanism(&self, kind: &str, probe: &Probe) -> ProbeMechanism {
+        match probe {
+            Probe { mechanism: Some(said), .. } => *said,
+            Probe { command: Some(_), .. } => ProbeMechanism::Exec,
+            Probe { path: None, .. } => ProbeMechanism::Tcp,
+            _ if self.asks_grpc_port(probe) && !self.is_written(kind, "path") => {
+                ProbeMechanism::Grpc
+            }
+            _ => ProbeMechanism::Http,
+        }
+    }
+
+    /// `liveness`, `readiness` and `startup`, each as it stands in a container; null without one.
+    pub(super) fn view(&self) -> Json {
+        let one = |kind: &str| {
+            let probe = self.get(kind).and_then(|probe| self.container_probe(kind, probe));
+            (kind.to_owned(), probe.unwrap_or(Json::Null))
+        };
+        Json::Object(KINDS.into_iter().map(one).collect())
+    }
+
+    /// `None` where there is nothing to probe: no command, and no TCP port in the whole app.
+    fn container_probe(&self, kind: &str, probe: &Probe) -> Option<Json> {
+        let Probe {
+            mechanism: _,
+            path,
+            port,
+            service,
+            command,
+            initial_delay_seconds,
+            period_seconds,
+            timeout_seconds,
+            failure_threshold,
+            success_threshold,
+        } = probe;
+        let mut out = Map::new();
+        let port_of = || port_of(port.as_deref(), &self.ports);
+        let (key, how) = match self.mechanism(kind, probe) {
+            ProbeMechanism::Exec => ("exec", json!({"command": command})),
+            ProbeMechanism::Http => {
+                ("httpGet", json!({"path": path.as_deref().unwrap_or("/"), "port": port_of()?}))
+            }
+            ProbeMechanism::Tcp => ("tcpSocket", json!({"port": port_of()?})),
+            // Kubernetes takes no name here.
+            ProbeMechanism::Grpc => {
+                let of_service = network::probed(&self.ports, port.as_deref()).map(|p| p.target);
+                let port = of_service.or_else(|| number(port.as_deref()?))?;
+                ("grpc", with_service(port, service.as_deref()))
+            }
+        };
+        out.insert(key.to_owned(), how);
+        let numbers = [
+            ("initialDelaySeconds", initial_delay_seconds),
+            ("periodSeconds", period_seconds),
+            ("timeoutSeconds", timeout_seconds),
+            ("failureThreshold", failure_threshold),
+            ("successThreshold", success_threshold),
+        ];
+        for (key, number) in numbers {
+            if let Some(number) = number {
+                out.insert(key.to_owned(), json!(number));
+            }
+        }
+        Some(Json::Object(out))
+    }
+}
+
+fn with_service(port: u16, service: Option<&str>) -> Json {
+    match service {
+        Some(service) => json!({"port": port, "service": service}),
+        None => json!({"port": port}),
+    }
+}
+
+/// The port's name where the container knows it by that, its number otherwise: where two services
+/// lead to one container port, it has the first one's name. A container may listen where no service
+/// leads, so any number will do.
+fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
+    let Some(port) = network::probed(ports, wanted) else {
+        return wanted.and_then(number).map(|number| json!(number));
+    };
+    let in_container = network::container_ports(ports);
+    let named = in_container.iter().any(|p| p.name == port.name && p.number == port.target);
+    let by_number = wanted.is_some_and(|wanted| wanted != port.name);
+    Some(if named && !by_number { json!(port.name) } else { json!(port.target) })
+}
+
+/// The number of a port, if the text is one.
+pub(crate) fn number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,0 +1,143 @@
+//! Which secrets an app needs, and how each reaches its pods on a target.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::id::{AppKey, is_rfc1123_label};
+use crate::model::platform::secrets::{Delivery, Secrets, Vault};
+use crate::model::target::Target;
+use crate::templates::view::agent;
+use crate::templates::view::vault;
+use crate::templates::view::without_nulls;
+use crate::waml::section::Section;
+use crate::waml::section_workload::Secret;
+
+/// A secret that an app needs, wherever its WAML says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted<'a> {
+    /// Of the Kubernetes Secret, where there is one.
+    pub(crate) name: &'a str,
+    /// Where it is in the store that it is delivered from.
+    pub(crate) path: String,
+    /// The folder for its keys, as the WAML has it.
+    pub(crate) folder: Option<&'a str>,
+    /// Whether all of it is wanted; else only `keys`, which variables refer to.
+    pub(crate) whole: bool,
+    /// The keys that variables refer to.
+    pub(crate) keys: BTreeSet<&'a str>,
+}
+
+/// Every secret once: those under `secrets`, then those that only variables refer to.
+pub(crate) fn wanted<'a>(section: &'a Section, app: &AppKey) -> Vec<Wanted<'a>> {
+    let listed = section.secrets.iter().flatten().map(|secret| Wanted {
+        name: &secret.name,
+        path: secret.path.clone().unwrap_or_else(|| Vault::path_of(app, &secret.name)),
+        folder: secret.mount_path.as_deref(),
+        whole: true,
+        keys: BTreeSet::new(),
+    });
+    let mut all: Vec<Wanted<'a>> = listed.collect();
+    for from in section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref()) {
+        match all.iter_mut().find(|secret| secret.name == from.name) {
+            Some(secret) => drop(secret.keys.insert(&from.key)),
+            None => all.push(Wanted {
+                name: &from.name,
+                path: Vault::path_of(app, &from.name),
+                folder: None,
+                whole: false,
+                keys: BTreeSet::from([from.key.as_str()]),
+            }),
+        }
+    }
+    all
+}
+
+/// What the pod mounts or takes its environment from; null where the Vault agent brings files.
+pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
+    match (delivery, section.secrets.as_deref()) {
+        (Delivery::VaultAgent, _) | (_, None) => Json::Null,
+        (
+            Delivery::Kubernetes | Delivery::ExternalSecrets | Delivery::VaultSecretsOperator,
+            Some(secrets),
+        ) => secrets.iter().map(with_volume).collect(),
+    }
+}
+
+/// With `volume`, the name of the volume that a mounted secret becomes.
+fn with_volume(secret: &Secret) -> Json {
+    let mut view = without_nulls(json!(secret));
+    if let Some(map) = view.as_object_mut() {
+        map.insert("volume".to_owned(), volume_name(&secret.name).into());
+    }
+    view
+}
+
+/// The name of the volume that a mounted secret becomes.
+pub(crate) fn volume_name(secret: &str) -> String {
+    short(secret, 63)
+}
+
+/// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
+/// two of them apart.
+pub(super) fn short(secret: &str, longest: usize) -> String {
+    let plain = format!("secret-{secret}");
+    if plain.len() <= longest && is_rfc1123_label(&plain) {
+        return plain;
+    }
+    let hash = hex::encode(Sha256::digest(secret));
+    let start: String = plain.replace('.', "-").chars().take(longest - 13).collect();
+    format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
+}
+
+/// The pods' other annotations, and those by which the Vault agent is asked; null without any.
+pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
+    match (others, agent_annotations(section, app, target)) {
+        (Json::Object(mut all), Some(agents)) => {
+            all.extend(agents);
+            Json::Object(all)
+        }
+        (_, Some(agents)) => Json::Object(agents),
+        (others, None) => others,
+    }
+}
+
+fn agent_annotations(
+    section: &Section,
+    app: &AppKey,
+    target: &Target,
+) -> Option<Map<String, Json>> {
+    let secrets = wanted(section, app);
+    let by_agent = target.platform.secrets.delivery == Delivery::VaultAgent;
+    (by_agent && !secrets.is_empty()).then(|| agent::annotations(&secrets, section, app, target))
+}
+
+/// The objects that make Kubernetes Secrets on the target: for each operator a list, empty unless
+/// it is the one that delivers.
+pub(super) fn delivery(section: &Section, app: &AppKey, target: &Target) -> Json {
+    let Secrets { delivery, vault, external } = &target.platform.secrets;
+    let secrets: Json = wanted(section, app).iter().map(object).collect();
+    let only = |operator: Delivery| if *delivery == operator { secrets.clone() } else { json!([]) };
+    json!({
+        "external": only(Delivery::ExternalSecrets),
+        "store": {"name": external.name, "kind": external.kind, "refresh": external.refresh},
+        "static": only(Delivery::VaultSecretsOperator),
+        "vault": without_nulls(json!({
+            "role": vault::role(app, target), "auth": vault.auth, "mount": vault.mount,
+            "namespace": vault.namespace, "connection": vault.connection, "refresh": vault.refresh,
+        })),
+        // A Job reads its secrets when it starts: there is nothing to restart.
+        "restart": section.cron.is_none(),
+    })
+}
+
+fn object(secret: &Wanted<'_>) -> Json {
+    let patterns = |keys: &BTreeSet<&str>| -> Vec<String> {
+        keys.iter().map(|key| format!("^{}$", key.replace('.', "\\."))).collect()
+    };
+    json!({
+        "name": secret.name, "path": secret.path, "whole": secret.whole,
+        "keys": secret.keys, "patterns": patterns(&secret.keys),
+    })
+}

@@ -1,0 +1,114 @@
+//! What Traefik calls the services that it counts requests by.
+//!
+//! Names are made by its providers, at `pkg/provider/kubernetes/` of its sources, with `@` and the
+//! provider's name behind. Most go through `Normalize` of `pkg/provider/configuration.go`.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::platform::network::IngressKind;
+use crate::templates::view::ingress;
+use crate::templates::view::ingress::IngressView;
+use crate::templates::view::ingress::RouteView;
+use crate::templates::view::network;
+use crate::templates::view::network::PortRef;
+use crate::templates::view::watched::Watched;
+
+/// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).
+const HASH: usize = 10;
+
+/// The names of all that the app's addresses lead to, as regular expressions.
+pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
+    let (section, slug) = (watched.section, watched.slug());
+    let addresses = ingress::ingresses(section, slug, watched.target);
+    let ports = network::tcp_ports(section.services(), slug);
+    let of = |address: &IngressView| {
+        let (name, routes) = address.named_routes();
+        let of_route = |(index, route): (usize, &RouteView)| {
+            let port = ports.iter().find(|port| route.leads_to(port))?;
+            Some(of_route(watched, &Route { name, index, rule: route.rule(), port }))
+        };
+        routes.iter().enumerate().filter_map(of_route).collect::<Vec<_>>()
+    };
+    addresses.iter().flat_map(of).collect()
+}
+
+/// A route of the object of that name, and the port that it leads to.
+struct Route<'a> {
+    name: &'a str,
+    index: usize,
+    rule: &'a str,
+    port: &'a PortRef<'a>,
+}
+
+fn of_route(watched: &Watched<'_>, route: &Route<'_>) -> String {
+    match watched.target.platform.ingress.kind {
+        IngressKind::Traefik => of_resource(watched, route),
+        IngressKind::Kubernetes => of_ingress(watched, route.port),
+        IngressKind::Gateway => of_gateway(watched, route.port),
+    }
+}
+
+/// `crd/kubernetes_http.go`, `loadIngressRouteConfiguration`: a route with one service of
+/// Kubernetes is a service of Traefik's, called as the route is, by a hash of its rule. With the
+/// option `safeNaming` it is called by its place. What a `TraefikService` divides a canary's
+/// traffic between is called by service and port (`fullServiceName`).
+fn of_resource(watched: &Watched<'_>, route: &Route<'_>) -> String {
+    let namespace = watched.namespace();
+    let hash = Sha256::digest(route.rule);
+    let hash = hex::encode(hash.get(..HASH).unwrap_or_default());
+    let by_rule = normalized(&format!("{namespace}-{}-{hash}", route.name));
+    let by_place = format!("{namespace}_{}_{}", route.name.replace('.', "[.]"), route.index);
+    let canary = watched.section.canary.as_ref().map_or(String::new(), |_| {
+        let service = normalized(&format!("{namespace}-{}", route.port.service));
+        format!("|{service}(-primary|-canary)?-{}", route.port.number)
+    });
+    format!("({by_rule}|{by_place}{canary})@kubernetescrd")
+}
+
+/// `ingress/kubernetes.go`, `loadConfiguration`.
+fn of_ingress(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
+    let service = normalized(&format!("{}-{}", watched.namespace(), port.service));
+    let (canary, number, name) = (canary(watched), port.number, normalized(port.name));
+    format!("{service}{canary}-({number}|{name})@kubernetes")
+}
+
+/// `gateway/httproute.go`, `loadService`: first by service and port, later by route, service and
+/// its place there.
+fn of_gateway(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
+    let (canary, number) = (canary(watched), port.number);
+    let service = format!("{}-{}", watched.namespace(), port.service);
+    let plain = normalized(&service);
+    format!(
+        "({plain}{canary}-(http-)?{number}|httproute-.+-svc-{service}{canary}-[0-9]+)@kubernetesgateway"
+    )
+}
+
+/// A canary has the app's traffic go to two services more.
+fn canary(watched: &Watched<'_>) -> &'static str {
+    if watched.section.canary.is_some() { "(-primary|-canary)?" } else { "" }
+}
+
+/// Traefik's names are their letters and digits, with one `-` between.
+fn normalized(name: &str) -> String {
+    let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traefik_keeps_letters_and_digits() {
+        assert_eq!(normalized("devx-my--app-"), "devx-my-app");
+    }
+
+    /// The name that Traefik's own tests expect for this rule of the route `test.route`.
+    #[test]
+    fn a_rule_is_hashed_as_traefik_does() {
+        let hash = Sha256::digest("Host(`foo.com`) && PathPrefix(`/bar`)");
+        assert_eq!(hex::encode(&hash[..HASH]), "6b204d94623b3df4370c");
+    }
+}

@@ -1,0 +1,120 @@
+//! The role that an app has in Vault, and the policy that says what it may read.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value as Json, json};
+
+use crate::model::id::AppKey;
+use crate::model::platform::cloud::{Identities, named_for};
+use crate::model::target::Target;
+use crate::templates::view::secrets::wanted;
+use crate::templates::view::unique;
+use crate::templates::view::without_nulls;
+use crate::waml::section::Section;
+
+/// How long a name of ours in Vault is at most; Vault itself takes longer ones.
+const LONGEST: usize = 63;
+
+/// The name of an app's role in the auth method of its cluster.
+pub(super) fn role(app: &AppKey, target: &Target) -> String {
+    let pattern = target.platform.secrets.vault.role.as_deref();
+    pattern.map_or_else(|| unique::name(&target.name, app, LONGEST), |p| named_for(p, app))
+}
+
+/// What the operator is to make in Vault; null where nothing asks for it or nobody makes it.
+pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
+    let platform = &target.platform.secrets;
+    let by_delivery = platform.delivery.needs_role() && !wanted(section, app).is_empty();
+    let wanted =
+        section.vault.is_some() || by_delivery || platform.vault.roles == Identities::EveryApp;
+    if !platform.vault.operator || !wanted {
+        return Json::Null;
+    }
+    let login = &platform.vault.operator_login;
+    without_nulls(json!({
+        "paths": section.vault.as_ref().and_then(|vault| vault.paths.clone()),
+        "role": role(app, target),
+        "policy": {
+            // Policies are Vault's, not the cluster's: several clusters may share one Vault.
+            "name": unique::name(&target.name, app, LONGEST),
+            "text": policy(&platform.vault.mount, &readable(section, app)),
+        },
+        "auth": platform.vault.auth,
+        "login": {
+            "path": login.path.as_ref().unwrap_or(&platform.vault.auth),
+            "role": login.role,
+            "serviceAccount": {"name": login.service_account},
+            "namespace": platform.vault.namespace,
+        },
+    }))
+}
+
+/// The paths that an app may read, each once: all below its own, its secrets, and `vault.paths`.
+fn readable(section: &Section, app: &AppKey) -> Vec<String> {
+    let own = format!("{}/{}/", app.namespace, app.slug);
+    let mut paths = vec![format!("{own}*")];
+    let secrets = wanted(section, app).into_iter().map(|secret| secret.path);
+    let more = section.vault.iter().flat_map(|vault| vault.paths.iter().flatten().cloned());
+    for path in secrets.chain(more) {
+        if !path.starts_with(&own) && !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// A policy in HCL that allows to read these paths of a key-value engine of version 2.
+fn policy(mount: &str, paths: &[String]) -> String {
+    let mut text = String::new();
+    for path in paths {
+        for (part, may) in [("data", "\"read\""), ("metadata", "\"read\", \"list\"")] {
+            let whole = hcl_string(&format!("{}/{part}/{path}", mount.trim_matches('/')));
+            let _ = write!(text, "path {whole} {{\n  capabilities = [{may}]\n}}\n");
+        }
+    }
+    text
+}
+
+/// A string of HCL. The rule `vault` lets only paths through that need no escape; this one keeps
+/// what an operator wrote for the mount inside its quotes, too.
+fn hcl_string(text: &str) -> String {
+    quoted(text, "/._-+*")
+}
+
+/// In quotes, all but letters, digits and the `plain` characters escaped by number, as HCL and Go
+/// read it alike.
+pub(super) fn quoted(text: &str, plain: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || plain.contains(c) {
+            out.push(c);
+        } else {
+            let _ = write!(out, "\\U{:08x}", u32::from(c));
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_reads_both_faces_of_a_secret_and_writes_neither() {
+        assert_eq!(
+            policy("kv", &["devx/my-app/*".to_owned()]),
+            "path \"kv/data/devx/my-app/*\" {\n  capabilities = [\"read\"]\n}\n\
+             path \"kv/metadata/devx/my-app/*\" {\n  capabilities = [\"read\", \"list\"]\n}\n"
+        );
+    }
+
+    #[test]
+    fn nothing_leaves_the_quotes_of_a_policy() {
+        let hostile = "\"] }\npath \"*\" { capabilities = [\"sudo\"] } # ${x} {{identity.y}}";
+        let text = policy("secret", &[hostile.to_owned()]);
+        assert_eq!(text.matches("path \"").count(), 2, "{text}");
+        assert_eq!(text.lines().count(), 6, "{text}");
+        assert!(!text.contains("${") && !text.contains("{{") && !text.contains('#'), "{text}");
+    }
+}

@@ -1,0 +1,54 @@
+//! Volumes: disks, files, empty folders.
+
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::manifests::OUR_PREFIX;
+use crate::templates::view::naming;
+use crate::waml::section::Section;
+use crate::waml::section_workload::{AccessMode, Volume};
+
+/// Each with `claim` where it is a disk and `files` where it is files, and the object's name in it.
+pub(super) fn of(volumes: Option<&[Volume]>, slug: &str) -> Json {
+    volumes.map_or(Json::Null, |volumes| volumes.iter().map(|volume| view(volume, slug)).collect())
+}
+
+fn view(volume: &Volume, slug: &str) -> Json {
+    let Volume { name, mount_path, size, storage_class, access_mode, files, read_only } = volume;
+    let mode = access_mode.unwrap_or_default();
+    let object = naming::of(slug, name);
+    let claim = size.as_ref().map(|size| {
+        json!({"name": object, "size": size, "accessMode": mode, "storageClass": storage_class})
+    });
+    let never_written = files.is_some() || (size.is_some() && mode == AccessMode::ReadOnlyMany);
+    json!({
+        "name": name,
+        "mountPath": mount_path,
+        "readOnly": never_written || read_only.unwrap_or(false),
+        "claim": claim,
+        "files": files.as_ref().map(|files| json!({"name": object, "content": files})),
+    })
+}
+
+/// The pods' annotations: those of the WAML, and a digest of all files, so that pods are replaced
+/// when a file has changed. Null where there are none.
+pub(super) fn annotations(section: &Section) -> Json {
+    let mut all: Map<String, Json> = Map::new();
+    for (key, value) in section.annotations.iter().flatten() {
+        all.extend(value.as_ref().map(|value| (key.clone(), json!(value))));
+    }
+    let digest = digest(section.volumes.as_deref().unwrap_or_default());
+    all.extend(digest.map(|digest| (format!("{OUR_PREFIX}files"), json!(digest))));
+    if all.is_empty() { Json::Null } else { Json::Object(all) }
+}
+
+fn digest(volumes: &[Volume]) -> Option<String> {
+    let with_files: Vec<_> = volumes.iter().filter(|volume| volume.files.is_some()).collect();
+    if with_files.is_empty() {
+        return None;
+    }
+    // JSON keeps names and contents apart, whatever is in them.
+    let files: Vec<_> =
+        with_files.iter().map(|volume| json!([volume.name, volume.files])).collect();
+    Some(format!("sha256:{}", hex::encode(Sha256::digest(json!(files).to_string()))))
+}

@@ -1,0 +1,139 @@
+//! An app as the people who watch it see it: where its metrics are, who is told, and where they
+//! read on.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::model::platform::monitoring::{Monitoring, filled};
+use crate::model::target::Target;
+use crate::templates::promql::literal;
+use crate::templates::view::naming;
+use crate::waml::Waml;
+use crate::waml::section::Section;
+use crate::waml::section_operations::{Alert, AlertSeverity};
+
+/// An app on a target, with what measures there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched<'a> {
+    pub(crate) waml: &'a Waml,
+    pub(crate) section: &'a Section,
+    pub(crate) target: &'a Target,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn slug(&self) -> &'a str {
+        self.waml.app.slug.as_str()
+    }
+
+    /// What runs the pods.
+    pub(crate) fn workload(&self) -> String {
+        naming::workload(self.slug())
+    }
+
+    /// The workloads of the app's live versions; none where it has no versions.
+    fn version_workloads(&self) -> Vec<String> {
+        let versions = self.section.versions.iter().flatten();
+        versions.map(|one| naming::version_workload(self.slug(), &one.name)).collect()
+    }
+
+    /// A matcher for the Deployments that run the app's pods. A canary has a second one, and each live version its own.
+    pub(crate) fn deployments(&self) -> String {
+        let (workload, versions) = (self.workload(), self.version_workloads());
+        match self.section.canary {
+            Some(_) => format!(r#"deployment=~"{workload}(-primary)?""#),
+            None if versions.is_empty() => format!(r#"deployment="{workload}""#),
+            // A template may make nothing of the versions.
+            None => format!(r#"deployment=~"{workload}|{}""#, versions.join("|")),
+        }
+    }
+
+    /// A pattern for the names of the app's workloads, before what Kubernetes puts behind them for each pod.
+    fn pod_prefix(&self) -> String {
+        let workload = self.workload();
+        let begins = format!("{workload}-");
+        let mut others = self.version_workloads();
+        others.retain(|one| !one.starts_with(&begins));
+        if others.is_empty() { workload } else { format!("({workload}|{})", others.join("|")) }
+    }
+
+    pub(crate) fn namespace(&self) -> &'a str {
+        self.waml.app.namespace.as_str()
+    }
+
+    pub(crate) fn monitoring(&self) -> &'a Monitoring {
+        &self.target.platform.monitoring
+    }
+
+    /// Matchers for the app's own container, whatever workload it is in. The container has the
+    /// slug's name, so an app whose slug only begins likewise is not meant.
+    pub(crate) fn container(&self) -> String {
+        let (namespace, slug, prefix) = (self.namespace(), self.slug(), self.pod_prefix());
+        format!(r#"namespace="{namespace}", pod=~"{prefix}-.+", container="{slug}""#)
+    }
+
+    /// A pattern of the operator's for this app.
+    pub(crate) fn filled(&self, pattern: &str) -> String {
+        filled(pattern, &self.waml.app, &self.target.name)
+    }
+
+    /// The labels of every object of rules: the WAML's, and those by which Prometheus finds it.
+    pub(crate) fn object_labels(&self) -> Json {
+        let mut labels = Map::new();
+        for (key, value) in self.section.labels.iter().flatten() {
+            labels.insert(key.clone(), json!(value.as_deref().unwrap_or_default()));
+        }
+        for (key, value) in &self.monitoring().rule_labels {
+            labels.insert(key.clone(), json!(value));
+        }
+        Json::Object(labels)
+    }
+
+    /// What Alertmanager routes by. Labels of a series that are called the same are overwritten.
+    pub(crate) fn labels(&self, alert: &Alert) -> Map<String, Json> {
+        let severities = &self.monitoring().severities;
+        let severity = match alert.severity.unwrap_or(AlertSeverity::Ticket) {
+            AlertSeverity::Page => &severities.page,
+            AlertSeverity::Ticket => &severities.ticket,
+            AlertSeverity::Info => &severities.info,
+        };
+        let mut labels = Map::new();
+        let mut set = |key: &str, text: &str| drop(labels.insert(key.to_owned(), json!(text)));
+        set("severity", severity);
+        set("namespace", self.namespace());
+        set("app", self.slug());
+        set("owner", &literal(&self.waml.owner));
+        if let Some(slack) = alert.slack.as_ref().or(self.waml.slack.as_ref()) {
+            set("slack", &literal(slack));
+        }
+        labels
+    }
+
+    /// What a person reads who is told.
+    pub(crate) fn annotations(&self, name: &str, summary: &str, text: &str) -> Map<String, Json> {
+        let mut annotations = Map::new();
+        let mut set =
+            |key: &str, text: String| drop(annotations.insert(key.to_owned(), text.into()));
+        set("summary", summary.to_owned());
+        if !text.is_empty() {
+            set("description", text.to_owned());
+        }
+        let monitoring = self.monitoring();
+        let pattern = |pattern: &Option<String>| {
+            pattern.as_ref().map(|pattern| self.filled(pattern).replace("{alert}", name))
+        };
+        for (key, link, otherwise) in [
+            ("runbook_url", "runbook", pattern(&monitoring.runbook_url)),
+            ("dashboard_url", "dashboard", pattern(&monitoring.dashboard_url)),
+        ] {
+            if let Some(url) = self.link(link).or(otherwise) {
+                set(key, literal(&url));
+            }
+        }
+        annotations
+    }
+
+    /// A link of the WAML by its name, in whatever case.
+    fn link(&self, name: &str) -> Option<String> {
+        let mut links = self.waml.links.iter();
+        Some(links.find(|link| link.name.trim().eq_ignore_ascii_case(name))?.url.clone())
+    }
+}
