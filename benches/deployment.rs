@@ -19,9 +19,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use the_deployer::app::App;
-use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::forge::github::webhook::signature;
+use the_deployer::support::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
 const WAML: &str = include_str!("../tests/pipeline/example/waml.yaml");

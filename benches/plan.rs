@@ -21,9 +21,9 @@ use the_deployer::model::facts::Facts;
 use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
-use the_deployer::templates::set::Templates;
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
+use the_deployer::templates::set::Templates;
 use the_deployer::waml::Waml;
 
 const EXAMPLE: &[u8] = include_bytes!("../tests/pipeline/example/waml.yaml");

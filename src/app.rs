@@ -29,33 +29,30 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::code_host::{forge, forge_url};
 use crate::app::home::Home;
-use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::controller::metrics::Metrics;
 use crate::controller::previews::Previews;
 use crate::controller::sweep::Sweeps;
 use crate::controller::{self, Controller};
 use crate::deployments::facts::Gatherer;
-use crate::inventory;
 use crate::deployments::health::Health;
 use crate::deployments::hints::Hints;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
 use crate::deployments::tell::slack::line::Line;
-use crate::deployments::templates::InUse;
-use crate::deployments::templates::TemplatesError;
-use crate::deployments::Deployments;
-use crate::deployments::Manifests;
-use crate::deployments::removal;
-use crate::deployments::tell;
+use crate::deployments::templates::{InUse, TemplatesError};
+use crate::deployments::{Deployments, Manifests, removal, tell};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
+use crate::inventory;
+use crate::model::id::DeployId;
 use crate::model::violation::Rejection;
 use crate::server::auth::Tokens;
 use crate::server::connections::{ConnectionMetrics, Connections};
 use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
 use crate::store::Store;
+use crate::support::clock::Clock;
 use crate::support::telemetry;
 
 pub use crate::app::deployed::{Deployed, deployed};
@@ -185,7 +182,7 @@ impl App {
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
-        let instance = clock.deploy_id().to_string();
+        let instance = DeployId::of(clock.draw()).to_string();
         let deployments = Deployments {
             wake: Arc::default(),
             forge,

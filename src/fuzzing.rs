@@ -12,16 +12,17 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 
-use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
-use crate::templates::set::Templates;
+use crate::manifests;
 use crate::pipeline;
 use crate::pipeline::Input;
+use crate::templates::set::Templates;
+use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::{self, Budget};
 
@@ -44,7 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "report", run: crate::git::push::report::fuzz },
     Target { name: "event_stream", run: crate::cli::fuzz_event_stream },
     Target { name: "challenge", run: crate::lookups::fuzz_challenge },
-    Target { name: "traefik_rule", run: pipeline::reading::fuzz_rule },
+    Target { name: "traefik_rule", run: manifests::parse::fuzz_rule },
     Target { name: "cursor", run: crate::server::fuzz_query },
 ];
 

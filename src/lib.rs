@@ -19,12 +19,10 @@ pub mod lookups; // THE WORLD, ASKED: registries, secret stores
 pub mod inventory; // WHAT IS LIVE WHERE: an index over the manifest repositories
 pub mod deployments; // USE CASES, one file each
 pub mod controller; // THE LOOPS that call them: queue, jobs, outbox
-pub mod dashboard; // PAGES
 pub mod api; // THE WORDS OF THE HTTP API, for the service and for bart
 pub mod server; // HTTP
 pub mod config; // settings
 pub mod app; // builds everything; the only file that names concrete adapters
 pub mod cli; // one file per command
-pub mod clock; // the only file that asks what time it is
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing; // readers of foreign bytes, for libFuzzer

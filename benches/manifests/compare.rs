@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use the_deployer::clock::Clock;
+use the_deployer::model::id::DeployId;
+use the_deployer::support::clock::Clock;
 
 use crate::host::Host;
 use crate::measure::{median, memory, millis, percentile};
@@ -48,7 +49,7 @@ pub fn run(place: &Place, options: &Options) {
         let ways = all.len();
         for turn in 0..ways {
             let one = &mut all[(round + turn) % ways];
-            let id = Clock::system().deploy_id();
+            let id = DeployId::of(Clock::system().draw());
             let took = one.way.write(&Deployment::new(place.shape(), round, id));
             if round >= WARM_UP {
                 one.times.push(took);

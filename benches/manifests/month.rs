@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use the_deployer::clock::Clock;
 use the_deployer::git::writer::PushBy;
+use the_deployer::model::id::DeployId;
+use the_deployer::support::clock::Clock;
 
 use crate::host::Host;
 use crate::measure::{count, median, memory, millis, percentile, size};
@@ -45,7 +46,8 @@ pub fn run(place: &Place, options: &Options) {
     let mut times = Vec::new();
     for first in (0..options.deployments).step_by(options.together) {
         let next = (first + options.together).min(options.deployments);
-        let deployment = |n| Deployment::new(place.shape(), n, Clock::system().deploy_id());
+        let deployment =
+            |n| Deployment::new(place.shape(), n, DeployId::of(Clock::system().draw()));
         let deployments: Vec<Deployment> = (first..next).map(deployment).collect();
         times.push(writer.write_together(&deployments));
         if next / options.every > first / options.every {

@@ -186,5 +186,5 @@ fn note(deployment: &Deployment) -> Note {
 
 /// The time of a commit.
 pub fn now() -> Timestamp {
-    the_deployer::clock::Clock::system().now()
+    the_deployer::support::clock::Clock::system().now()
 }

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::app::home::{Home, HomeError};
 use crate::app::{StartError, boxed};
-use crate::clock::Clock;
 use crate::config::storage::StorageSettings;
 use crate::model::audit::{By, Entry, Via};
+use crate::model::id::DeployId;
 use crate::store::Store;
-pub use crate::store::embedded::{Contents, Restored};
 use crate::store::embedded::{Embedded, EmbeddedError};
+use crate::support::clock::Clock;
+
+pub use crate::store::embedded::{Contents, Restored};
 
 /// Why nothing was copied or put back.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +97,7 @@ pub async fn restore(
             NotCopied::Start(boxed::<HomeError>("the storage folder")(error))
         }
     })?;
-    let suffix = format!(".before-{}", clock.deploy_id());
+    let suffix = format!(".before-{}", DeployId::of(clock.draw()));
     let restored = embedded.restore(file, &suffix, force).await?;
     note(storage, file, &restored, by, clock).await?;
     drop(home);
@@ -115,7 +117,7 @@ async fn note(
 ) -> Result<(), StartError> {
     let store = Store::open(&storage.url).await.map_err(boxed("the database"))?;
     let entry = Entry {
-        id: clock.deploy_id(),
+        id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
         act: "restore",

@@ -1,7 +1,6 @@
 //! Where service repositories are, as the settings say.
 
 use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
-use crate::clock::Clock;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
 use crate::deployments::code_host::CodeHost;
@@ -10,6 +9,7 @@ use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
+use crate::support::clock::Clock;
 
 /// The code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use futures::{StreamExt as _, stream};
 
 use crate::app::{StartError, boxed, forge};
-use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::Ended;
 use crate::store::{Filter, Store};
+use crate::support::clock::Clock;
 
 /// The newest deployment of an app to a target that succeeded.
 #[derive(Debug, Clone)]

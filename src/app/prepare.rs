@@ -7,7 +7,6 @@ use std::path::Path;
 use crate::app::code_host::people;
 use crate::app::repositories::{as_others_see_it, repository_settings};
 use crate::app::{CONNECT, StartError, boxed, forge};
-use crate::clock::Clock;
 use crate::config::forge::ForgeSettings;
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
@@ -17,12 +16,12 @@ use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
 use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
-use crate::model::id::CommitSha;
-use crate::model::target::{Clusters, Target};
 use crate::manifests::argocd::application::Source;
 use crate::manifests::bootstrap;
-use crate::manifests::bootstrap::Verdict;
-use crate::manifests::bootstrap::Wanted;
+use crate::manifests::bootstrap::{Verdict, Wanted};
+use crate::model::id::CommitSha;
+use crate::model::target::{Clusters, Target};
+use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 
 /// How a preparation goes about it.

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use crate::app::StartError;
-use crate::app::access;
-use crate::app::boxed;
 use crate::app::code_host::people;
-use crate::clock::Clock;
+use crate::app::{StartError, access, boxed};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
@@ -16,8 +13,9 @@ use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
 use crate::git::follow;
 use crate::git::writer::{self, ManifestRepository};
-use crate::model::ssh::SshAddress;
 use crate::manifests::argocd::application::Source;
+use crate::model::ssh::SshAddress;
+use crate::support::clock::Clock;
 
 /// A server that says nothing for so long has lost us.
 const GIT_SILENCE: Duration = Duration::from_mins(1);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::store::{PrunedBatch, Store, StoreError};
+use crate::support::clock::Clock;
 
 /// How often old deployments are looked for.
 const LOOK: Duration = Duration::from_hours(1);

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::clock;
 use crate::config::settings::Settings;
 use crate::git::signing::{Signing, SigningError, SigningKey};
 use crate::model::violation::Violation;
+use crate::support::clock;
 
 /// Makes a signature with the key of each manifest repository that has one, in homes of their own
 /// that are gone afterwards, so that a service that runs beside is not disturbed. What does not

@@ -11,7 +11,7 @@ use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD, NOTE};
 use crate::app::backup::{self, NotCopied};
 use crate::app::rebuild::{self, NotRebuilt, Options, Report};
-use crate::clock::Clock;
+use crate::support::clock::Clock;
 
 /// Copies the embedded database into a file, while the service runs on it.
 ///

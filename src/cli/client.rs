@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::error::CliError;
 use super::settings::logins;
 use crate::api::problem::ProblemBody;
-use crate::clock;
+use crate::support::clock;
 use crate::support::host::is_loopback;
 
 /// Where the service is, and who asks.

@@ -7,9 +7,9 @@ use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
 use crate::app::prepare::{self, File, Options, Prepared};
-use crate::clock::Clock;
-use crate::model::target::Clusters;
 use crate::manifests::bootstrap::Verdict;
+use crate::model::target::Clusters;
+use crate::support::clock::Clock;
 
 /// Prepares each configured manifest repository: READMEs that keep the folders, and for every
 /// configured cluster its parent Application and its AppProject. One commit a repository.

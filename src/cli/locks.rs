@@ -12,17 +12,14 @@ use super::table::table;
 use super::times::{self, Times};
 use crate::api::locks::{LockPage, LockSummary};
 use crate::deployments::AUDIT;
-use crate::deployments::locks::Ends;
-use crate::deployments::locks::LockRequest;
-use crate::deployments::locks::NotLocked;
-use crate::deployments::locks::NotUnlocked;
+use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
 use crate::model::audit::{By, Via};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockFilter, LockId, LockScope};
 use crate::store::Reply;
-use crate::support::text::refuse_invisible;
 use crate::support::telemetry;
 use crate::support::telemetry::LogFormat;
+use crate::support::text::refuse_invisible;
 
 /// Keeps deployments back, until the lock is taken away or ends.
 ///

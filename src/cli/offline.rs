@@ -10,13 +10,13 @@ use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use super::platform::KnownTargets;
-use crate::templates::sources;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::all_violations;
 use crate::templates::set::Templates;
+use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
@@ -101,9 +101,7 @@ pub(crate) fn templates(
 ) -> Result<Arc<Templates>, CliError> {
     let texts = match folder {
         None => sources::built_in(),
-        Some(folder) => {
-            sources::folder(folder).map_err(|error| CliError::io(error.to_string()))?
-        }
+        Some(folder) => sources::folder(folder).map_err(|error| CliError::io(error.to_string()))?,
     };
     add_templates(sources, &texts);
     match Templates::compile(&texts) {

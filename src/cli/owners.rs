@@ -9,12 +9,11 @@ use super::locks::Who;
 use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
-use crate::clock::Clock;
-use crate::deployments::ledger::Ledger;
-use crate::deployments::ledger::check_target;
+use crate::deployments::ledger::{Ledger, check_target};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{Moved, Owned};
+use crate::support::clock::Clock;
 
 /// Shows whose apps are, and gives them to other repositories.
 ///

@@ -15,7 +15,6 @@ use super::offline::Source;
 use super::output::{self, Format, NOTE};
 use super::settings::private;
 use super::times::Times;
-use crate::clock::Clock;
 use crate::config;
 use crate::model::facts::Facts;
 use crate::model::id::{Namespace, RepoName, TargetName};
@@ -24,8 +23,8 @@ use crate::model::platform::Platform;
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Severity, Violation};
-use crate::pipeline::Input;
-use crate::pipeline::plan;
+use crate::pipeline::{Input, plan};
+use crate::support::clock::Clock;
 
 /// A check on this machine does not wait longer for a service.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -17,9 +17,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::target::Clusters;
 use crate::model::violation::Severity;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
-use crate::pipeline::questions;
+use crate::pipeline::{Input, plan, questions};
 use crate::waml::Waml;
 
 /// The service does not hold up a command that can do without it.

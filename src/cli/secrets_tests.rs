@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::changes::{self, Shown};
 use super::diagnostics::{self, Sources};
-use crate::templates::sources;
+use crate::manifests::diff;
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::facts::Facts;
@@ -20,15 +20,11 @@ use crate::model::rollback::Holds;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
 use crate::notify::message::{self, Kind, Links, News, Person, Reader, Stamp};
-use crate::pipeline::preview;
-use crate::pipeline::preview::Preview;
-use crate::pipeline::preview::text;
-use crate::templates::set::Templates;
 use crate::pipeline;
-use crate::pipeline::Input;
-use crate::pipeline::all_violations;
-use crate::manifests::diff;
-use crate::pipeline::dry_run;
+use crate::pipeline::preview::{Preview, text};
+use crate::pipeline::{Input, all_violations, dry_run, preview};
+use crate::templates::set::Templates;
+use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 

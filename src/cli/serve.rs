@@ -8,10 +8,10 @@ use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::output::Format;
 use crate::app::App;
-use crate::clock::Clock;
 use crate::config::forge::ForgeSettings;
 use crate::config::settings::Settings;
 use crate::config::webhook::WebhookSecret;
+use crate::support::clock::Clock;
 use crate::support::telemetry;
 use crate::support::telemetry::LogFormat;
 

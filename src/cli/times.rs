@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 
 use super::table::Column;
-use crate::clock::Clock;
+use crate::support::clock::Clock;
 use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
 /// What a wrong time in the past is answered with.

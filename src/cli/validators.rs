@@ -10,11 +10,8 @@ use super::error::Outcome;
 use super::offline;
 use super::output::{self, BOLD, DIM, Format};
 use crate::model::violation::Severity;
+use crate::pipeline::validate::{RULES, Rule, Weight, When};
 use crate::policy::Policy;
-use crate::pipeline::validate::RULES;
-use crate::pipeline::validate::Rule;
-use crate::pipeline::validate::Weight;
-use crate::pipeline::validate::When;
 
 /// Lists all rules that a deployment is checked by: what each checks, where it comes from, when
 /// it runs, and whether it stops a deployment or warns.

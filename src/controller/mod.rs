@@ -24,13 +24,13 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::clock::Clock;
 use crate::controller::metrics::Metrics;
 use crate::controller::outbox::Senders;
 use crate::controller::outbox::answer::OutboxRetryPolicies;
 use crate::controller::outbox::rates::Rates;
 use crate::deployments::Deployments;
 use crate::store::Store;
+use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
 /// How the loops behave.

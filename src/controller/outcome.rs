@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::outcome::object_taken;
-use crate::deployments::outcome::route_taken;
+use crate::deployments::outcome::{Problem, Remedy, object_taken, route_taken};
 use crate::git::writer::Written;
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;

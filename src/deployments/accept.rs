@@ -128,7 +128,7 @@ impl Deployments {
         let DeploymentRequest { release, target, description, git_ref, .. } = request;
         let Release { repository, commit, tag } = release;
         Entry {
-            id: self.clock.deploy_id(),
+            id: DeployId::of(self.clock.draw()),
             at: self.clock.now(),
             by: by.clone(),
             act: "deploy",
@@ -151,7 +151,7 @@ impl Deployments {
     ) -> Result<(DeployId, Stored), StoreError> {
         let mut draw = 1;
         loop {
-            let (id, now) = (self.clock.deploy_id(), self.clock.now());
+            let (id, now) = (DeployId::of(self.clock.draw()), self.clock.now());
             let stored = match by {
                 None => self.store.accept(delivery, request, &id, now).await,
                 Some((act, answer)) => {

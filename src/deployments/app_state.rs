@@ -2,12 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::history::History;
-use crate::deployments::history::NotShown;
-use crate::deployments::history::Revision;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::deployments::apps;
+use crate::deployments::history::{History, NotShown, Revision};
+use crate::deployments::{Deployments, Fault, apps};
 use crate::lookups::NotKnown;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::RepoName;

@@ -1,27 +1,21 @@
 //! One attempt at a deployment: its WAML is fetched, it is planned, and the plan is written.
 
-use crate::manifests::files;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::Earlier;
-use crate::deployments::outcome::NotPlanned;
-use crate::deployments::outcome::Planned;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Ready;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::outcome::Wrote;
+use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Wrote};
 use crate::deployments::planners::given_up;
+use crate::deployments::push::Change;
 use crate::deployments::stages::Stages;
-use crate::deployments::Deployments;
-use crate::deployments::Manifests;
-use crate::deployments::problem;
-use crate::deployments::rollback;
+use crate::deployments::{Deployments, Manifests, problem, push, rollback};
 use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::Written;
+use crate::manifests::files;
+use crate::manifests::parse::names::Interned;
+use crate::manifests::parse::{names, routes};
 use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::{DeploymentRequest, RepositoryIdentity};
@@ -30,15 +24,9 @@ use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
-use crate::deployments::push;
-use crate::deployments::push::Change;
-use crate::manifests::parse::names;
-use crate::manifests::parse::names::Interned;
-use crate::manifests::parse::routes;
-use crate::pipeline::render::Rendered;
 use crate::pipeline;
-use crate::pipeline::Input;
-use crate::pipeline::questions;
+use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, questions};
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::health::Check;
-use crate::deployments::health::Health;
-use crate::deployments::Deployments;
-use crate::deployments::limits;
-use crate::deployments::readiness;
+use crate::deployments::health::{Check, Health};
+use crate::deployments::{Deployments, limits, readiness};
 
 /// How long one readiness check may take; probes ask every few seconds.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
 use crate::config::waml::WamlSettings;
 use crate::deployments::code_host::CodeHost;
 use crate::deployments::facts::Gatherer;
@@ -19,10 +18,11 @@ use crate::deployments::wake::Wake;
 use crate::forge::Forge;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
+use crate::manifests::argocd::application::Source;
 use crate::model::target::Clusters;
 use crate::notify::webhook::Receiver;
-use crate::manifests::argocd::application::Source;
 use crate::store::Store;
+use crate::support::clock::Clock;
 use crate::support::globs::Globs;
 
 /// All use cases, and what they work with, as configured. Clones share it.

@@ -2,12 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::clock;
-use crate::deployments::accept::Acceptance;
-use crate::deployments::accept::AuditContext;
+use crate::deployments::accept::{Acceptance, AuditContext};
 use crate::deployments::code_host::CodeHost;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
+use crate::deployments::{Deployments, Fault};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::model::audit::By;
@@ -15,6 +12,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::store::Reply;
+use crate::support::clock;
 use crate::support::retry::Disposition;
 
 /// A deployment that somebody asks us for.

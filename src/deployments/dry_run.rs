@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Problem, Remedy};
 use crate::deployments::planners::Planners;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::deployments::problem;
+use crate::deployments::{Deployments, Fault, problem};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::facts::{Fact, Facts, Ownership};
@@ -15,12 +12,9 @@ use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
-use crate::pipeline::dry_run;
-use crate::pipeline::dry_run::DryRun;
-use crate::pipeline::dry_run::Outcome;
+use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::pipeline::preview::live;
-use crate::pipeline::Input;
-use crate::pipeline::questions;
+use crate::pipeline::{Input, dry_run, questions};
 use crate::waml::Waml;
 
 /// A deployment that somebody thinks of.

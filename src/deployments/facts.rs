@@ -14,19 +14,15 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::forge::Forge;
 use crate::inventory::{self, Inventory, Looked};
-use crate::model::facts::NotKnown;
 use crate::lookups::image::Image;
 use crate::lookups::kubernetes::Kubernetes;
-use crate::lookups::registry::Build;
-use crate::lookups::registry::Builds;
-use crate::lookups::registry::BuildsRange;
-use crate::lookups::registry::Registries;
+use crate::lookups::registry::{Build, Builds, BuildsRange, Registries};
 use crate::lookups::vault::Vault;
-use crate::forge::Forge;
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveApp, NamespaceObjects, Ownership, Questions, SecretQuestion,
+    Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
+    SecretQuestion,
 };
 use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
 use crate::model::lock::Lock;
@@ -35,8 +31,8 @@ use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;
 use crate::store::Store;
+use crate::support::clock::Clock;
 use crate::support::retry::Disposition;
-
 
 /// How many secrets of one deployment are looked up at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -439,17 +435,15 @@ impl RepositoryFacts {
                 live: Fact::NotAsked,
                 namespace: Fact::NotAsked,
             },
-            Fact::Known { value: Looked { routes, own_routes, live, namespace }, at } => {
-                Self {
-                    routes: Fact::Known { value: routes, at },
-                    own_routes: Fact::Known { value: own_routes, at },
-                    live: match live {
-                        Ok(value) => Fact::Known { value, at },
-                        Err(why) => Fact::Missing { why },
-                    },
-                    namespace: Fact::Known { value: namespace, at },
-                }
-            }
+            Fact::Known { value: Looked { routes, own_routes, live, namespace }, at } => Self {
+                routes: Fact::Known { value: routes, at },
+                own_routes: Fact::Known { value: own_routes, at },
+                live: match live {
+                    Ok(value) => Fact::Known { value, at },
+                    Err(why) => Fact::Missing { why },
+                },
+                namespace: Fact::Known { value: namespace, at },
+            },
             Fact::Missing { why } => Self {
                 routes: Fact::Missing { why: why.clone() },
                 own_routes: Fact::Missing { why: why.clone() },

@@ -5,13 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::clock::Clock;
-use crate::deployments::readiness::Answer;
-use crate::deployments::readiness::NotReady;
-use crate::deployments::readiness::Readiness;
+use crate::deployments::readiness::{Answer, NotReady, Readiness};
 use crate::git::error::WriteError;
 use crate::git::writer::ManifestRepository;
 use crate::store::Store;
+use crate::support::clock::Clock;
 use crate::support::disk;
 
 /// One thing that must work before traffic makes sense.

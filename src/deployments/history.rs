@@ -5,19 +5,18 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::lookups::NotKnown;
+use crate::deployments::{Deployments, Fault};
 use crate::git::revisions::{Found, Kept, Revisions, Said};
 use crate::git::writer::{ManifestRepository, WriteError};
+use crate::lookups::NotKnown;
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::{self, TreeId};
-use crate::manifests::diff;
-use crate::manifests::diff::Change;
 use crate::store::Filter;
 
 /// An entry of an app's history. What neither the database nor the commit says is not there.

@@ -3,12 +3,12 @@
 
 use secrecy::SecretString;
 
-use crate::clock::Clock;
 use crate::deployments::fault::AUDIT;
 use crate::model::audit::{By, Entry, Found, Search};
-use crate::model::id::{AppKey, RepoName, TargetName};
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{Moved, Owned, Store, StoreError};
+use crate::support::clock::Clock;
 use crate::waml::suggest;
 
 /// The database, for who has the right to change it. Clones share it.
@@ -58,7 +58,7 @@ impl Ledger {
         to: &RepoName,
         moved: &Moved,
     ) -> Result<Option<RepoName>, StoreError> {
-        let entry = (self.clock.now(), &self.clock.deploy_id());
+        let entry = (self.clock.now(), &DeployId::of(self.clock.draw()));
         let from = self.store.move_owner(target, app, to, moved, entry).await?;
         let (Moved { by, reason }, was) = (moved, from.as_ref().map_or("nobody", RepoName::as_str));
         tracing::info!(
@@ -79,7 +79,7 @@ impl Ledger {
 
     /// What the audit log gets of an act; what it is about comes with what it is done to.
     pub(super) fn entry(&self, act: &'static str, reason: String, by: By) -> Entry {
-        let (id, at) = (self.clock.deploy_id(), self.clock.now());
+        let (id, at) = (DeployId::of(self.clock.draw()), self.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
         Entry { id, at, by, act, target: None, app: None, subject, reason, outcome }
     }

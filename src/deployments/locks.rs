@@ -2,16 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::AUDIT;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
+use crate::deployments::{AUDIT, Deployments, Fault};
 use crate::model::audit::{By, Via};
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::store::{Cancelled, Locked, Reply, Unlocked};
+use crate::support::clock;
 
 /// A lock that somebody wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +116,7 @@ impl Ledger {
         let since = self.clock.now();
         let longest = (by.via != Via::Operator).then_some(LONGEST_LOCK);
         let until = ends.map(|ends| end(ends, since, longest)).transpose()?;
-        let (id, who) = (clock::lock_id(), by.name.clone());
+        let (id, who) = (LockId::of(&clock::random_digits()), by.name.clone());
         let lock = Lock { scope, reason: reason.clone(), by: who.clone(), since, until };
         let entry = self.entry("lock", reason, by);
         let placed = (id, lock);

@@ -1,7 +1,6 @@
 //! What comes in beside deployments: names of repositories, moved branches, pull requests.
 
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
+use crate::deployments::{Deployments, Fault};
 use crate::model::event::{CheckRerun, NamedRepository, PullRequest, Push};
 use crate::store::{Noted, StoreError};
 

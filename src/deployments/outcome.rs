@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::deployments::push::Change;
 use crate::git::writer::{OnItsWay, Written};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
@@ -13,7 +14,6 @@ use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::route::Route;
 use crate::model::violation::{Rejection, Violation};
-use crate::deployments::push::Change;
 
 /// How telling ended well.
 #[derive(Debug, Clone, PartialEq, Eq)]

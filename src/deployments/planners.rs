@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Problem, Remedy};
 
 /// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
 /// takes this long is not waited for.

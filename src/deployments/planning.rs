@@ -1,10 +1,8 @@
 //! What planning for a deployment, a preview and a dry run share: the WAML read within its limits, and what
 //! is live.
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::{Deployments, problem};
 use crate::git::layout;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};

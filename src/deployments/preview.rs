@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::{Deployments, problem};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::model::event::PullRequest;
@@ -16,13 +14,8 @@ use crate::model::preview::{Told, Verdict};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Severity;
-use crate::pipeline::Input;
-use crate::pipeline::preview;
-use crate::pipeline::preview::Outlook;
-use crate::pipeline::preview::Preview;
-use crate::pipeline::preview::TargetPreview;
-use crate::pipeline::preview::live;
-use crate::pipeline::preview::text;
+use crate::pipeline::preview::{Outlook, Preview, TargetPreview, live, text};
+use crate::pipeline::{Input, preview};
 use crate::templates::set::Templates;
 use crate::waml::Waml;
 

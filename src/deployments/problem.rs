@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Problem, Remedy};
 use crate::forge::error::ForgeError;
 use crate::git::writer::WriteError;
 use crate::support::retry::Disposition;

@@ -7,14 +7,12 @@ use jiff::Timestamp;
 use crate::git::writer::{
     ManifestRepository, Note, OnItsWay, ProjectFile, Watch, Write, WriteError, Written,
 };
+use crate::manifests::argocd::application::{About, Source};
+use crate::manifests::argocd::{application, project};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
-use crate::manifests::argocd::application;
-use crate::manifests::argocd::application::About;
-use crate::manifests::argocd::application::Source;
-use crate::manifests::argocd::project;
 use crate::pipeline::render::Rendered;
 use crate::support::lease::Lease;
 use crate::waml::Waml;

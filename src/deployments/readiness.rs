@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
-use crate::clock::Clock;
+use crate::support::clock::Clock;
 
 /// So long an answer of another machine serves again: no longer than probes rest, so that a repository
 /// which comes back is seen at the next.

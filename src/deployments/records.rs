@@ -1,12 +1,10 @@
 //! What happened, read from the store.
 
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::deployments::history;
+use crate::deployments::{Deployments, Fault, history};
 use crate::git::revisions::Around;
+use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
-use crate::manifests::diff::Change;
 use crate::store::{StoreError, Told};
 
 impl Deployments {

@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::deployments::outcome::Problem;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
+use crate::deployments::{Deployments, problem};
 use crate::forge::delivery::{DeliveryContent, HookDelivery};
 use crate::forge::{ListedStatus, Status};
 use crate::model::deployment::ForgeState;

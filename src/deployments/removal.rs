@@ -7,18 +7,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::deployments::Manifests;
+use crate::deployments::{Deployments, Fault, Manifests};
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
     Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
+use crate::manifests::removal;
 use crate::model::audit::By;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
-use crate::manifests::removal;
 use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
@@ -180,7 +178,7 @@ fn judged(
     }
     let RemovalRequest { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
     let actor = by.name;
-    let (id, asked_at) = (deployments.clock.deploy_id(), deployments.clock.now());
+    let (id, asked_at) = (DeployId::of(deployments.clock.draw()), deployments.clock.now());
     Ok(Removal { id, target, app, actor, reason, taken, asked_at, ended: None })
 }
 

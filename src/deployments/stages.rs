@@ -7,9 +7,9 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::clock::{Clock, Stopwatch};
 use crate::model::deployment::{Stage, StageTime};
 use crate::model::id::DeployId;
+use crate::support::clock::{Clock, Stopwatch};
 
 /// How long stages take, for Prometheus. Clones share it.
 #[derive(Debug, Clone)]

@@ -9,14 +9,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::inventory::target::Index;
-use crate::inventory::FRESH;
-use crate::inventory::Inventory;
-use crate::inventory::TARGETS;
-use crate::inventory::blocking;
+use crate::inventory::{FRESH, Inventory, TARGETS, blocking};
 use crate::model::facts::NotKnown;
 use crate::model::placed::Missing;
+use crate::support::clock::Clock;
 
 /// Commits of others that the writer has fetched are seen within this, also if nobody asks.
 const LOOK: Duration = Duration::from_secs(30);

@@ -19,15 +19,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
-use crate::inventory::place::Place;
-use crate::inventory::target::Count;
-use crate::inventory::target::Index;
-use crate::inventory::target::MOST_APPS;
-use crate::inventory::place::Dated;
-use crate::inventory::place::not_known;
-use crate::model::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::{LiveApp, NamespaceObjects};
+use crate::inventory::place::{Dated, Place, not_known};
+use crate::inventory::target::{Count, Index, MOST_APPS};
+use crate::model::facts::{LiveApp, NamespaceObjects, NotKnown};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
 use crate::model::route::Route;

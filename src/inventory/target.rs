@@ -6,24 +6,19 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::inventory::Looked;
-use crate::inventory::place::not_known;
-use crate::model::facts::NotKnown;
 use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects};
+use crate::inventory::Looked;
+use crate::inventory::place::not_known;
+use crate::manifests::parse::application::Whose;
+use crate::manifests::parse::names::Interned;
+use crate::manifests::parse::{Read, application, names, routes};
+use crate::manifests::{disks, parse};
+use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
-use crate::manifests::disks;
-use crate::manifests::parse::application;
-use crate::manifests::parse::application::Whose;
-use crate::manifests::parse::names;
-use crate::manifests::parse::names::Interned;
-use crate::manifests::parse;
-use crate::manifests::parse::Read;
-use crate::manifests::parse::routes;
 
 /// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
 /// large companies; a repository with more is not one of ours.

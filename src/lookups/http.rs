@@ -8,8 +8,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::sync::Semaphore;
 
-use crate::lookups::NotKnown;
-use crate::lookups::SettingsError;
+use crate::lookups::{NotKnown, SettingsError};
 use crate::support::cause::innermost_cause;
 use crate::support::http::Outbound;
 use crate::support::http::body::{BoundedBody, read_bounded};

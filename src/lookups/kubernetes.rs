@@ -8,11 +8,8 @@ use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
 use crate::lookups::credential::Credential;
-use crate::lookups::http::Answer;
-use crate::lookups::http::Http;
-use crate::lookups::http::Patience;
-use crate::lookups::NotKnown;
-use crate::lookups::SettingsError;
+use crate::lookups::http::{Answer, Http, Patience};
+use crate::lookups::{NotKnown, SettingsError};
 use crate::model::id::Namespace;
 use crate::support::http::Outbound;
 use crate::support::percent::encode_segment;

@@ -14,11 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::lookups::credential::Credential;
-use crate::lookups::http::Answer;
-use crate::lookups::http::Http;
-use crate::lookups::http::Patience;
-use crate::lookups::NotKnown;
-use crate::lookups::SettingsError;
+use crate::lookups::http::{Answer, Http, Patience};
+use crate::lookups::{NotKnown, SettingsError};
 use crate::support::http::Outbound;
 use crate::support::percent::encode_path_below;
 

@@ -1,10 +1,9 @@
 //! INIT: what a manifest repository has before its first deployment, and what to do where
 //! something else is there.
 
-use crate::model::target::Target;
-use crate::manifests::argocd::application;
 use crate::manifests::argocd::application::Source;
-use crate::manifests::argocd::project;
+use crate::manifests::argocd::{application, project};
+use crate::model::target::Target;
 
 /// A file that should be there.
 #[derive(Debug, Clone, PartialEq, Eq)]

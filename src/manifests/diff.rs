@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use similar::TextDiff;
 
-pub use crate::model::change::{Change, Field, How};
-use crate::model::revision::ManifestFile;
 use crate::manifests::fields;
-use crate::manifests::object::BUDGET;
-use crate::manifests::object::Object;
 use crate::manifests::files::read_back;
+use crate::manifests::object::{BUDGET, Object};
+use crate::model::revision::ManifestFile;
 use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
 use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::typed::untyped;
 use crate::waml::{emit, yaml};
+
+pub use crate::model::change::{Change, Field, How};
 
 type JsonMap = serde_json::Map<String, Json>;
 

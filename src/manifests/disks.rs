@@ -6,9 +6,9 @@
 
 use serde_json::Value as Json;
 
-use crate::model::facts::Disk;
 use crate::manifests::parse::live_object;
 use crate::manifests::quantity::Quantity;
+use crate::model::facts::Disk;
 
 /// The kinds of objects that ask for disks.
 pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQLInstance"];

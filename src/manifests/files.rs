@@ -101,7 +101,12 @@ pub(crate) fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
 
 /// A file of an object that was written as `text`. A workload gets the digest, on its own metadata:
 /// on the pod template it would restart pods.
-pub(crate) fn file(name: String, mut object: Object, text: String, digest: &Digest) -> ManifestFile {
+pub(crate) fn file(
+    name: String,
+    mut object: Object,
+    text: String,
+    digest: &Digest,
+) -> ManifestFile {
     if !WORKLOADS.contains(&object.kind()) {
         return ManifestFile { name, bytes: text.into_bytes() };
     }

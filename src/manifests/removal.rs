@@ -3,17 +3,15 @@
 //! Decides nothing by itself: it says which objects keep data, and what it cannot read counts as
 //! keeping some.
 
-use crate::manifests::files;
 use serde_json::Value as Json;
 
+use crate::manifests::argocd::application::FINALIZER;
+use crate::manifests::{disks, files, parse};
 use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
 use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
-use crate::manifests::argocd::application::FINALIZER;
-use crate::manifests::disks;
-use crate::manifests::parse;
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
 

@@ -4,15 +4,15 @@
 //! brings the autoscaler would take the number out of a live workload, which Kubernetes reads as 1: of ten
 //! pods, nine would go before the autoscaler counts again. So this one deployment keeps the live number. From
 //! the same commit on the Application tells Argo CD that the number is not its own
-//! (`pipeline/application.rs`), and what comes after leaves it out.
+//! (`manifests/argocd/application.rs`), and what comes after leaves it out.
 //!
 //! A workload with no pods is another matter: Kubernetes switches an autoscaler off while its workload has
 //! `replicas: 0`. Its number is not kept, and Argo CD leaves the number alone only once it is above zero.
 
 use serde_json::{Map, Value as Json};
 
-use crate::model::facts::{LiveApp, LiveReplicas};
 use crate::manifests::object::Object;
+use crate::model::facts::{LiveApp, LiveReplicas};
 
 /// Kinds of objects that set another object's number of pods.
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler", "ScaledObject"];

@@ -327,4 +327,3 @@ impl NotKnown {
 
 /// In characters: others' words are a part of it, and they may be endless.
 const LONGEST: usize = 400;
-

@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::support::clock::Draw;
 use crate::support::secret_mask::mask_secrets;
 
 /// Why a text is not the identifier it was taken for.
@@ -200,6 +201,12 @@ impl TargetName {
 }
 
 impl DeployId {
+    /// A new one, of what a clock drew: `20261121-054812123-a1b2c3`. They sort by time.
+    pub fn of(draw: Draw) -> Self {
+        let Draw { at, random } = draw;
+        Self(format!("{}-{random:06x}", at.strftime("%Y%m%d-%H%M%S%3f")))
+    }
+
     /// The time that it begins with, to the second; nothing where it is none.
     pub fn time(&self) -> Option<Timestamp> {
         let digits = self.0.get(..15)?;
@@ -320,6 +327,17 @@ fn is_deploy_id(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deploy_ids_carry_the_time_and_sort_by_it() {
+        let at = "2026-11-21T05:48:12.123Z".parse().unwrap();
+        let first = DeployId::of(Draw { at, random: 0x1f });
+        let second =
+            DeployId::of(Draw { at: at + jiff::SignedDuration::from_millis(1), random: 0 });
+        assert_eq!(first.as_str(), "20261121-054812123-00001f");
+        assert_eq!(DeployId::parse(first.as_str()), Ok(first.clone()));
+        assert!(first < second);
+    }
 
     #[test]
     fn hostile_texts_are_no_identifiers() {

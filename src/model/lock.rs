@@ -60,6 +60,11 @@ impl LockFilter {
 pub struct LockId(String);
 
 impl LockId {
+    /// A new one, of the last eight of random hexadecimal digits.
+    pub fn of(digits: &str) -> Self {
+        Self(digits.chars().rev().take(8).collect())
+    }
+
     /// The id, if the text has the form of one.
     ///
     /// # Errors

@@ -12,12 +12,9 @@ use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation, distinct, sort};
-use crate::pipeline::merge;
 use crate::pipeline::merge::Merged;
-use crate::templates::set::Template;
-use crate::templates::set::Templates;
-use crate::pipeline::default;
-use crate::pipeline::validate;
+use crate::pipeline::{default, merge, validate};
+use crate::templates::set::{Template, Templates};
 use crate::waml::Waml;
 
 /// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.

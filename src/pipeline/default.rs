@@ -5,8 +5,7 @@
 //! default map applies to each element. A `null` of the WAML keeps its hole empty.
 
 use crate::model::id::TargetName;
-use crate::pipeline::merge::Merged;
-use crate::pipeline::merge::find;
+use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Value};

@@ -2,14 +2,13 @@
 //!
 //! All rules run, as for the deployment itself: what it would meet now is in it.
 
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Severity, Violation, Violations};
-use crate::manifests::diff;
-use crate::manifests::diff::Change;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
+use crate::pipeline::{Input, plan};
 
 /// What a deployment would come to.
 #[derive(Debug, Clone, PartialEq, Eq)]

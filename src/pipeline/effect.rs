@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::violation::Position;
 use crate::pipeline::merge;
-use crate::waml::node::is_from_waml;
 use crate::templates::view::has_registry;
 use crate::waml::Waml;
 use crate::waml::identities::{self, Place};
-use crate::waml::node::{Entry, Node, Path, Step, Value};
+use crate::waml::node::{Entry, Node, Path, Step, Value, is_from_waml};
 use crate::waml::section::Section;
 use crate::waml::section_workload::Volume;
 

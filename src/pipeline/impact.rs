@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::manifests::diff::{changes, objects};
 use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, plan};
+use crate::templates::engine;
+use crate::templates::set::Templates;
+use crate::waml::Waml;
+
 pub use crate::manifests::diff::Change;
 pub use crate::manifests::diff::How;
-use crate::manifests::diff::changes;
-use crate::manifests::diff::objects;
-use crate::templates::engine;
-use crate::pipeline::render::Rendered;
-use crate::templates::set::Templates;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
-use crate::waml::Waml;
 
 /// A WAML for one of its targets.
 #[derive(Debug, Clone)]

@@ -28,8 +28,7 @@ use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::render::Rendered;
-use crate::templates::set::Template;
-use crate::templates::set::Templates;
+use crate::templates::set::{Template, Templates};
 use crate::waml::Waml;
 
 /// Everything that a plan is made of, but for the state of the world.

@@ -10,11 +10,9 @@ use crate::model::facts::{Questions, SecretQuestion};
 use crate::model::id::AppKey;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate::legal;
+use crate::pipeline::{Input, default, merge};
 use crate::templates::view;
 use crate::templates::view::ingress;
-use crate::pipeline::Input;
-use crate::pipeline::default;
-use crate::pipeline::merge;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 

@@ -6,24 +6,21 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::manifests::files::{digest, drop_empty_annotations, file, name_files};
+use crate::manifests::object::{BUDGET, Object, map_in, object};
+use crate::manifests::replicas;
+use crate::manifests::replicas::Workload;
 use crate::model::facts::{Fact, LiveApp};
 use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
-use crate::manifests::files::{digest, drop_empty_annotations, file, name_files};
-use crate::manifests::object::{BUDGET, Object, map_in, object};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
-use crate::manifests::replicas;
-use crate::manifests::replicas::Workload;
-use crate::templates::set::Template;
 use crate::pipeline::validate;
-use crate::pipeline::validate::Made;
-use crate::pipeline::validate::Valid;
-use crate::templates::engine;
-use crate::templates::view;
+use crate::pipeline::validate::{Made, Valid};
+use crate::templates::set::Template;
+use crate::templates::{engine, view};
 use crate::waml::confidential::hide_secrets;
-use crate::waml::yaml;
-use crate::waml::emit;
+use crate::waml::{emit, yaml};
 
 /// What would be deployed.
 #[derive(Debug, Clone)]

@@ -11,12 +11,7 @@ use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError, FunctionContext};
 use regex::{Regex, RegexBuilder};
 
-use crate::policy::watch::MATCHES;
-use crate::policy::watch::RANGE;
-use crate::policy::watch::SKIM;
-use crate::policy::watch::SQUARE;
-use crate::policy::watch::TICK;
-use crate::policy::watch::WEIGH;
+use crate::policy::watch::{MATCHES, RANGE, SKIM, SQUARE, TICK, WEIGH};
 
 /// So many turns of loops one expression may take.
 const MOST_TURNS: u64 = 100_000;

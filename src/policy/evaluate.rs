@@ -8,11 +8,10 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Value};
 use serde_json::Value as Json;
 
+use super::Plan;
 use crate::policy::cost;
 use crate::policy::cost::Spent;
-use crate::policy::expression::ENV;
-use crate::policy::expression::Expression;
-use super::Plan;
+use crate::policy::expression::{ENV, Expression};
 
 /// Everything that expressions look at.
 pub(super) struct World {

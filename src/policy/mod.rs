@@ -15,16 +15,16 @@ mod evaluate; // CEL, applied within limits
 
 use std::borrow::Cow;
 
+use evaluate::Answer;
+use expression::Expression;
 use serde_json::{Map, Value as Json};
 
+use crate::manifests::object::Object;
 use crate::model::id::TargetName;
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Severity, Violation};
-use crate::manifests::object::Object;
 use crate::support::globs::Globs;
 use crate::waml::node::Path;
-use evaluate::Answer;
-use expression::Expression;
 
 /// The policies of a set of templates, in the order of files and of entries in them.
 #[derive(Debug, Default)]

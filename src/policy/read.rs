@@ -6,12 +6,11 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::policy::Policy;
-use crate::policy::expression;
-use crate::policy::expression::Fault;
 use crate::model::id::is_rfc1123_label;
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Position, Severity, Violation};
+use crate::policy::expression::Fault;
+use crate::policy::{Policy, expression};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::typed::{Reader, quoted};

@@ -3,9 +3,8 @@ use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
+use crate::pipeline::{Input, plan};
 use crate::templates::set::Templates;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
 use crate::waml::Waml;
 
 fn file(text: &str) -> TemplateFile {

@@ -50,10 +50,9 @@ use crate::deployments::Deployments;
 use crate::forge::github::webhook::rules::Rules;
 use crate::server::auth::{Admission, Gate, Open, Pages, People, Tokens};
 use crate::server::body_budget::BodyBudget;
-use crate::support::telemetry;
-
 use crate::server::deliveries::{Delivery, DeliveryCounter};
 use crate::server::slots::{Class, Slots};
+use crate::support::telemetry;
 
 /// Everything that the routes need; `app` builds it.
 pub(crate) struct State {

@@ -25,3 +25,4 @@ pub mod text; // invisible characters, truncation
 pub mod time; // arithmetic with times
 pub mod time_text; // times and durations as people write them
 pub mod telemetry; // logs, spans, metrics
+pub mod clock; // the only file that asks what time it is

@@ -11,9 +11,7 @@ use std::collections::HashMap;
 use tera::{Kwargs, State, Tera, TeraResult, Value};
 
 use crate::templates::lexer;
-use crate::templates::lexer::Kind;
-use crate::templates::lexer::Tag;
-use crate::templates::lexer::Token;
+use crate::templates::lexer::{Kind, Tag, Token};
 
 /// What rendering one file may cost: bytes that are inserted, also those that no file has in the end.
 const MOST: usize = 16 * 1024 * 1024;

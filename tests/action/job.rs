@@ -13,7 +13,7 @@ use axum::extract::Path as Part;
 use axum::routing::get;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::github::World;
 use crate::harness::requests::at;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::Value as Json;
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::chaos::ledger::Ledger;
 use crate::harness::events::{Answer, Delivery, Event, waml};

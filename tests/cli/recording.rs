@@ -73,7 +73,7 @@ async fn the_recording_is_what_happens() {
         return;
     }
     let registry = Registry::start(Entry::TokenForAll, &[]).await;
-    let now = the_deployer::clock::Clock::system().now();
+    let now = the_deployer::support::clock::Clock::system().now();
     for (tag, hours, commit) in [(FIRST, 27, "649008fb649008fb"), (SECOND, 2, "00ff00ff00ff00ff")] {
         let at = (now - jiff::SignedDuration::from_hours(hours)).to_string();
         registry.lock().build(&format!("example/my-app:{tag}"), &at, commit);

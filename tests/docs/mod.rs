@@ -95,7 +95,7 @@ fn the_table_of_errors_is_that_of_the_server() {
 
 #[test]
 fn the_table_of_alerts_is_the_one_that_is_rendered() {
-    let templates = crate::templates::set();
+    let templates = crate::pipeline::templates();
     hold("docs/alerts.md", &alerts::markdown(&templates));
 }
 
@@ -125,7 +125,7 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let page = fs::read_to_string(root().join("docs/waml.md")).unwrap();
     let (_, after) = page.split_once("`backend-default` does not use").unwrap();
     let named = after.split_once("\n\n").unwrap().0;
-    let templates = crate::templates::set();
+    let templates = crate::pipeline::templates();
     let template = templates.iter().find(|t| t.id() == "backend-default@latest").unwrap();
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();

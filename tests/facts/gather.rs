@@ -4,21 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
 use the_deployer::deployments::facts::Gatherer;
-use the_deployer::deployments::facts::Gatherer;
-use the_deployer::inventory::Repository;
 use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;
+use the_deployer::inventory::Repository;
 use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::model::release::Release;
 use the_deployer::model::route::Route;
 use the_deployer::store::Locked;
+use the_deployer::support::clock::Clock;
 use the_deployer::support::globs::Globs;
 
 use super::provider;

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use the_deployer::clock::Clock;
 use the_deployer::git::writer::{
     Amendment, Edit, ManifestRepository, Message, Now, RemovalNote, Settings, WriteError, Written,
 };
+use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::{Lease, Moment};
 
 use crate::git::place::{Place, deploy_files, id, noon};

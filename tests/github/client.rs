@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use the_deployer::clock::Clock;
 use the_deployer::forge::check::{CheckRun, Conclusion};
 use the_deployer::forge::error::ForgeError;
 use the_deployer::forge::github::auth::Now;
@@ -11,6 +10,7 @@ use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
 use the_deployer::forge::{CommitState, CommitStatus, Status};
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{CommitSha, RepoName};
+use the_deployer::support::clock::Clock;
 use the_deployer::support::http::Outbound;
 
 use crate::harness::github::World;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::github::{Fault, Webhooks, World};
 use crate::harness::process::client;

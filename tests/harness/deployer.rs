@@ -11,12 +11,12 @@ use sqlx::Connection as _;
 use tempfile::TempDir;
 use the_deployer::app::hands::Hands;
 use the_deployer::app::{App, Bounds, StartError};
-use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
 use the_deployer::model::deployment::Deployment;
 use the_deployer::server::Limits;
 use the_deployer::store::{Filter, Store};
+use the_deployer::support::clock::Clock;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use the_deployer::clock::Clock;
 use the_deployer::forge::error::ForgeError;
 use the_deployer::forge::github::auth::Now;
 use the_deployer::forge::github::auth::key::AppKey;
 use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
 use the_deployer::model::id::{CommitSha, RepoName};
+use the_deployer::support::clock::Clock;
 use the_deployer::support::http::{Outbound, Proxy as Through};
 
 use crate::harness::deployer::Deployer;

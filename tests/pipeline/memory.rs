@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use the_deployer::model::id::TargetName;
 use the_deployer::model::template::TemplateFile;
-use the_deployer::templates::set::Templates;
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
+use the_deployer::templates::set::Templates;
 use the_deployer::waml::{self, Waml};
 
 use super::{facts, release};

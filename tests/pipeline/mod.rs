@@ -27,10 +27,10 @@ use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
 use the_deployer::model::template::{TemplateFile, TemplateSources};
 use the_deployer::model::violation::{Rejection, Violation};
-use the_deployer::pipeline::render::Rendered;
-use the_deployer::templates::set::Templates;
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
+use the_deployer::pipeline::render::Rendered;
+use the_deployer::templates::set::Templates;
 use the_deployer::waml::Waml;
 
 pub(crate) fn release() -> Release {
@@ -46,8 +46,9 @@ pub(crate) fn templates() -> Arc<Templates> {
 }
 
 /// Compiled once: it takes longer than what most tests do with them.
-static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&the_deployer::templates::sources::built_in()).unwrap().into());
+static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
+    Templates::compile(&the_deployer::templates::sources::built_in()).unwrap().into()
+});
 
 pub(crate) fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
@@ -66,7 +67,10 @@ fn templates_of(case: &Path) -> Arc<Templates> {
     let mut sources = the_deployer::templates::sources::built_in();
     if own.exists() {
         let components = sources.components;
-        sources = TemplateSources { components, ..the_deployer::templates::sources::folder(&own).unwrap() };
+        sources = TemplateSources {
+            components,
+            ..the_deployer::templates::sources::folder(&own).unwrap()
+        };
     }
     let policies = fs::read_to_string(policies).ok();
     let policies = policies.map(|text| TemplateFile { path: "policies.yaml".to_owned(), text });

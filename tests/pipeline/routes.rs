@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+use the_deployer::manifests::parse::routes;
 use the_deployer::model::id::AppKey;
 use the_deployer::model::revision::ManifestFile;
-use the_deployer::manifests::parse::routes;
 
 /// What is read of the recorded files of a case, as the index over all apps reads them.
 fn read_back(case: &str) -> Vec<String> {

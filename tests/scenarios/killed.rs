@@ -1,6 +1,6 @@
 //! The real process, killed between the push and the statuses; by the machine's own clock.
 
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::events::waml;
 use crate::harness::github::World;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value as Json, json};
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::developer::Developer;
 use crate::harness::events::waml;

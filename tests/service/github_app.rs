@@ -1,6 +1,6 @@
 //! Manifests and templates in repositories of a GitHub, reached as its App.
 
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::events::waml;
 use crate::harness::git::Bare;

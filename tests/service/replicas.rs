@@ -8,7 +8,7 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use sqlx::AnyPool;
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::events::{Delivery, Event, waml};
 use crate::harness::git::Bare;

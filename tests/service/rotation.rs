@@ -1,6 +1,6 @@
 //! Tokens change while the service runs.
 
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::events::{Event, waml};
 use crate::harness::git_host::{GitHost, TOKEN};

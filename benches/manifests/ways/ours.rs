@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
-use the_deployer::clock::Clock;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
     CommitIdentity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
 };
+use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::Lease;
 use tokio::runtime::Runtime;
 

@@ -14,7 +14,6 @@ use crate::app::backup::refuse_elsewhere;
 use crate::app::code_host::{forge, people};
 use crate::app::repositories::repository_settings;
 use crate::app::{CONNECT, StartError, boxed};
-use crate::clock::Clock;
 use crate::config::forge::ForgeSettings;
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
@@ -24,17 +23,19 @@ use crate::forge::github::webhook::listed;
 use crate::forge::local::Local;
 use crate::git::past::{Past, Standing};
 use crate::git::writer::{self, ManifestRepository, WriteError};
+use crate::manifests::parse::application::whose;
 use crate::model::audit::{By, Entry, Via};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::past::{Deed, Number, PastDeployment};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
-use crate::manifests::parse::application::whose;
-pub use crate::store::Rebuilt;
 use crate::store::embedded::EmbeddedError;
 use crate::store::{Owned, Remembered, RememberedDeployment, Store};
+use crate::support::clock::Clock;
 use crate::support::ownership;
+
+pub use crate::store::Rebuilt;
 
 /// How a rebuild goes about it.
 #[derive(Debug, Clone, Default)]
@@ -362,7 +363,7 @@ async fn numbers_of(
 fn entry(report: &Report, by: &str, clock: &Clock) -> Entry {
     let Report { deployments, removals, apps, .. } = report;
     Entry {
-        id: clock.deploy_id(),
+        id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
         act: "rebuild",

@@ -14,14 +14,15 @@ use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use story::Story;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{CliError, Outcome};
 use super::output::{self, BOLD, DIM};
 use crate::app::{App, StartError};
-use crate::clock::Clock;
-use crate::config::{Sources, settings::Settings};
-use story::Story;
+use crate::config::Sources;
+use crate::config::settings::Settings;
+use crate::support::clock::Clock;
 
 /// Shows the main job: a signed event becomes manifests in a git repository.
 ///

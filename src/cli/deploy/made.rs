@@ -15,9 +15,9 @@ use super::super::settings::logins;
 use super::follow::Made;
 use super::github::{self, GitHub};
 use crate::api::deployments::{DeployAnswer, DeployRequest};
-use crate::clock;
 use crate::config;
 use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::support::clock;
 
 /// The variable with a GitHub token for bart.
 const OURS: &str = "BART_GITHUB_TOKEN";

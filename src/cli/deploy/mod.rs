@@ -15,14 +15,14 @@ mod progress; // what a person sees meanwhile
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use serde::Serialize;
-use tokio_util::sync::CancellationToken;
-
 use self::follow::Made;
 use self::made::{Maker, Set};
 use self::progress::{Phase, Progress, Row};
 use self::tree::Tree;
+use clap::Args;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
 use super::client::Server;
 use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
@@ -35,10 +35,10 @@ use super::table::{Column, table};
 use super::times;
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentDetail, DeploymentPage};
-use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::violation::Severity;
+use crate::support::clock::Clock;
 use crate::support::text::refuse_invisible;
 
 /// How often a terminal is drawn anew.

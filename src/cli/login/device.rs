@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::super::client;
 use super::super::error::CliError;
 use super::super::output::{self, BOLD};
-use crate::clock::Clock;
+use crate::support::clock::Clock;
 
 /// What an OAuth App must be allowed: to see and deploy private repositories, and whose teams one is in. A
 /// GitHub App has permissions of its own, and takes no notice.

@@ -4,12 +4,12 @@ mod device; // GitHub's device flow
 
 use std::io::{IsTerminal as _, Read as _};
 
+use self::device::Granted;
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use self::device::Granted;
 use super::client::{self, Server};
 use super::error::{CliError, Outcome};
 use super::host::Host;
@@ -17,7 +17,7 @@ use super::output::{self, BOLD, Format, GOOD, NOTE};
 use super::settings::Settings;
 use super::settings::logins::{self, Login};
 use super::times::Times;
-use crate::clock::Clock;
+use crate::support::clock::Clock;
 
 /// Logs in at the service with GitHub, and keeps the token on this machine.
 ///

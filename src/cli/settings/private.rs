@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::super::error::CliError;
-use crate::clock;
+use crate::support::clock;
 
 /// Writes a file beside its place and moves it there, so that nobody ever reads half of it; the folder is made
 /// where it is missing. Only its owner may read it.

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::offline;
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
 use crate::pipeline::check;
-use crate::pipeline::check::Checked;
-use crate::pipeline::check::Report;
+use crate::pipeline::check::{Checked, Report};
+use crate::templates::sources;
 
 /// Checks a folder of templates.
 ///

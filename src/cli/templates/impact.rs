@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::wamls::{self, Found};
 use crate::app;
-use crate::templates::sources;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
@@ -19,6 +18,7 @@ use crate::model::violation::Violation;
 use crate::pipeline::impact;
 use crate::pipeline::impact::Verdict;
 use crate::templates::set::Templates;
+use crate::templates::sources;
 
 /// Compares two sets of templates by what apps would get from them.
 ///

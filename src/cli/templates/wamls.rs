@@ -7,9 +7,9 @@ use crate::app::{self, Deployed};
 use crate::cli::diagnostics::Sources;
 use crate::cli::error::CliError;
 use crate::cli::offline;
-use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::pipeline::impact::Case;
+use crate::support::clock::Clock;
 use crate::waml::Waml;
 
 /// What there is to compare.

@@ -2,15 +2,10 @@
 //! neither the forge nor the templates are needed. What its revision routes may be another app's by now:
 //! that is looked at.
 
-use crate::controller::Parts;
 use crate::controller::job::Leased;
 use crate::controller::jobs::deploy::Stop;
-use crate::controller::outcome;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::outcome::Restored;
-use crate::deployments::outcome::object_taken;
-use crate::deployments::outcome::route_taken;
+use crate::controller::{Parts, outcome};
+use crate::deployments::outcome::{Problem, Remedy, Restored, object_taken, route_taken};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;

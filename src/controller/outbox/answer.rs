@@ -6,10 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::QuotaDecision;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Message};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};

@@ -11,9 +11,7 @@ use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::{HourlyQuota, QuotaDecision};
 use crate::controller::outbox::{Sender, never_ended};
-use crate::deployments::outcome::EndCheck;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{EndCheck, NotDelivered, Remedy};
 use crate::store::{Confirmation, StoreError};
 use crate::support::time::saturating_add;
 

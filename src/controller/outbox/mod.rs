@@ -30,14 +30,12 @@ use tokio::sync::mpsc;
 use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::HourlyQuota;
-pub(super) use crate::controller::outbox::senders::{Sender, Senders};
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
 use crate::support::lease::Lease;
+
+pub(super) use crate::controller::outbox::senders::{Sender, Senders};
 
 /// How many messages are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 8;

@@ -9,10 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::controller::outcome;
 use crate::controller::previews::{Did, Parts};
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::preview::Glance;
-use crate::deployments::preview::Place;
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::preview::{Glance, Place};
 use crate::model::preview::Told;
 use crate::pipeline::preview::text;
 use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, StoreError};

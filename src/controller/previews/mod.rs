@@ -19,10 +19,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::clock::Clock;
 use crate::controller::previews::metrics::Metrics;
 use crate::deployments::Deployments;
 use crate::store::{Store, StoreError};
+use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
 /// How the loop behaves.

@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Stopwatch;
-use crate::controller::sweep::decide;
 use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{
-    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, may_pass,
+    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, decide, may_pass,
 };
 use crate::deployments::outcome::Problem;
 use crate::forge::github::webhook::listed::{self, Listed};
 use crate::model::event::{Event, NamedRepository};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
+use crate::support::clock::Stopwatch;
 
 /// How many of a repository's deployments are looked at: one page, one request.
 const LOOKED_AT: u32 = 30;

@@ -23,14 +23,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::controller::sweep::metrics::Metrics;
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Problem, Remedy};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;

@@ -3,27 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::config::credential;
 use crate::config::lookups::{RegistrySettings, SecretsLookup};
 use crate::config::settings::Settings;
-use crate::inventory::{Inventory, Repository};
-use crate::deployments::facts::Gatherer;
-use crate::deployments::facts::Inner;
-use crate::deployments::facts::Secrets;
-use crate::lookups::credential::Credential;
-use crate::lookups::kubernetes;
-use crate::lookups::kubernetes::Kubernetes;
-use crate::lookups::registry::Login;
-use crate::lookups::registry::Registries;
-use crate::lookups::registry::Registry;
-use crate::lookups::vault;
-use crate::lookups::vault::Vault;
-use crate::lookups::Patience;
-use crate::lookups::SettingsError;
+use crate::deployments::facts::{Gatherer, Inner, Secrets};
 use crate::forge::Forge;
+use crate::inventory::{Inventory, Repository};
+use crate::lookups::credential::Credential;
+use crate::lookups::kubernetes::Kubernetes;
+use crate::lookups::registry::{Login, Registries, Registry};
+use crate::lookups::vault::Vault;
+use crate::lookups::{Patience, SettingsError, kubernetes, vault};
 use crate::model::id::TargetName;
 use crate::store::Store;
+use crate::support::clock::Clock;
 
 /// The longest that one try of one question may take; somebody who is slower has a problem.
 const ONE_TRY: Duration = Duration::from_secs(4);

@@ -2,20 +2,15 @@
 
 use std::time::Duration;
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::rollback::claims::check_reserved_names;
-use crate::deployments::rollback::claims::revision_claims;
-use crate::deployments::rollback::data;
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
 use crate::deployments::rollback::data::Accepted;
-use crate::deployments::rollback::NotRolledBack;
-use crate::deployments::rollback::RolledBack;
-use crate::deployments::rollback::Version;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
-use crate::deployments::Manifests;
+use crate::deployments::rollback::{NotRolledBack, RolledBack, Version, data};
+use crate::deployments::{Deployments, Fault, Manifests};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
+use crate::manifests::diff;
+use crate::manifests::diff::Change;
 use crate::model::audit::{By, Entry};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
@@ -27,8 +22,6 @@ use crate::model::rollback::{
     Choice, Holds, Kept, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
 use crate::model::target::Environment;
-use crate::manifests::diff;
-use crate::manifests::diff::Change;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
@@ -166,7 +159,7 @@ impl Deployments {
         (away, repository, hold): (Option<Release>, RepoName, bool),
         by: &By,
     ) -> NewRollback {
-        let id = self.clock.deploy_id();
+        let id = DeployId::of(self.clock.draw());
         let release = Release { repository, ..revision.request.release };
         let asked = DeploymentRequest {
             forge_id: provisional_number(&id),

@@ -2,16 +2,12 @@
 //! They may be another app's by now, or no app's at all. The rules of a deployment judge the same, and do not
 //! run for a rollback.
 
-use crate::deployments::attempt::object_claims;
-use crate::deployments::attempt::route_claims;
-use crate::deployments::attempt::routes_of;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::outcome::route_taken;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
-use crate::lookups::NotKnown;
+use crate::deployments::attempt::{object_claims, route_claims, routes_of};
+use crate::deployments::outcome::{Problem, Remedy, route_taken};
+use crate::deployments::{Deployments, problem};
 use crate::git::layout;
+use crate::lookups::NotKnown;
+use crate::manifests::parse;
 use crate::model::claim::{Claims, ObjectClaim};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
@@ -19,7 +15,6 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
-use crate::manifests::parse;
 
 impl Deployments {
     /// What a rollback makes live again, unless it may not or another app would be in its way.

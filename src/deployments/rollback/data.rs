@@ -1,23 +1,19 @@
 //! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
 //! removal do not; and it asks for nothing that Kubernetes refuses.
 
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Problem, Remedy};
 use crate::deployments::problem;
 use crate::deployments::rollback::NotRolledBack;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Seen, WriteError};
+use crate::manifests::argocd::application;
+use crate::manifests::removal::Replacement;
+use crate::manifests::{disks, parse, removal, replicas};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
-use crate::manifests::removal;
-use crate::manifests::removal::Replacement;
-use crate::manifests::argocd::application;
-use crate::manifests::disks;
-use crate::manifests::parse;
-use crate::manifests::replicas;
 
 /// What whoever asks for a rollback accepts of it.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,9 @@
 //! Holds that people place and release.
 
 use crate::deployments::rollback::NotRolledBack;
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
+use crate::deployments::{Deployments, Fault};
 use crate::model::audit::{By, Entry};
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::Hold;
 use crate::store::Reply;
 
@@ -68,7 +67,7 @@ impl Deployments {
         outcome: &str,
     ) -> Entry {
         Entry {
-            id: self.clock.deploy_id(),
+            id: DeployId::of(self.clock.draw()),
             at: self.clock.now(),
             by,
             act,

@@ -10,15 +10,14 @@ pub(super) use restore::pushed;
 
 use jiff::Timestamp;
 
-use crate::deployments::Deployments;
-use crate::deployments::Fault;
+use crate::deployments::{Deployments, Fault};
+use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
-use crate::manifests::diff::Change;
 
 /// What became of a request to roll back.
 #[derive(Debug, Clone)]

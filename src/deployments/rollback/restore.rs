@@ -1,17 +1,14 @@
 //! What a rollback's job asks of the manifest repository.
 
-use crate::manifests::files;
 use jiff::Timestamp;
 
-use crate::deployments::outcome::Earlier;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Restored;
+use crate::deployments::outcome::{Earlier, Problem, Restored};
 use crate::deployments::rollback::data;
 use crate::deployments::rollback::data::Judgement;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
+use crate::deployments::{Deployments, problem};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
+use crate::manifests::files;
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Digest;

@@ -10,10 +10,7 @@ use jiff::Timestamp;
 
 use crate::config::event_webhooks::EventWebhookSettings;
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::deployments::tell::not_delivered;
 use crate::model::deployment::{Deployment, State};
 use crate::notify::events::{self, Before, Change, Event, Origin};

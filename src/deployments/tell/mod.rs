@@ -8,11 +8,7 @@ pub(crate) mod slack; // people: the team's channel, and who started it
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::EndCheck;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, EndCheck, NotDelivered, Problem, Remedy};
 use crate::model::notice::Sink;
 use crate::notify::delivery::DeliveryError;
 use crate::store::Message;

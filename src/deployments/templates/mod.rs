@@ -16,14 +16,14 @@ use source::{LoadError, Repository};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::config::templates::TemplatesSettings;
 use crate::deployments::health::Check;
 use crate::git::follow;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
-use crate::templates::set::Templates;
+use crate::support::clock::Clock;
 use crate::support::telemetry;
+use crate::templates::set::Templates;
 
 pub use source::{TemplatesError, at_revision};
 

@@ -3,13 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::templates::sources::repository::Folders;
-use crate::templates::sources::repository::Listed;
-use crate::templates::sources;
-use crate::templates::sources::APPS;
-use crate::templates::sources::COMPONENTS;
-use crate::templates::sources::CatalogueError;
-use crate::templates::sources::POLICIES;
 use crate::config::templates::{TemplatesBranch, TemplatesSettings};
 use crate::git::follow::{FollowError, Followed, Settings};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
@@ -18,6 +11,9 @@ use crate::model::id::CommitSha;
 use crate::model::template::TemplateSources;
 use crate::model::violation::Rejection;
 use crate::templates::set::Templates;
+use crate::templates::sources;
+use crate::templates::sources::repository::{Folders, Listed};
+use crate::templates::sources::{APPS, COMPONENTS, CatalogueError, POLICIES};
 
 const LIMITS: Limits =
     Limits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };

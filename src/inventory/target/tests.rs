@@ -7,9 +7,9 @@ use git2::{Repository, Signature};
 use jiff::Timestamp;
 
 use super::*;
-use crate::clock::Clock;
 use crate::git::token::Tokens;
 use crate::git::writer::{CommitIdentity, Now, PushBudget, PushBy, Settings};
+use crate::support::clock::Clock;
 
 async fn opened(folder: &Path) -> ManifestRepository {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

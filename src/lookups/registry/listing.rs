@@ -14,8 +14,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-use crate::lookups::registry::tags::Listing;
-use crate::lookups::registry::tags::is_real;
+use crate::lookups::registry::tags::{Listing, is_real};
 
 /// One image has a few tags; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;

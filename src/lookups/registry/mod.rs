@@ -21,19 +21,17 @@ use crate::lookups::credential::Credential;
 use crate::lookups::http::Patience;
 use crate::lookups::image::Image;
 use crate::lookups::registry::builds::ListOrder;
-pub use crate::lookups::registry::builds::Builds;
-pub use crate::lookups::registry::builds::BuildsRange;
-pub use crate::lookups::registry::made::Build;
-use crate::lookups::registry::question::Kept;
-use crate::lookups::registry::question::Question;
-use crate::lookups::registry::question::Wanted;
+use crate::lookups::registry::question::{Kept, Question, Wanted};
 use crate::lookups::registry::route::Route;
-use crate::lookups::NotKnown;
-use crate::lookups::SettingsError;
+use crate::lookups::{NotKnown, SettingsError};
 use crate::support::cache::Cache;
 use crate::support::http::Outbound;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
+
+pub use crate::lookups::registry::builds::Builds;
+pub use crate::lookups::registry::builds::BuildsRange;
+pub use crate::lookups::registry::made::Build;
 
 mod route; // to hosts that are named, and to public ones
 mod question; // one question, with the proof that the registry wants

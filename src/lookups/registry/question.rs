@@ -8,16 +8,11 @@ use reqwest::{Method, Request, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use crate::lookups::NotKnown;
-use crate::lookups::challenge;
-use crate::lookups::challenge::Bearer;
-use crate::lookups::challenge::Challenge;
+use crate::lookups::challenge::{Bearer, Challenge};
 use crate::lookups::http::Answer;
 use crate::lookups::image::Image;
-use crate::lookups::registry::Login;
-use crate::lookups::registry::Registries;
-use crate::lookups::registry::Registry;
-use crate::lookups::registry::THERE;
+use crate::lookups::registry::{Login, Registries, Registry, THERE};
+use crate::lookups::{NotKnown, challenge};
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 

@@ -7,14 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::{Request, RequestBuilder, Url};
 
-use crate::lookups::http::Answer;
-use crate::lookups::http::Http;
-use crate::lookups::http::Patience;
-use crate::lookups::image;
-use crate::lookups::registry::ANY_OTHER;
-use crate::lookups::registry::Registry;
-use crate::lookups::NotKnown;
-use crate::lookups::SettingsError;
+use crate::lookups::http::{Answer, Http, Patience};
+use crate::lookups::registry::{ANY_OTHER, Registry};
+use crate::lookups::{NotKnown, SettingsError, image};
 use crate::support::cause::innermost_cause;
 use crate::support::http::Outbound;
 use crate::support::http::public::PublicOnly;

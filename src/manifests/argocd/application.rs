@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::manifests::replicas::Workload;
 use crate::model::id::{AppKey, RepoName};
 use crate::model::target::Target;
-use crate::manifests::replicas::Workload;
 use crate::support::percent::encode_segment;
 use crate::waml::document::Link;
 use crate::waml::emit;

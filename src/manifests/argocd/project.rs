@@ -2,10 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::manifests::argocd::application::{Source, metadata};
 use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
-use crate::manifests::argocd::application::Source;
-use crate::manifests::argocd::application::metadata;
 use crate::waml::emit;
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};

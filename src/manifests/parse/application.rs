@@ -1,7 +1,7 @@
 //! What an Application says of its app: whose it is, as we write it into `spec.info`.
 
-use crate::model::id::RepoName;
 use crate::manifests::parse::BUDGET;
+use crate::model::id::RepoName;
 use crate::waml::node::Node;
 use crate::waml::yaml;
 

@@ -14,11 +14,10 @@ pub(crate) use crate::manifests::parse::rule::fuzz as fuzz_rule;
 
 use serde_json::Value as Json;
 
+use crate::manifests::replicas::Workload;
+use crate::manifests::{disks, replicas};
 use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
-use crate::manifests::disks;
-use crate::manifests::replicas;
-use crate::manifests::replicas::Workload;
 use crate::waml::node::Node;
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};

@@ -6,11 +6,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::manifests::parse::{live_app, secrets};
 use crate::model::facts::{LiveObject, ObjectName};
 use crate::model::revision::ManifestFile;
 use crate::model::stateful::group;
-use crate::manifests::parse::live_app;
-use crate::manifests::parse::secrets;
 
 /// Kinds and groups, each text once: many thousand objects have some dozen of them.
 #[derive(Debug, Default)]

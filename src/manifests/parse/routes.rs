@@ -6,12 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::manifests::parse::{Read, read, rule};
 use crate::model::id::AppKey;
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
-use crate::manifests::parse::Read;
-use crate::manifests::parse::read;
-use crate::manifests::parse::rule;
 use crate::waml::node::Node;
 
 /// Whether a file of that name can hold routes: it is called by its kind.

@@ -7,11 +7,8 @@
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Violation};
-use crate::templates::lint::reads::EACH;
-use crate::templates::lint::reads::Read;
-use crate::templates::lint::reads::Way;
-use crate::pipeline::check::Sample;
-use crate::pipeline::check::view;
+use crate::pipeline::check::{Sample, view};
+use crate::templates::lint::reads::{EACH, Read, Way};
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 

@@ -7,10 +7,8 @@ use crate::model::facts::Facts;
 use crate::model::platform::Platform;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
+use crate::pipeline::check::{facts, sample, view_with};
 use crate::templates::lint::shape::Shape;
-use crate::pipeline::check::facts;
-use crate::pipeline::check::sample;
-use crate::pipeline::check::view_with;
 use crate::templates::set::Templates;
 use crate::waml::section::Section;
 

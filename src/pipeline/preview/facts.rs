@@ -4,8 +4,7 @@ use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
+use crate::pipeline::{Input, plan};
 use crate::support::globs::Globs;
 
 /// Rules that only a deployment meets: what they say is a note.

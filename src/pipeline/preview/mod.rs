@@ -19,16 +19,13 @@ pub mod text; // all of it, within bounds
 
 pub use facts::questions;
 
+use crate::manifests::diff::{Change, between, objects};
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::{Severity, Violation};
-use crate::manifests::diff::Change;
-use crate::manifests::diff::between;
-use crate::manifests::diff::objects;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
+use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
 
 /// What a pull request would change.

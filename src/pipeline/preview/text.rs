@@ -4,10 +4,10 @@
 use super::markdown::{code, count, escaped, message};
 use super::remarks::{self, Found, on};
 use super::{Left, Outlook, Preview, TargetPreview, details};
+use crate::manifests::diff::Change;
 use crate::model::event::PullRequest;
 use crate::model::preview::{Told, Verdict};
 use crate::model::violation::{Rejection, Severity};
-use crate::manifests::diff::Change;
 use crate::support::text::truncate_chars;
 
 /// So many violations stand in the summary, and so many warnings.

@@ -2,18 +2,12 @@
 //! durations are sane, and what is tuned is there to be tuned.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
-use crate::templates::alerts::Alert as Known;
-use crate::templates::alerts::Needs;
-use crate::templates::alerts::Unit;
-use crate::templates::alerts::find;
-use crate::templates::alerts::names;
+use crate::templates::alerts::{Alert as Known, Needs, Unit, find, names};
 use crate::templates::promql;
-use crate::templates::view::alerts::expression;
-use crate::templates::view::alerts::on;
+use crate::templates::view::alerts::{expression, on};
 use crate::templates::view::watched::Watched;
-use crate::waml::node::{Node, Path};
+use crate::waml::node::{Node, Path, is_from_waml};
 use crate::waml::section_operations::Alert;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;

@@ -8,13 +8,12 @@
 use std::collections::HashMap;
 
 use super::{Made, Report};
+use crate::manifests::object::Object;
+use crate::manifests::parse::secrets;
 use crate::model::facts::{Fact, LiveObject};
 use crate::model::id::Slug;
 use crate::model::violation::Violation;
-use crate::manifests::parse::secrets;
-use crate::manifests::object::Object;
-use crate::templates::view::ingress;
-use crate::templates::view::naming;
+use crate::templates::view::{ingress, naming};
 use crate::waml::node::Path;
 use crate::waml::section_network::Ingress;
 use crate::waml::section_workload::EnvVar;

@@ -1,8 +1,8 @@
 //! A database has a version, a size and a tier that exist, on a target that has databases.
 
-use crate::manifests::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
+use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::DatabaseKind;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;

@@ -3,11 +3,10 @@
 //! What is not known of the live disks is told by the rule `stateful`, which asks the same.
 
 use super::{Made, Report};
+use crate::manifests::disks;
+use crate::manifests::disks::{Conflict, Field};
 use crate::model::facts::{Disk, Fact};
 use crate::model::violation::Violation;
-use crate::manifests::disks;
-use crate::manifests::disks::Conflict;
-use crate::manifests::disks::Field;
 use crate::templates::view::naming;
 use crate::waml::node::Path;
 

@@ -3,9 +3,8 @@
 use super::scaling::{at_most_all, number};
 use super::{Report, Subject};
 use crate::manifests::int_or_string::NumberOrPercent;
-use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
-use crate::waml::node::Path;
+use crate::waml::node::{Path, is_from_waml};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(disruption) = &subject.section.disruption else { return };

@@ -2,8 +2,7 @@
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::effect::find_overridden;
-use crate::pipeline::effect::without_effect;
+use crate::pipeline::effect::{find_overridden, without_effect};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for one in without_effect(subject.section, subject.tree) {

@@ -6,8 +6,7 @@
 use super::{Report, Subject, legal};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
-use crate::templates::view::has_registry;
-use crate::templates::view::reference;
+use crate::templates::view::{has_registry, reference};
 use crate::waml::confidential::quoted_host;
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;

@@ -2,10 +2,9 @@
 
 use super::unknown::{self, Wanted};
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
 use crate::templates::view::reference;
-use crate::waml::node::Path;
+use crate::waml::node::{Path, is_from_waml};
 use crate::waml::typed::quoted;
 
 const RULE: &str = "image-tag";

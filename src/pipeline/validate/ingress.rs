@@ -1,15 +1,13 @@
 //! Hosts and paths are legal, and every path leads to a port of a service.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::id::is_rfc1123_label;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::templates::view::ingress;
-use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
+use crate::templates::view::{ingress, network};
 use crate::waml::confidential::quoted_host;
-use crate::waml::node::{Path, Step};
+use crate::waml::node::{Path, Step, is_from_waml};
 use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;
 

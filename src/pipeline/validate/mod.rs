@@ -54,22 +54,22 @@ mod vault;
 mod volumes;
 mod windows;
 
+use list::Check;
+
+use crate::manifests::object::Object;
 use crate::model::facts::{Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::pipeline::default::Complete;
-use crate::manifests::object::Object;
-use crate::templates::set::Template;
 use crate::policy::Plan;
+use crate::templates::set::Template;
 use crate::templates::view::{self, ViewInput};
-use crate::waml::Waml;
-use crate::waml::collect;
 use crate::waml::confidential::hide_secrets;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
-use list::Check;
+use crate::waml::{Waml, collect};
 
 pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, Weight, When};

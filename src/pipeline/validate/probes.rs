@@ -1,14 +1,11 @@
 //! Probes use ports that the app has, and what Kubernetes takes.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
-use crate::templates::view::probes::KINDS;
-use crate::templates::view::probes::Probed;
-use crate::templates::view::probes::number;
-use crate::waml::node::Path;
+use crate::templates::view::probes::{KINDS, Probed, number};
+use crate::waml::node::{Path, is_from_waml};
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

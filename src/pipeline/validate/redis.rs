@@ -1,8 +1,8 @@
 //! A Redis has a version and a size that exist, on a target that has any.
 
-use crate::manifests::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
+use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;

@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 
 use super::{Made, Report, reserved};
+use crate::manifests::object::Object;
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::violation::Violation;
-use crate::manifests::object::Object;
 use crate::templates::set::Template;
 
 const RULE: &str = "rendered";

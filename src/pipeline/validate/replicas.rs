@@ -1,9 +1,9 @@
 //! A deployment that hands the number of pods over to an autoscaler says so.
 
 use super::{Made, Report};
+use crate::manifests::replicas;
 use crate::model::facts::{Fact, LiveReplicas};
 use crate::model::violation::Violation;
-use crate::manifests::replicas;
 use crate::waml::node::Path;
 
 const RULE: &str = "replicas";

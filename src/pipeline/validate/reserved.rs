@@ -1,14 +1,14 @@
 //! Names that belong to Kubernetes, to the platform or to its operators are not an app's.
 //!
 //! An app in `kube-system`, or one whose service account is `default`, would act with rights that were
-//! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`), and what a
+//! given to somebody else. The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and what a
 //! rollback brings back (`deployments/rollback`).
 
 use super::{Made, Report, Subject};
+use crate::manifests::object::Object;
 use crate::model::namespaces::NamespaceRefusal;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::manifests::object::Object;
 use crate::waml::node::Path;
 
 const RULE: &str = "reserved";

@@ -1,7 +1,7 @@
 //! Quantities parse, and requests are within limits.
 
-use crate::manifests::quantity::Quantity;
 use super::{Report, Subject};
+use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::section_workload::Amounts;

@@ -2,14 +2,12 @@
 //! the WAML asks of it.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::templates::view::ingress;
-use crate::templates::view::ingress::IngressView;
-use crate::templates::view::ingress::host;
-use crate::waml::node::Path;
+use crate::templates::view::ingress::{IngressView, host};
+use crate::waml::node::{Path, is_from_waml};
 use crate::waml::section_network::{Cache, Ingress};
 
 /// The most rules that an `HTTPRoute` takes (`spec.rules`, `maxItems`).

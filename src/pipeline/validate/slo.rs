@@ -1,17 +1,12 @@
 //! The service level objective can be kept, measured and missed.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
 use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
-use crate::templates::view::slo::FASTEST_BURN;
-use crate::templates::view::slo::Promise;
-use crate::templates::view::slo::promised;
-use crate::templates::view::slo::unmeasured;
-use crate::templates::view::slo::usual_bounds;
+use crate::templates::view::slo::{FASTEST_BURN, Promise, promised, unmeasured, usual_bounds};
 use crate::templates::view::watched::Watched;
-use crate::waml::node::Path;
+use crate::waml::node::{Path, is_from_waml};
 use crate::waml::section_operations::Slo;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;

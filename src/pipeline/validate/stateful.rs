@@ -5,12 +5,11 @@
 //! `removes: [{kind, name}]` in the section; once the object is gone the entry means nothing, and
 //! a warning asks for it to be taken out, lest it lets a later object of that name go too.
 
-use super::unknown;
-use super::{Made, Report};
+use super::{Made, Report, unknown};
+use crate::manifests::object::Object;
 use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::stateful::{group, keeps_data};
 use crate::model::violation::Violation;
-use crate::manifests::object::Object;
 use crate::waml::node::Path;
 use crate::waml::section::Removal;
 use crate::waml::typed::quoted;

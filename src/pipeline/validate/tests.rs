@@ -30,9 +30,8 @@ use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, plan};
 use crate::templates::set::Templates;
-use crate::pipeline::Input;
-use crate::pipeline::plan;
 use crate::waml::Waml;
 
 static TEMPLATES: LazyLock<Arc<Templates>> =

@@ -1,9 +1,8 @@
 //! What the WAML sets is used by the template: a warning, so that nothing is ignored in silence.
 
 use super::{Report, Subject};
-use crate::waml::node::is_from_waml;
 use crate::model::violation::Violation;
-use crate::waml::node::Path;
+use crate::waml::node::{Path, is_from_waml};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {

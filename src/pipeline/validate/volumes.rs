@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::manifests::quantity::Quantity;
 use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes};
 use super::{Report, Subject};
+use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::templates::view::secrets::volume_name;
 use crate::waml::confidential::{is_confidential, quoted_name};

@@ -6,17 +6,14 @@ use crate::api::revisions::{
     RevisionDetail, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
 };
 use crate::api::rollbacks::HoldSummary;
-use crate::deployments::app_state::AppNow;
-use crate::deployments::app_state::Synced;
-use crate::deployments::history::History;
-use crate::deployments::history::Revision;
-use crate::deployments::history::RevisionFiles;
+use crate::deployments::app_state::{AppNow, Synced};
+use crate::deployments::history::{History, Revision, RevisionFiles};
+use crate::manifests::diff;
 use crate::model::deployment::Deployment;
 use crate::model::live_history::RolledBackFrom;
 use crate::model::placed::Spot;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
-use crate::manifests::diff;
 use crate::server::api::view;
 
 impl From<RolledBackFrom> for RevisionRollback {

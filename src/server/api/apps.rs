@@ -8,9 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use crate::api::apps::{self, RemovalAnswer};
-use crate::deployments::removal::Gone;
-use crate::deployments::removal::NotRemoved;
-use crate::deployments::removal::Outcome;
+use crate::deployments::removal::{Gone, NotRemoved, Outcome};
 use crate::model::facts::LiveObject;
 use crate::model::placed::Spot;
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};

@@ -7,13 +7,9 @@ use axum::extract::{Query, State};
 use axum::{Extension, Json};
 
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
-use crate::deployments::builds::AppImage;
-use crate::deployments::builds::Build;
-use crate::deployments::builds::Builds;
-use crate::deployments::builds::BuildsOfWaml;
-use crate::deployments::builds::BuildsPage;
-use crate::deployments::builds::BuildsQuery;
-use crate::deployments::builds::NoBuilds;
+use crate::deployments::builds::{
+    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
+};
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;

@@ -6,14 +6,14 @@ use axum::extract::State;
 use axum::{Extension, Json};
 
 use crate::api::deployments::{DeploymentDetail, DeploymentLog, DeploymentPage, LogLine};
-use crate::dashboard::story::{self, Line};
 use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
 use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
-use crate::server::{Shared, pages};
-
+use crate::server::pages::story;
+use crate::server::pages::story::Line;
 use crate::server::problem::{Kind, Problem};
+use crate::server::{Shared, pages};
 
 /// What is said of [`list`].
 pub(super) fn list_operation() -> Operation {

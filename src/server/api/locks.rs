@@ -9,10 +9,7 @@ use axum::{Extension, Json};
 
 use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
 use crate::deployments::Fault;
-use crate::deployments::locks::Ends;
-use crate::deployments::locks::LockRequest;
-use crate::deployments::locks::NotLocked;
-use crate::deployments::locks::NotUnlocked;
+use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
 use crate::model::id::TargetName;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;

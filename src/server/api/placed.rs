@@ -6,10 +6,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 
 use crate::api::apps::{AppPage, AppSummary, FailedDeployment, MissingRepository};
-use crate::deployments::apps::AppLine;
-use crate::deployments::apps::AppState;
-use crate::deployments::apps::AppsPage;
-use crate::deployments::apps::AppsQuery;
+use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;

@@ -7,13 +7,9 @@ use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
 
 use crate::api::plans::{self, PlanAnswer, PlanOutcome};
-use crate::deployments::dry_run::At;
-use crate::deployments::dry_run::DryRunError;
-use crate::deployments::dry_run::Plan;
-use crate::deployments::dry_run::PlanRequest;
+use crate::deployments::dry_run::{At, DryRunError, Plan, PlanRequest};
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
-use crate::pipeline::dry_run::DryRun;
-use crate::pipeline::dry_run::Outcome;
+use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::auth::{Caller, Scope, Subject};

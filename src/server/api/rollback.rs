@@ -11,9 +11,7 @@ use crate::api::rollbacks::{
     self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
 };
 use crate::deployments::Fault;
-use crate::deployments::rollback::NotRolledBack;
-use crate::deployments::rollback::RolledBack;
-use crate::deployments::rollback::Version;
+use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::placed::Spot;
 use crate::model::release::Release;

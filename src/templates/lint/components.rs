@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use crate::templates::lexer;
-use crate::templates::lexer::Kind;
-use crate::templates::lexer::Tag;
-use crate::templates::lexer::Token;
+use crate::templates::lexer::{Kind, Tag, Token};
 
 /// A component: where it is, and its parameters; those with `@` take a name of the caller's.
 pub(crate) struct Component {

@@ -1,15 +1,8 @@
 //! What an expression in a tag stands for: which parts of the view, or something computed.
 
+use crate::templates::lexer::{Kind, Token};
 use crate::templates::lint::components::dotted;
-use crate::templates::lexer::Kind;
-use crate::templates::lexer::Token;
-use crate::templates::lint::reads::Bound;
-use crate::templates::lint::reads::EACH;
-use crate::templates::lint::reads::LONGEST_WAY;
-use crate::templates::lint::reads::Names;
-use crate::templates::lint::reads::Read;
-use crate::templates::lint::reads::Reader;
-use crate::templates::lint::reads::Way;
+use crate::templates::lint::reads::{Bound, EACH, LONGEST_WAY, Names, Read, Reader, Way};
 
 /// Words that are no names.
 const KEYWORDS: [&str; 19] = [

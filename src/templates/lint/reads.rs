@@ -5,13 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::templates::lint::components::Component;
-use crate::templates::lint::components::components;
-use crate::templates::lint::components::trimmed;
 use crate::templates::lexer;
-use crate::templates::lexer::Kind;
-use crate::templates::lexer::Tag;
-use crate::templates::lexer::Token;
+use crate::templates::lexer::{Kind, Tag, Token};
+use crate::templates::lint::components::{Component, components, trimmed};
 
 /// The way to a part of the view: names, and [`EACH`] for the elements of a list or map.
 pub(crate) type Way = Vec<String>;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::model::violation::{Position, Violation};
 use crate::templates::lexer;
-use crate::templates::lint::reads::EACH;
-use crate::templates::lint::reads::Read;
+use crate::templates::lint::reads::{EACH, Read};
 use crate::templates::lint::shape::Shape;
 use crate::waml::suggest;
 

@@ -5,12 +5,9 @@
 
 use std::path::PathBuf;
 
-use crate::templates::sources::APPS;
-use crate::templates::sources::CatalogueError;
-use crate::templates::sources::is_text;
-use crate::templates::sources::sorted;
 use crate::model::id::CommitSha;
 use crate::model::template::{TemplateFile, TemplateSources};
+use crate::templates::sources::{APPS, CatalogueError, is_text, sorted};
 
 /// Something that lies in a folder of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

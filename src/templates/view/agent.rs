@@ -10,8 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::model::id::AppKey;
 use crate::model::target::Target;
-use crate::templates::view::secrets::Wanted;
-use crate::templates::view::secrets::short;
+use crate::templates::view::secrets::{Wanted, short};
 use crate::templates::view::vault;
 use crate::waml::section::Section;
 

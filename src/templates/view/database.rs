@@ -3,13 +3,11 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::manifests::quantity::Quantity;
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::DatabaseKind;
 use crate::model::target::{Environment, Target};
-use crate::manifests::quantity::Quantity;
-use crate::templates::view::iam;
-use crate::templates::view::unique;
-use crate::templates::view::without_nulls;
+use crate::templates::view::{iam, unique, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_operations::{Database, Engine};
 

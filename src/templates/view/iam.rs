@@ -8,9 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Cloud, DatabaseKind, Identities, Provider, named_for};
 use crate::model::target::Target;
-use crate::templates::view::naming;
-use crate::templates::view::unique;
-use crate::templates::view::without_nulls;
+use crate::templates::view::{naming, unique, without_nulls};
 use crate::waml::section::Section;
 
 /// A service account's id has 6 to 30 characters (Google Cloud, IAM, "Create service accounts").

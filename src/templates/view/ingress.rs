@@ -7,9 +7,7 @@ use serde::Serialize;
 use crate::model::platform::network::{CertificateKind, Gateway, IngressKind};
 use crate::model::target::Target;
 use crate::templates::view::naming;
-use crate::templates::view::network::GrpcPorts;
-use crate::templates::view::network::PortRef;
-use crate::templates::view::network::tcp_ports;
+use crate::templates::view::network::{GrpcPorts, PortRef, tcp_ports};
 use crate::waml::section::Section;
 use crate::waml::section_network::{Cache, Ingress};
 

@@ -22,10 +22,10 @@ pub(crate) mod unique; // names outside the app's namespace
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::manifests::int_or_string::NumberOrPercent;
 use crate::model::id::AppKey;
 use crate::model::release::Release;
 use crate::model::target::Target;
-use crate::manifests::int_or_string::NumberOrPercent;
 use crate::waml::Waml;
 use crate::waml::node::Node;
 use crate::waml::section::Section;

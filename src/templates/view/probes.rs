@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::waml::node::is_from_waml;
 use crate::templates::view::network;
-use crate::templates::view::network::GrpcPorts;
-use crate::templates::view::network::PortRef;
-use crate::waml::node::{Node, Path};
+use crate::templates::view::network::{GrpcPorts, PortRef};
+use crate::waml::node::{Node, Path, is_from_waml};
 use crate::waml::section::Section;
 use crate::waml::section_workload::{Probe, ProbeMechanism, Probes};
 

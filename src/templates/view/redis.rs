@@ -2,14 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::manifests::quantity::Quantity;
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::target::{Environment, Target};
-use crate::manifests::quantity::Quantity;
 use crate::templates::view::database::gibibytes;
-use crate::templates::view::naming;
-use crate::templates::view::unique;
-use crate::templates::view::without_nulls;
+use crate::templates::view::{naming, unique, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Redis;
 

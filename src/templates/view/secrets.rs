@@ -8,9 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::platform::secrets::{Delivery, Secrets, Vault};
 use crate::model::target::Target;
-use crate::templates::view::agent;
-use crate::templates::view::vault;
-use crate::templates::view::without_nulls;
+use crate::templates::view::{agent, vault, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_workload::Secret;
 

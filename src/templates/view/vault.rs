@@ -8,8 +8,7 @@ use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Identities, named_for};
 use crate::model::target::Target;
 use crate::templates::view::secrets::wanted;
-use crate::templates::view::unique;
-use crate::templates::view::without_nulls;
+use crate::templates::view::{unique, without_nulls};
 use crate::waml::section::Section;
 
 /// How long a name of ours in Vault is at most; Vault itself takes longer ones.

@@ -1,7 +1,7 @@
 //! Where repositories are at GitHub, bart creates GitHub Deployments with the developer's own token.
 
 use serde_json::json;
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::events::number_of;
 use crate::harness::github::answer::Answer;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use the_deployer::clock::Clock;
+use the_deployer::support::clock::Clock;
 
 use crate::harness::slack::faults::Faults;
 use crate::harness::slack::message::{Message, Read};

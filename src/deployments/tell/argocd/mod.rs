@@ -11,16 +11,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::deployments::tell::not_delivered;
 use crate::git::writer::ManifestRepository;
+use crate::manifests::argocd::application::Source;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::notify::argocd::event::{self, Before, Push, Touched};
-use crate::manifests::argocd::application::Source;
 use crate::store::{Message, StoreError};
 
 /// Longer than a repository takes that answers; what is known does otherwise.

@@ -2,11 +2,7 @@
 
 use crate::deployments::Deployments;
 use crate::deployments::outcome::Delivered;
-use crate::deployments::tell::forge::ReportError;
-use crate::deployments::tell::forge::context;
-use crate::deployments::tell::forge::page;
-use crate::deployments::tell::forge::said_by_a_newer_one;
-use crate::deployments::tell::forge::words;
+use crate::deployments::tell::forge::{ReportError, context, page, said_by_a_newer_one, words};
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
 use crate::model::deployment::{Deployment, ForgeState};

@@ -3,13 +3,8 @@
 use jiff::SignedDuration;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::EndCheck;
-use crate::deployments::tell::forge::ReportError;
-use crate::deployments::tell::forge::context;
-use crate::deployments::tell::forge::page;
-use crate::deployments::tell::forge::said_by_a_newer_one;
-use crate::deployments::tell::forge::yes;
+use crate::deployments::outcome::{Delivered, EndCheck};
+use crate::deployments::tell::forge::{ReportError, context, page, said_by_a_newer_one, yes};
 use crate::forge::error::ForgeError;
 use crate::forge::{CommitState, CommitStatus};
 use crate::model::deployment::ForgeState;

@@ -17,12 +17,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
-use crate::deployments::Deployments;
-use crate::deployments::problem;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
+use crate::deployments::{Deployments, problem};
 use crate::forge::error::ForgeError;
 use crate::store::{Message, StoreError};
 

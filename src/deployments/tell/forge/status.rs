@@ -1,11 +1,8 @@
 //! A deployment's own statuses.
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::EndCheck;
-use crate::deployments::tell::forge::ReportError;
-use crate::deployments::tell::forge::page;
-use crate::deployments::tell::forge::yes;
+use crate::deployments::outcome::{Delivered, EndCheck};
+use crate::deployments::tell::forge::{ReportError, page, yes};
 use crate::forge::{Begun, Status};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;

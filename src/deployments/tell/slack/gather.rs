@@ -5,9 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{NotDelivered, Problem, Remedy};
 use crate::deployments::tell::slack::line::Line;
 use crate::deployments::tell::slack::trouble::of_store;
 use crate::model::deployment::{Contact, Deployment, State};

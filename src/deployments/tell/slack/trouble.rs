@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::outcome::Delivered;
-use crate::deployments::outcome::NotDelivered;
-use crate::deployments::outcome::Problem;
-use crate::deployments::outcome::Remedy;
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Sink;
 use crate::notify::message::Astray;
 use crate::notify::slack::error::SlackError;

@@ -7,18 +7,18 @@
 
 mod schema;
 
+use self::schema::{ObjectType, SCHEMA, Span, Type};
 use serde_json::{Map, Value as Json};
 
-use self::schema::{ObjectType, SCHEMA, Span, Type};
-use crate::manifests::quantity::Quantity;
 use super::{Made, Report};
+use crate::manifests::object::Object;
+use crate::manifests::parse;
+use crate::manifests::quantity::Quantity;
 use crate::model::facts::LiveObject;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::revision::ManifestFile;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::manifests::parse;
-use crate::manifests::object::Object;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
 

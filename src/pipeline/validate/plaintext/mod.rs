@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Json};
 
 use super::{Made, Report};
-use crate::model::violation::{Severity, Violation};
 use crate::manifests::object::Object;
+use crate::model::violation::{Severity, Violation};
 use crate::support::secret_text::{
     SecretMatch, find_in_arguments, find_named_secret, find_secrets, is_value,
 };

@@ -1,6 +1,5 @@
 use super::*;
-use crate::pipeline::validate::tests::WEB;
-use crate::pipeline::validate::tests::planned_section as planned;
+use crate::pipeline::validate::tests::{WEB, planned_section as planned};
 
 // Put together here, so that nobody's scanner takes this file for a leak.
 fn random(n: usize) -> String {

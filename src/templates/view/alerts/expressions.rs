@@ -4,14 +4,12 @@
 //! Ratios of nothing are no number, and no number is above a threshold: what is not measured does
 //! not fire.
 
+use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
-use crate::templates::alerts::Alert;
-use crate::templates::alerts::Needs;
-use crate::manifests::quantity::Quantity;
+use crate::templates::alerts::{Alert, Needs};
 use crate::templates::view::watched::Watched;
-use crate::templates::view::database;
-use crate::templates::view::redis;
+use crate::templates::view::{database, redis};
 use crate::waml::section_operations::{Database, Engine};
 
 /// Calls that ended with a code that is the server's fault, as OpenTelemetry's conventions for gRPC servers have them.

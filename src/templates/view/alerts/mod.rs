@@ -8,15 +8,11 @@ mod texts;
 
 use serde_json::{Map, Value as Json, json};
 
-pub(crate) use expressions::{GRPC_FAILED, expression};
-
-use crate::templates::alerts::ALERTS;
-use crate::templates::alerts::Alert as Known;
-use crate::templates::alerts::Needs;
-use crate::templates::alerts::find;
-use crate::templates::alerts::in_prometheus;
+use crate::templates::alerts::{ALERTS, Alert as Known, Needs, find, in_prometheus};
 use crate::templates::view::watched::Watched;
 use crate::waml::section_operations::Alert;
+
+pub(crate) use expressions::{GRPC_FAILED, expression};
 
 /// What templates see as `alerts`: the objects' labels, and a list of rules for each group.
 /// Null where the target has no Prometheus that would take them.

@@ -11,11 +11,11 @@ mod rules;
 
 use serde_json::{Value as Json, json};
 
+use crate::templates::view::watched::Watched;
+
 pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};
 pub(crate) use promise::{Promise, promised};
 pub(crate) use rules::FASTEST_BURN;
-
-use crate::templates::view::watched::Watched;
 
 /// What templates see as `slo`: the objects' labels, what is promised, and a group of rules for
 /// each objective. Null without `slo`, and where the target has no Prometheus that would take them.

@@ -8,10 +8,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::templates::alerts::BURNS_FAST;
-use crate::templates::alerts::BURNS_SLOWLY;
-use crate::templates::view::alerts::of_prometheus;
-use crate::templates::view::alerts::setting;
+use crate::templates::alerts::{BURNS_FAST, BURNS_SLOWLY};
+use crate::templates::view::alerts::{of_prometheus, setting};
 use crate::templates::view::slo::Indicator;
 use crate::templates::view::watched::Watched;
 

@@ -8,12 +8,10 @@ use std::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::platform::network::IngressKind;
-use crate::templates::view::ingress;
-use crate::templates::view::ingress::IngressView;
-use crate::templates::view::ingress::RouteView;
-use crate::templates::view::network;
+use crate::templates::view::ingress::{IngressView, RouteView};
 use crate::templates::view::network::PortRef;
 use crate::templates::view::watched::Watched;
+use crate::templates::view::{ingress, network};
 
 /// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).
 const HASH: usize = 10;

@@ -1,7 +1,7 @@
 //! How long each stage took, as bars one after the other.
 
-use crate::dashboard::words;
 use crate::model::deployment::{Stage, StageTime};
+use crate::server::pages::words;
 
 /// One stage's line.
 #[derive(Debug, PartialEq, Eq)]

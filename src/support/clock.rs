@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::model::id::DeployId;
-use crate::model::lock::LockId;
 use crate::support::lease::Moment;
 
 /// A source of the time: the system's, or one that a test moves by hand.
@@ -84,14 +82,12 @@ impl Clock {
         Stopwatch(Instant::now())
     }
 
-    /// A new deploy id at this clock's time. Those of one millisecond are in the order in which they
-    /// were drawn.
-    pub fn deploy_id(&self) -> DeployId {
-        let now = self.now();
+    /// The time now, and 24 random bits. Draws of one millisecond are in the order in which they were drawn.
+    pub fn draw(&self) -> Draw {
+        let at = self.now();
         let [.., a, b, c] = *uuid::Uuid::now_v7().as_bytes();
-        let random = self.in_order(now.as_millisecond(), u32::from_be_bytes([0, a, b, c]));
-        let id = format!("{}-{random:06x}", now.strftime("%Y%m%d-%H%M%S%3f"));
-        DeployId::parse(id).expect("the pattern is a deploy id's")
+        let random = self.in_order(at.as_millisecond(), u32::from_be_bytes([0, a, b, c]));
+        Draw { at, random }
     }
 
     /// The digits, or the next ones where others of that millisecond were greater.
@@ -106,16 +102,19 @@ impl Clock {
     }
 }
 
-/// A new name for a lock.
-pub fn lock_id() -> LockId {
-    let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
-    LockId::parse(format!("{a:02x}{b:02x}{c:02x}{d:02x}")).expect("eight hexadecimal digits")
-}
-
 /// Sixteen hexadecimal digits that nobody can guess: the random half of a UUID (RFC 9562, 5.7).
 pub fn random_digits() -> String {
     let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
     format!("{random:016x}")
+}
+
+/// What a new id is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draw {
+    /// When it was drawn.
+    pub at: Timestamp,
+    /// 24 bits.
+    pub random: u32,
 }
 
 /// Measures one duration.
@@ -134,25 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deploy_ids_carry_the_clocks_time_and_sort_by_it() {
-        let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
-        let first = clock.deploy_id();
-        clock.advance(Duration::from_millis(1));
-        let second = clock.deploy_id();
-        assert!(first.as_str().starts_with("20261121-054812123-"), "{first}");
-        assert!(first < second);
-    }
-
-    #[test]
     fn random_digits_are_sixteen_and_others_each_time() {
         let all: std::collections::BTreeSet<_> = (0..100).map(|_| random_digits()).collect();
         assert!(all.len() == 100 && all.iter().all(|digits| digits.len() == 16), "{all:?}");
     }
 
     #[test]
-    fn deploy_ids_of_one_millisecond_are_in_order() {
+    fn draws_of_one_millisecond_are_in_order() {
         let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
-        let ids: Vec<_> = (0..100).map(|_| clock.clone().deploy_id()).collect();
-        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+        let all: Vec<_> = (0..100).map(|_| clock.clone().draw().random).collect();
+        assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
     }
 }

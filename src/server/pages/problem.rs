@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::dashboard::{NoPage, STYLE};
+use crate::server::pages::document::{NoPage, STYLE};
 
 #[derive(Template)]
 #[template(path = "problem.html")]
@@ -18,6 +18,6 @@ struct Page<'a> {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(status: u16, title: &str, detail: &str) -> Result<String, NoPage> {
+pub(crate) fn page(status: u16, title: &str, detail: &str) -> Result<String, NoPage> {
     Ok(Page { style: STYLE, title, refresh: None, status, detail }.render()?)
 }

@@ -1,7 +1,8 @@
 //! What somebody had edited by hand, for the log of a deployment.
 
-use crate::dashboard::words::{self, Moment};
 use crate::model::hand_edit::{EditCommit, HandEdit};
+use crate::server::pages::words;
+use crate::server::pages::words::Moment;
 
 /// A hand edit as the page shows it.
 pub(super) struct Edit {

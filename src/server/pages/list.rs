@@ -2,9 +2,10 @@
 
 use askama::Template;
 
-use crate::dashboard::words::{self, Moment};
-use crate::dashboard::{NoPage, STYLE};
 use crate::model::deployment::Deployment;
+use crate::server::pages::document::{NoPage, STYLE};
+use crate::server::pages::words;
+use crate::server::pages::words::Moment;
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -35,7 +36,7 @@ struct Row {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(
+pub(crate) fn page(
     deployments: Vec<Deployment>,
     older: Option<String>,
     remark: Option<String>,

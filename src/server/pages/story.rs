@@ -2,26 +2,25 @@
 
 use jiff::Timestamp;
 
-use crate::dashboard::deployment::Log;
-use crate::dashboard::messages;
-use crate::dashboard::{stages, words};
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
+use crate::server::pages::deployment::Log;
+use crate::server::pages::{messages, stages, words};
 use crate::store::Told;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// When.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// What: one sentence. Names and code stand between backticks.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// All that happened so far.
-pub fn lines(log: &Log) -> Vec<Line> {
+pub(crate) fn lines(log: &Log) -> Vec<Line> {
     let Log { deployment, told, places: _ } = log;
     let mut lines = vec![Line { at: deployment.received_at, text: asked(deployment) }];
     lines.extend(told.iter().filter_map(step));

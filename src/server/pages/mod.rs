@@ -1,7 +1,24 @@
 //! `/` and `/deployments/{id}`: pages for people, and every error as a page where a browser asks.
 //!
+//! ```text
+//! record ─▶ view (pure: words, times, links) ─▶ html/*.html (askama, escaped)
+//! ```
+//!
+//! A page is one answer: no script, no picture, no font from elsewhere, and its one style sheet in it.
+//!
 //! Pages only show. So they take the password of HTTP Basic, which browsers send along by
 //! themselves, and the API, which acts, does not.
+
+pub(crate) mod deployment; // the log of one deployment
+mod document; // what all pages share
+mod edit; // what somebody had edited by hand
+mod escape; // how a text becomes HTML
+mod list; // the newest deployments
+mod messages; // who was told what
+mod problem; // what went wrong with a request
+mod stages; // how long what took
+pub(crate) mod story; // what happened, in order
+mod words; // states, times and durations as people read them
 
 use std::sync::Arc;
 
@@ -17,14 +34,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use crate::dashboard::deployment::Log;
-use crate::dashboard::{self, NoPage, Places, deployment, list, problem};
 use crate::deployments::Deployments;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::{deployments, query};
 use crate::server::auth::{Caller, Door, Pages, admitted};
+use crate::server::pages::deployment::Log;
+use crate::server::pages::document::{NoPage, Places};
 use crate::server::problem::{Kind, Problem, Shown};
 use crate::store::Told;
 
@@ -163,7 +180,7 @@ fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Pr
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(VARY, HeaderValue::from_static("accept"));
-    if let Ok(policy) = HeaderValue::from_str(&dashboard::policy()) {
+    if let Ok(policy) = HeaderValue::from_str(&document::policy()) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
     Ok(response)

@@ -2,27 +2,28 @@
 
 use askama::Template;
 
-use crate::dashboard::edit::{self, Edit};
-use crate::dashboard::messages::{self, Line};
-use crate::dashboard::stages::{self, Bar};
-use crate::dashboard::words::{self, Moment, Part};
-use crate::dashboard::{NoPage, Places, STYLE};
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::release::Release;
 use crate::model::violation::{Severity, Violation, Violations};
+use crate::server::pages::document::{NoPage, Places, STYLE};
+use crate::server::pages::edit::Edit;
+use crate::server::pages::messages::Line;
+use crate::server::pages::stages::Bar;
+use crate::server::pages::words::{Moment, Part};
+use crate::server::pages::{edit, messages, stages, words};
 use crate::store::Told;
 
 /// Everything that the page tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log {
+pub(crate) struct Log {
     /// The deployment.
-    pub deployment: Deployment,
+    pub(crate) deployment: Deployment,
     /// Everything that anybody was or will be told of it.
-    pub told: Vec<Told>,
+    pub(crate) told: Vec<Told>,
     /// Where links lead.
-    pub places: Places,
+    pub(crate) places: Places,
 }
 
 /// While a deployment goes on, people watch; in seconds.
@@ -107,7 +108,7 @@ struct Push {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
+pub(crate) fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
     Ok(Page { remark, ..view(log, still) }.render()?)
 }
 

@@ -1,7 +1,8 @@
 //! Who was told what, in the order in which it came to be so.
 
-use crate::dashboard::words::{self, Moment};
 use crate::model::notice::Sink;
+use crate::server::pages::words;
+use crate::server::pages::words::Moment;
 use crate::store::Told;
 
 /// One message's line.
