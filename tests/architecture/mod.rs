@@ -52,7 +52,10 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("controller", &["support", "model", "pipeline", "git", "forge", "store", "deployments"]),
     // The words of the HTTP API: what they are made of is the server's business, how they are shown the CLI's.
     ("api", &["support", "model"]),
-    ("server", &["support", "model", "pipeline", "forge", "store", "deployments", "api"]),
+    (
+        "server",
+        &["support", "model", "manifests", "pipeline", "forge", "store", "deployments", "api"],
+    ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["support", "model", "waml", "git", "forge", "notify"]),
     (
@@ -79,6 +82,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "model",
             "waml",
             "manifests",
+            "policy",
             "templates",
             "pipeline",
             "store",
