@@ -353,7 +353,7 @@ impl DryRunRequest<'_> {
         let repository = &self.deployments.manifests_of(target)?.repository;
         let history = repository.history(target, app).await;
         let history = history.map_err(|error| problem::of_write(&error))?;
-        Ok(history.live.is_none() && !history.revisions.is_empty())
+        Ok(history.live().is_none() && !history.revisions.is_empty())
     }
 }
 

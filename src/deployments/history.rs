@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::deployments::{Deployments, Fault};
-use crate::git::revisions::{Found, Kept, Revisions, Said};
+use crate::git::revisions::{Found, Said};
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::lookups::NotKnown;
 use crate::manifests::diff;
@@ -16,7 +16,7 @@ use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetNa
 use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
 use crate::model::revision::{Digest, ManifestFile};
-use crate::model::rollback::{self, TreeId};
+use crate::model::rollback::{Kept, TreeId};
 use crate::store::Filter;
 
 /// An entry of an app's history. What neither the database nor the commit says is not there.
@@ -107,18 +107,20 @@ impl Deployments {
             Err(_) if !branch => return Ok(History::default()),
             found => found,
         };
-        let Revisions { kept, live, hand_edited } = found.map_err(|error| unread(&error))?;
+        let kept = found.map_err(|error| unread(&error))?;
+        let live = kept.live().cloned();
+        let hand_edited = kept.latest.is_some() && live.is_none();
         let mut known = BTreeMap::new();
-        for Kept { id, .. } in &kept {
+        for (id, _) in &kept.revisions {
             if let Some(record) = self.store.deployment(id).await.map_err(Fault::new)? {
                 known.insert(id.clone(), record);
             }
         }
-        let unknown = kept.iter().map(|one| &one.id).filter(|id| !known.contains_key(id));
+        let unknown = kept.revisions.iter().map(|(id, _)| id).filter(|id| !known.contains_key(id));
         let said = repository.said_of(unknown.cloned().collect()).await;
         let mut said = said.map_err(|error| unread(&error))?;
         let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
-        let revisions = kept.into_iter().map(|Kept { id, tree }| {
+        let revisions = kept.revisions.into_iter().map(|(id, TreeId(tree))| {
             let live = live.as_ref() == Some(&id);
             let rolled_back = rolled_back.remove(&id);
             let revision = match (known.remove(&id), said.remove(&id)) {
@@ -149,17 +151,12 @@ impl Deployments {
     async fn rolled_back_from(
         &self,
         spot: &Spot,
-        kept: &[Kept],
+        kept: &Kept,
     ) -> Result<BTreeMap<DeployId, RolledBackFrom>, Fault> {
         let past = self.live_history(&spot.target, &spot.app).await?;
-        let trees = kept.iter().map(|one| (one.id.clone(), TreeId(one.tree.clone()))).collect();
-        let trees = rollback::Kept { revisions: trees, latest: None };
-        let mut bad = BTreeMap::new();
-        let found = past.rolled_back_from(&trees);
-        for (id, tree) in trees.revisions {
-            bad.extend(found.get(&tree).map(|one| (id, one.clone())));
-        }
-        Ok(bad)
+        let found = past.rolled_back_from(kept);
+        let bad = |(id, tree): &(DeployId, TreeId)| Some((id.clone(), found.get(tree)?.clone()));
+        Ok(kept.revisions.iter().filter_map(bad).collect())
     }
 
     /// One revision with its files, against what is live; `None` if it is not kept.

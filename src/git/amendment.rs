@@ -6,7 +6,8 @@
 
 use git2::Oid;
 
-use crate::git::edits::{EditError, Edited, Edits, Leaf};
+use crate::git::edits::{Edited, Edits, Leaf};
+use crate::git::error::Trouble;
 use crate::git::folder::Kind;
 use crate::git::layout::RepoPath;
 use crate::git::message::Message;
@@ -48,7 +49,7 @@ pub(super) fn edit(
     objects: &mut Objects<'_>,
     root: Option<Oid>,
     amendment: &Amendment,
-) -> Result<Edited, EditError> {
+) -> Result<Edited, Trouble> {
     let Amendment { seen, edits, message } = amendment;
     let mut wanted = Edits::default();
     for (path, edit) in edits {
@@ -60,7 +61,7 @@ pub(super) fn edit(
     }
     for (path, Seen(seen)) in seen {
         if objects.find(root, path)?.map(|(id, _)| id) != *seen {
-            return Err(EditError::Moved(path.to_string()));
+            return Err(objects.moved(path));
         }
     }
     Ok(Edited::Changed(wanted.apply(objects, root)?))
@@ -72,7 +73,7 @@ fn add(
     path: &RepoPath,
     edit: &Edit,
     wanted: &mut Edits,
-) -> Result<(), EditError> {
+) -> Result<(), Trouble> {
     let there = objects.find(root, path)?;
     match (edit, there) {
         (Edit::Gone, None) => Ok(()),
@@ -80,7 +81,7 @@ fn add(
             wanted.put(path, Leaf::Gone);
             Ok(())
         }
-        (Edit::File(_), Some((_, Kind::Folder))) => Err(EditError::Moved(path.to_string())),
+        (Edit::File(_), Some((_, Kind::Folder))) => Err(objects.moved(path)),
         (Edit::File(bytes), _) => {
             Ok(wanted.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
         }

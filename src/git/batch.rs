@@ -8,12 +8,11 @@ use std::collections::HashSet;
 use git2::{Oid, Repository};
 
 use crate::git::commit::Committer;
-use crate::git::edits::{EditError, Edited};
-use crate::git::error::SigningError;
+use crate::git::edits::Edited;
+use crate::git::error::{Trouble, WriteError};
 use crate::git::objects::Objects;
 use crate::git::pack::Load;
 use crate::git::queue::Job;
-use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
 
 /// From so many bytes of new objects on no more changes are added to a push. A deployment has some
@@ -34,8 +33,13 @@ pub(super) struct Built {
 impl Built {
     /// Whether nothing could be signed just now, whatever the tip is.
     pub(super) fn is_unsigned(&self) -> bool {
-        self.fates.iter().all(|fate| matches!(fate, Fate::NotSigned(why) if why.passes()))
+        self.fates.iter().all(|fate| is_unsigned(fate))
     }
+}
+
+/// Whether gpg failed in a way that passes: that hits whoever comes next, too.
+fn is_unsigned(fate: &Fate) -> bool {
+    matches!(fate, Fate::Failed(WriteError::NotSigned { why, .. }) if why.passes())
 }
 
 /// What became of a change.
@@ -47,33 +51,26 @@ pub(super) enum Fate {
     Unchanged,
     /// An earlier try of it is there.
     AlreadyThere,
-    /// A file is at that path, where a folder must be.
-    Blocked(String),
-    /// What is at that path is not what the change was decided on.
-    Moved(String),
-    /// Somebody edited that folder by hand, which is to stop the change.
-    HandEdited(String, Box<HandEdit>),
-    /// Its commit cannot be signed.
-    NotSigned(SigningError),
+    /// It cannot be made, or its commit not signed.
+    Failed(WriteError),
 }
 
 /// Applies the jobs' changes to the tip, one after the other, but for those that have `arrived`.
 pub(super) fn build(
-    repo: &Repository,
+    (repo, repository): (&Repository, &str),
     tip: Option<Oid>,
     jobs: &[Job],
     arrived: &HashSet<DeployId>,
     committer: &Committer,
-) -> Result<Built, git2::Error> {
+) -> Result<Built, Trouble> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
-    let mut objects = Objects::over(repo, tip)?;
+    let mut objects = Objects::over(repo, repository, tip)?;
     let (mut at, mut made) = (tip, None);
-    let mut fates = Vec::with_capacity(jobs.len());
-    // A fault that passes hits whoever comes next, too, and each may take the whole time that gpg has.
-    let mut faulty: Option<SigningError> = None;
+    let mut fates: Vec<Fate> = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if let Some(why) = &faulty {
-            fates.push(Fate::NotSigned(why.clone()));
+        // Each may take the whole time that gpg has.
+        if let Some(unsigned) = fates.last().filter(|fate| is_unsigned(fate)) {
+            fates.push(unsigned.clone());
             continue;
         }
         if objects.bytes() > LARGEST {
@@ -92,16 +89,14 @@ pub(super) fn build(
                     Fate::Commit(commit)
                 }
                 Err(why) => {
-                    faulty = why.passes().then(|| why.clone());
-                    Fate::NotSigned(why)
+                    let repository = repository.to_owned();
+                    Fate::Failed(WriteError::NotSigned { repository, why })
                 }
             },
             Ok(Edited::Unchanged) => Fate::Unchanged,
             Ok(Edited::AlreadyThere) => Fate::AlreadyThere,
-            Err(EditError::Blocked(path)) => Fate::Blocked(path),
-            Err(EditError::Moved(path)) => Fate::Moved(path),
-            Err(EditError::HandEdited(path, edit)) => Fate::HandEdited(path, edit),
-            Err(EditError::Git(error)) => return Err(error),
+            Err(Trouble::Error(error)) => Fate::Failed(error),
+            Err(damaged) => return Err(damaged),
         };
         if !matches!(fate, Fate::Commit(_)) {
             objects.back_to(mark);

@@ -5,7 +5,8 @@ use git2::Oid;
 use crate::git::amendment::{self, Amendment};
 use crate::git::author::Asker;
 use crate::git::deployment::{self, Write};
-use crate::git::edits::{EditError, Edited};
+use crate::git::edits::Edited;
+use crate::git::error::Trouble;
 use crate::git::message::commit_message;
 use crate::git::objects::Objects;
 use crate::git::rollback::{self, Restore};
@@ -28,7 +29,7 @@ impl Change {
         &self,
         objects: &mut Objects<'_>,
         root: Option<Oid>,
-    ) -> Result<Edited, EditError> {
+    ) -> Result<Edited, Trouble> {
         match self {
             Self::Deploy(write) => deployment::edit(objects, root, write),
             Self::Restore(restore) => rollback::edit(objects, root, restore),

@@ -1,16 +1,22 @@
-//! The folder of a clone of ours: how it is known as ours, begun, and judged.
+//! A bare clone of one branch on our disk: how it is known as ours, begun, judged and brought up to
+//! date.
 //!
 //! The clone is a cache: the server has the truth. A folder that we did not make is moved aside and
 //! never deleted.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+use git2::{
+    AutotagOption, Direction, ErrorCode, FetchOptions, Oid, RemoteHead, Repository,
+    RepositoryInitOptions,
+};
 
-use crate::git::bare;
-pub(super) use crate::git::bare::{MARKER, with_suffix};
+use crate::git::bare::{self, MARKER, with_suffix};
+use crate::git::fence::Fence;
+use crate::git::remote::{HEADS, Remote};
+use crate::git::transport::{self, WireError};
 
 /// Where the clone remembers the server's branch; also keeps its objects referenced.
 pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
@@ -21,11 +27,139 @@ const LOOSE_IN_ONE_FOLDER: usize = 160;
 /// asks every pack.
 const PACKS: usize = 200;
 
+/// So many other branches are named to who has to find the right one.
+pub(super) const FEW: usize = 5;
+
+/// Where a server has a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    At(Oid),
+    /// It has no branch at all.
+    Empty,
+    /// It has others; the names of a few.
+    Others(Vec<String>),
+}
+
+impl Found {
+    pub(super) fn tip(&self) -> Option<Oid> {
+        match self {
+            Self::At(tip) => Some(*tip),
+            Self::Empty | Self::Others(_) => None,
+        }
+    }
+
+    fn in_place_of(reference: &str, heads: &[RemoteHead<'_>]) -> Self {
+        if let Some(head) = heads.iter().find(|head| head.name() == reference) {
+            return Self::At(head.oid());
+        }
+        let names = heads.iter().filter_map(|head| head.name().strip_prefix(HEADS));
+        let names: Vec<String> = names.take(FEW).map(str::to_owned).collect();
+        if names.is_empty() { Self::Empty } else { Self::Others(names) }
+    }
+}
+
+/// A clone that nobody else uses.
+pub(super) struct CachedClone {
+    pub(super) repo: Repository,
+    pub(super) folder: PathBuf,
+    /// Says what it is a clone of.
+    pub(super) marker: String,
+}
+
+impl CachedClone {
+    /// Opens the clone in `folder` if that marker is in it, or begins one there; and the tip that it
+    /// knows. Asks no server.
+    pub(super) fn open(folder: &Path, marker: String) -> io::Result<(Self, Option<Oid>)> {
+        recover(folder);
+        let ours = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
+        match if ours { usable(folder) } else { None } {
+            Some((repo, tip)) => Ok((Self { repo, folder: folder.to_owned(), marker }, tip)),
+            None => Ok((Self::begin(folder, marker)?, None)),
+        }
+    }
+
+    /// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
+    pub(super) fn begin(folder: &Path, marker: String) -> io::Result<Self> {
+        let mut options = RepositoryInitOptions::new();
+        bare::make(folder, &mut options, &[(MARKER, &marker)], |new| {
+            if folder.join(MARKER).is_file() {
+                return replace(folder, new);
+            }
+            let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+            if !empty {
+                bare::move_aside(folder, "it is not our clone")?;
+            }
+            fs::rename(new, folder)
+        })?;
+        let repo = Repository::open_bare(folder).map_err(io::Error::other)?;
+        Ok(Self { repo, folder: folder.to_owned(), marker })
+    }
+
+    /// Throws it away and begins another.
+    pub(super) fn renew(&mut self) -> io::Result<()> {
+        *self = Self::begin(&self.folder, self.marker.clone())?;
+        Ok(())
+    }
+
+    /// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
+    /// old servers cannot do that, and send everything, once.
+    pub(super) fn fetch(&self, remote: &Remote, reference: &str) -> Result<Found, WireError> {
+        let first = self.repo.refname_to_id(TRACKING).is_err();
+        match self.fetch_deep(remote, reference, i32::from(first)) {
+            Err(error) if first && error.git.message().contains("support shallow") => {
+                self.fetch_deep(remote, reference, 0)
+            }
+            other => other,
+        }
+    }
+
+    /// The same so many commits deep; all that there is for 0.
+    pub(super) fn fetch_deep(
+        &self,
+        remote: &Remote,
+        reference: &str,
+        depth: i32,
+    ) -> Result<Found, WireError> {
+        transport::over(remote, &Fence::none(), |address| self.get(address, reference, depth))
+    }
+
+    /// The same from a folder of this machine.
+    pub(super) fn fetch_folder(&self, path: &Path, reference: &str) -> Result<Found, git2::Error> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        transport::beside(|| self.get(&path.to_string_lossy(), reference, 0))
+    }
+
+    fn get(&self, address: &str, reference: &str, depth: i32) -> Result<Found, git2::Error> {
+        let mut remote = self.repo.remote_anonymous(address)?;
+        let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
+        let found = Found::in_place_of(reference, connection.list()?);
+        if found.tip().is_some() && self.repo.refname_to_id(TRACKING).ok() != found.tip() {
+            let mut options = FetchOptions::new();
+            options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
+            let refspec = format!("+{reference}:{TRACKING}");
+            connection.remote().fetch(&[refspec], Some(&mut options), None)?;
+        }
+        Ok(found)
+    }
+
+    /// Notes where the server's branch was seen.
+    pub(super) fn remember(&self, tip: Oid) -> Result<(), git2::Error> {
+        self.repo.reference(TRACKING, tip, true, "seen").map(drop)
+    }
+
+    /// Whether so much has piled up that a new clone is cheaper to use.
+    pub(super) fn is_full(&self) -> bool {
+        let objects = self.folder.join("objects");
+        let count = |inner| fs::read_dir(objects.join(inner)).map_or(0, Iterator::count);
+        count("17") > LOOSE_IN_ONE_FOLDER || count("pack") > PACKS * 2
+    }
+}
+
 /// The repository and its tip, if the first objects that a write reads can be read.
 ///
 /// Locks of a process that was killed are removed first: only one process uses the folder, and in
 /// it nothing has begun yet.
-pub(super) fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
+fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
     for locked in [TRACKING, "shallow"] {
         let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
     }
@@ -41,28 +175,13 @@ pub(super) fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
     Some((repo, tip))
 }
 
-/// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
-pub(super) fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
-    let made = bare::make(folder, &mut RepositoryInitOptions::new(), &[(MARKER, marker)], |new| {
-        if folder.join(MARKER).is_file() {
-            return replace(folder, new);
-        }
-        let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-        if !empty {
-            bare::move_aside(folder, "it is not our clone")?;
-        }
-        fs::rename(new, folder)
-    });
-    made.and_then(|()| Repository::open_bare(folder).map_err(std::io::Error::other))
-}
-
 /// Puts a clone into another one's place. Two renames, so that there is hardly a moment without one;
 /// a process that dies between them is made good by [`recover`].
-pub(super) fn replace(folder: &Path, by: &Path) -> std::io::Result<()> {
+pub(super) fn replace(folder: &Path, by: &Path) -> io::Result<()> {
     let old = with_suffix(folder, "old");
     match fs::remove_dir_all(&old) {
         // It is there where a process died while it was being removed.
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     fs::rename(folder, &old)?;
@@ -75,7 +194,7 @@ pub(super) fn replace(folder: &Path, by: &Path) -> std::io::Result<()> {
 }
 
 /// What a process left that died while it replaced a clone.
-pub(super) fn recover(folder: &Path) {
+fn recover(folder: &Path) {
     let old = with_suffix(folder, "old");
     if folder.exists() || !old.join(MARKER).is_file() {
         return;
@@ -83,13 +202,6 @@ pub(super) fn recover(folder: &Path) {
     if let Err(error) = fs::rename(&old, folder) {
         tracing::warn!(clone = %folder.display(), %error, "a clone that was being replaced cannot be taken back");
     }
-}
-
-/// Whether so much has piled up that a new clone is cheaper to use.
-pub(super) fn is_full(folder: &Path) -> bool {
-    let count =
-        |inner: &str| fs::read_dir(folder.join("objects").join(inner)).map_or(0, Iterator::count);
-    count("17") > LOOSE_IN_ONE_FOLDER || count("pack") > PACKS * 2
 }
 
 /// Takes a clone away that is not needed any more, with what is noted beside it.

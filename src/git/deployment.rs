@@ -3,9 +3,11 @@
 
 use git2::Oid;
 
-use crate::git::edits::{self, EditError, Edited, Edits, Leaf};
+use crate::git::edits::{self, Edited, Edits, Leaf};
+use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::Kind;
-use crate::git::handedit::{self, Watch};
+use crate::git::handedit::Watch;
+use crate::git::handedit::look::look;
 use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
@@ -47,7 +49,7 @@ pub(super) fn edit(
     objects: &mut Objects<'_>,
     root: Option<Oid>,
     write: &Write,
-) -> Result<Edited, EditError> {
+) -> Result<Edited, Trouble> {
     let Write { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
     let present = History::read(objects, root, target, app)?;
@@ -67,13 +69,14 @@ pub(super) fn edit(
         hand_edits.note(None);
         return Ok(Edited::Unchanged);
     }
-    watch(objects, &present, files, write)?;
+    let latest = layout::latest_folder(target, app);
+    present.watch(objects, &latest, files, hand_edits)?;
     let revisions: Vec<_> = present.revisions.into_iter().map(|(id, _)| id).collect();
     for id in layout::pruned(&revisions, &revision.id, &revision.id) {
         edits.put(&layout::revision_folder(target, app, &id), Leaf::Gone);
     }
     edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));
-    edits.put(&layout::latest_folder(target, app), Leaf::Folder(files));
+    edits.put(&latest, Leaf::Folder(files));
     Ok(Edited::Changed(edits.apply(objects, root)?))
 }
 
@@ -94,27 +97,6 @@ fn edit_project(
         Some(_) => None,
     };
     edits.file_if(objects, root, file, followed.as_deref(), |now, new| now != Some(new))
-}
-
-/// Notes what somebody edited by hand, if it would be replaced by other files.
-fn watch(
-    objects: &Objects<'_>,
-    present: &History,
-    files: Oid,
-    write: &Write,
-) -> Result<(), EditError> {
-    let Write { revision, hand_edits, .. } = write;
-    let (repo, tip) = objects.base();
-    let latest = layout::latest_folder(&revision.target, &revision.app).to_string();
-    let found = match present.latest {
-        Some(now) if now == files => None,
-        now => handedit::look(repo, tip, &latest, now, &present.revisions)?,
-    };
-    hand_edits.note(found.clone());
-    match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
-        Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
-        None => Ok(()),
-    }
 }
 
 /// What an app has on a target.
@@ -152,5 +134,27 @@ impl History {
             objects.are_there(&files);
         }
         Ok(history)
+    }
+    /// Notes what somebody edited by hand, if it would be replaced by another folder at `path`.
+    pub(super) fn watch(
+        &self,
+        objects: &Objects<'_>,
+        path: &RepoPath,
+        by: Oid,
+        hand_edits: &Watch,
+    ) -> Result<(), Trouble> {
+        let ((repo, tip), path) = (objects.base(), path.to_string());
+        let found = match self.latest {
+            Some(now) if now == by => None,
+            now => look(repo, tip, &path, now, &self.revisions)?,
+        };
+        hand_edits.note(found.clone());
+        match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
+            Some(edit) => {
+                let (repository, edit) = (objects.repository.to_owned(), Box::new(edit));
+                Err(WriteError::HandEdited { repository, path, edit }.into())
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use git2::Oid;
 
+use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::{Folder, Kind};
 use crate::git::layout::RepoPath;
 use crate::git::objects::Objects;
-use crate::model::hand_edit::HandEdit;
 use crate::model::revision::ManifestFile;
 
 /// What a change does to a root folder.
@@ -24,25 +24,6 @@ pub(super) enum Edited {
     Unchanged,
     /// The change itself is there: an earlier try got through.
     AlreadyThere,
-}
-
-/// Why the change cannot be made.
-#[derive(Debug)]
-pub(super) enum EditError {
-    /// A file is where a folder must be.
-    Blocked(String),
-    /// What is at that path is not what the change was decided on.
-    Moved(String),
-    /// Somebody edited that folder by hand, which is to stop the change.
-    HandEdited(String, Box<HandEdit>),
-    /// The object database failed.
-    Git(git2::Error),
-}
-
-impl From<git2::Error> for EditError {
-    fn from(error: git2::Error) -> Self {
-        Self::Git(error)
-    }
 }
 
 /// Makes the files one folder. Revision and `latest` share it: the same object twice.
@@ -116,16 +97,21 @@ impl Edits {
         self,
         objects: &mut Objects<'_>,
         base: Option<Oid>,
-    ) -> Result<Oid, EditError> {
-        match self.build(objects, base)? {
+    ) -> Result<Oid, Trouble> {
+        match self.build(objects, base, "")? {
             Some(root) => Ok(root),
             None => Ok(objects.folder(Folder::default(), None)?),
         }
     }
 
     /// The folder that this makes of `base`, with its inner folders made before it; `None` if
-    /// nothing is left in it: git keeps no empty folder.
-    fn build(self, objects: &mut Objects<'_>, base: Option<Oid>) -> Result<Option<Oid>, EditError> {
+    /// nothing is left in it: git keeps no empty folder. `path` is where it is, for errors.
+    fn build(
+        self,
+        objects: &mut Objects<'_>,
+        base: Option<Oid>,
+        path: &str,
+    ) -> Result<Option<Oid>, Trouble> {
         let former = match base {
             Some(base) => Some((base, objects.read_folder(base)?)),
             None => None,
@@ -134,8 +120,9 @@ impl Edits {
         for (name, node) in self.0 {
             match node {
                 Node::Inner(inner) => {
-                    let below = inner_base(&folder, &name)?;
-                    match inner.build(objects, below).map_err(|error| error.below(&name))? {
+                    let at = format!("{path}{name}");
+                    let below = inner_base(objects, &folder, &name, &at)?;
+                    match inner.build(objects, below, &format!("{at}/"))? {
                         Some(made) => folder.put(&name, Kind::Folder, made),
                         None => folder.remove(&name),
                     }
@@ -154,19 +141,18 @@ impl Edits {
 }
 
 /// The folder of that name as it is; a file there is somebody's, and stops the change.
-fn inner_base(folder: &Folder, name: &str) -> Result<Option<Oid>, EditError> {
+fn inner_base(
+    objects: &Objects<'_>,
+    folder: &Folder,
+    name: &str,
+    path: &str,
+) -> Result<Option<Oid>, WriteError> {
     match folder.get(name) {
         None => Ok(None),
         Some(entry) if entry.kind == Kind::Folder => Ok(Some(entry.id)),
-        Some(_) => Err(EditError::Blocked(name.to_owned())),
-    }
-}
-
-impl EditError {
-    fn below(self, folder: &str) -> Self {
-        match self {
-            Self::Blocked(path) => Self::Blocked(format!("{folder}/{path}")),
-            other @ (Self::Moved(_) | Self::HandEdited(..) | Self::Git(_)) => other,
-        }
+        Some(_) => Err(WriteError::Blocked {
+            repository: objects.repository.to_owned(),
+            path: path.to_owned(),
+        }),
     }
 }

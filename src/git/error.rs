@@ -318,24 +318,13 @@ impl SigningError {
 }
 
 /// Why a step did not work.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum Trouble {
     /// Known, typed, final for this write.
-    Error(WriteError),
+    Error(#[from] WriteError),
     /// git itself failed on our side: the clone may be damaged.
-    Damaged(git2::Error),
-}
-
-impl From<WriteError> for Trouble {
-    fn from(error: WriteError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<git2::Error> for Trouble {
-    fn from(error: git2::Error) -> Self {
-        Self::Damaged(error)
-    }
+    Damaged(#[from] git2::Error),
 }
 
 /// What to do about a repository that is not there.

@@ -8,17 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::{Oid, Repository};
 
 use crate::git::address::Address;
-use crate::git::clone::{self, MARKER, TRACKING};
-use crate::git::error::WriteError;
-use crate::git::fetch;
-use crate::git::remote::{Remote, Way};
+use crate::git::clone::{CachedClone, Found};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::remote::{self, HEADS, Remote, Source, Way};
 use crate::git::snapshot::{self, Entry, Failed, Limits};
-use crate::git::ssh;
-use crate::git::token::{NoToken, Tokens};
-use crate::git::transport;
+use crate::git::token::Tokens;
+use crate::git::{ssh, tree};
 use crate::model::id::CommitSha;
 use crate::support::disk;
 
@@ -50,32 +48,9 @@ pub struct Settings {
 /// Why a branch cannot be followed at the moment. Texts hold no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
-    /// The host cannot be talked to, or asks us to wait.
-    #[error("{repository} cannot be reached: {cause}")]
-    Unreachable {
-        /// The repository.
-        repository: String,
-        /// What happened, in one sentence.
-        cause: String,
-    },
-    /// The token is missing, wrong, or may not read.
-    #[error("{repository} does not accept our token (HTTP {status}): {help}")]
-    Unauthorized {
-        /// The repository.
-        repository: String,
-        /// 401 or 403.
-        status: u16,
-        /// What to do, as the token's source needs it.
-        help: String,
-    },
-    /// The source of its token has none.
-    #[error("there is no token for {repository}: {why}")]
-    NoToken {
-        /// The repository.
-        repository: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
+    /// The way to its host.
+    #[error(transparent)]
+    Remote(WriteError),
     /// Nothing is there, or the token may not see it.
     #[error(
         "there is no repository at {repository}: create it, correct its address in the configuration, \
@@ -122,55 +97,41 @@ pub enum FollowError {
 
 /// A branch that is followed. Clones share the one clone on disk.
 #[derive(Clone)]
-pub struct Followed {
-    clone: Arc<Mutex<OnDisk>>,
+pub struct TrackedBranch {
+    tracked: Arc<Mutex<Tracked>>,
     remote: Option<Remote>,
 }
 
 /// The clone, and where its content comes from.
-struct OnDisk {
+struct Tracked {
     source: Source,
     name: String,
     branch: String,
-    folder: PathBuf,
-    repo: Repository,
+    clone: CachedClone,
 }
 
-enum Source {
-    Folder(PathBuf),
-    Server(Remote),
-}
-
-impl Followed {
+impl TrackedBranch {
     /// Opens the clone or begins one; asks the host nothing yet.
     ///
     /// # Errors
     /// When a setting or the folder cannot be used.
     pub async fn open(settings: Settings) -> Result<Self, FollowError> {
-        let address = Address::parse(&settings.url).map_err(FollowError::Invalid)?;
-        let reference = format!("refs/heads/{}", settings.branch);
-        if !git2::Reference::is_valid_name(&reference) {
-            let message = format!("{reference:?} is not a branch name: write one like `main`");
-            return Err(FollowError::Invalid(message));
-        }
+        let Settings { url, branch, clone_dir, tokens, ssh, client, silence, total } = settings;
+        let address = Address::parse(&url).map_err(FollowError::Invalid)?;
+        remote::reference(&branch).map_err(FollowError::Invalid)?;
         let name = address.to_string();
-        let source = match address {
-            Address::Local(path) => Source::Folder(path),
-            Address::Http(base) => Source::Server(settings.way().http(base)),
-            Address::Ssh(address) => {
-                Source::Server(settings.way().ssh(address).map_err(FollowError::Invalid)?)
-            }
-        };
+        let way = Way { tokens: &tokens, ssh: &ssh, client: &client, silence, total };
+        let source = way.source(address).map_err(FollowError::Invalid)?;
         let remote = match &source {
             Source::Folder(_) => None,
             Source::Server(remote) => Some(remote.clone()),
         };
-        let Settings { branch, clone_dir: folder, .. } = settings;
         let opened = blocking(move || {
-            let repo = opened(&folder, &name, &branch)?;
-            Ok(OnDisk { source, name, branch, folder, repo })
+            let clone = CachedClone::open(&clone_dir, format!("follow {name} {branch}\n"));
+            let (clone, _) = clone.map_err(|error| on_disk(&name, &clone_dir, &error))?;
+            Ok(Tracked { source, name, branch, clone })
         });
-        Ok(Self { clone: Arc::new(Mutex::new(opened.await?)), remote })
+        Ok(Self { tracked: Arc::new(Mutex::new(opened.await?)), remote })
     }
 
     /// Takes away the copy of a key on this disk; the next look brings it back. A process that ends
@@ -186,7 +147,7 @@ impl Followed {
     /// # Errors
     /// Why it could not be had; what was had before is still there.
     pub async fn look(&self) -> Result<CommitSha, FollowError> {
-        self.with(OnDisk::look).await
+        self.with(Tracked::look).await
     }
 
     /// The commit that was judged good last; it can be read without the host.
@@ -194,10 +155,9 @@ impl Followed {
     /// # Errors
     /// When the clone cannot be read.
     pub async fn good(&self) -> Result<Option<CommitSha>, FollowError> {
-        self.with(|clone| match clone.repo.refname_to_id(GOOD) {
-            Ok(id) => Ok(Some(sha(id))),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(clone.broken(&error)),
+        self.with(|tracked| {
+            let good = tree::present(tracked.clone.repo.refname_to_id(GOOD));
+            Ok(good.map_err(|error| tracked.broken(&error))?.map(tree::sha))
         })
         .await
     }
@@ -208,10 +168,10 @@ impl Followed {
     /// When the clone cannot be written.
     pub async fn keep(&self, commit: &CommitSha) -> Result<(), FollowError> {
         let commit = commit.clone();
-        self.with(move |clone| {
-            let id = clone.id(&commit)?;
-            let kept = clone.repo.reference(GOOD, id, true, "judged good");
-            kept.map(drop).map_err(|error| clone.broken(&error))
+        self.with(move |tracked| {
+            let kept = Oid::from_str(commit.as_str())
+                .and_then(|id| tracked.clone.repo.reference(GOOD, id, true, "judged good"));
+            kept.map(drop).map_err(|error| tracked.broken(&error))
         })
         .await
     }
@@ -228,150 +188,85 @@ impl Followed {
         limits: Limits,
     ) -> Result<Vec<Entry>, FollowError> {
         let (commit, path) = (commit.clone(), path.to_owned());
-        self.with(move |clone| clone.folder(&commit, &path, limits)).await
+        self.with(move |tracked| {
+            let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.broken(&error))?;
+            let read = snapshot::read(&tracked.clone.repo, id, &path, limits);
+            read.map_err(|failed| match failed {
+                Failed::TooMuch => FollowError::TooMuch {
+                    repository: tracked.name.clone(),
+                    folder: path,
+                    files: limits.files,
+                    bytes: limits.bytes,
+                },
+                Failed::Git(error) => tracked.broken(&error),
+            })
+        })
+        .await
     }
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut OnDisk) -> Result<T, FollowError> + Send + 'static,
+        work: impl FnOnce(&mut Tracked) -> Result<T, FollowError> + Send + 'static,
     ) -> Result<T, FollowError> {
-        let clone = Arc::clone(&self.clone);
-        blocking(move || work(&mut clone.lock().unwrap_or_else(PoisonError::into_inner))).await
+        let tracked = Arc::clone(&self.tracked);
+        blocking(move || work(&mut tracked.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
 }
 
-impl OnDisk {
+impl Tracked {
     fn look(&mut self) -> Result<CommitSha, FollowError> {
-        let tip = match self.fetch() {
+        let found = match self.fetch() {
             // Another clone would fare no better, and this one would be lost.
             Err(FollowError::OnDisk { cause, .. })
-                if disk::shortage(&self.folder, &cause).is_none() =>
+                if disk::shortage(&self.clone.folder, &cause).is_none() =>
             {
                 tracing::warn!(repository = %self.name, cause, "git failed; the clone is made again");
-                self.renew()?;
+                // What was judged good is lost with it.
+                let renewed = self.clone.renew();
+                renewed.map_err(|error| on_disk(&self.name, &self.clone.folder, &error))?;
                 self.fetch()
             }
             other => other,
-        };
-        let no_branch =
-            || FollowError::NoBranch { repository: self.name.clone(), branch: self.branch.clone() };
-        let tip = tip?.ok_or_else(no_branch)?;
-        self.repo.reference(TRACKING, tip, true, "seen").map_err(|error| self.broken(&error))?;
-        Ok(sha(tip))
+        }?;
+        let tip = found.tip().ok_or_else(|| FollowError::NoBranch {
+            repository: self.name.clone(),
+            branch: self.branch.clone(),
+        })?;
+        self.clone.remember(tip).map_err(|error| self.broken(&error))?;
+        Ok(tree::sha(tip))
     }
 
-    fn fetch(&self) -> Result<Option<Oid>, FollowError> {
-        let reference = format!("refs/heads/{}", self.branch);
+    fn fetch(&self) -> Result<Found, FollowError> {
+        let reference = format!("{HEADS}{}", self.branch);
+        let not_found = || FollowError::NotFound { repository: self.name.clone() };
         match &self.source {
-            Source::Folder(path) => self.fetch_folder(path, &reference),
-            Source::Server(remote) => self.fetch_from(remote, &reference),
+            Source::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
+            Source::Folder(path) => {
+                let found = self.clone.fetch_folder(path, &reference);
+                found.map_err(|error| self.broken(&error))
+            }
+            Source::Server(remote) => {
+                let found = self.clone.fetch(remote, &reference);
+                found.map_err(|error| match error.trouble(remote) {
+                    Trouble::Damaged(error) => self.broken(&error),
+                    Trouble::Error(WriteError::NotFound { .. }) => not_found(),
+                    Trouble::Error(error) => FollowError::Remote(error),
+                })
+            }
         }
-    }
-
-    fn fetch_folder(&self, path: &Path, reference: &str) -> Result<Option<Oid>, FollowError> {
-        if Repository::open(path).is_err() {
-            return Err(FollowError::NotFound { repository: self.name.clone() });
-        }
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let path = path.to_string_lossy();
-        transport::beside(|| fetch::fetch(&self.repo, &path, reference, 0))
-            .map(|found| found.tip())
-            .map_err(|error| self.broken(&error))
-    }
-
-    fn fetch_from(&self, remote: &Remote, reference: &str) -> Result<Option<Oid>, FollowError> {
-        let found = fetch::newest(remote, &self.repo, reference);
-        found.map(|found| found.tip()).map_err(|error| match error.failure {
-            Some(failure) => told(remote.error(failure)),
-            None => self.broken(&error.git),
-        })
-    }
-
-    /// A clone that is damaged is thrown away; what was judged good is lost with it.
-    fn renew(&mut self) -> Result<(), FollowError> {
-        self.repo = begin(&self.folder, &self.name, &self.branch)?;
-        Ok(())
-    }
-
-    fn id(&self, commit: &CommitSha) -> Result<Oid, FollowError> {
-        Oid::from_str(commit.as_str()).map_err(|error| self.broken(&error))
-    }
-
-    fn folder(
-        &self,
-        commit: &CommitSha,
-        path: &str,
-        limits: Limits,
-    ) -> Result<Vec<Entry>, FollowError> {
-        let id = self.id(commit)?;
-        snapshot::read(&self.repo, id, path, limits).map_err(|failed| match failed {
-            Failed::TooMuch => FollowError::TooMuch {
-                repository: self.name.clone(),
-                folder: path.to_owned(),
-                files: limits.files,
-                bytes: limits.bytes,
-            },
-            Failed::Git(error) => self.broken(&error),
-        })
     }
 
     fn broken(&self, error: &git2::Error) -> FollowError {
-        FollowError::OnDisk {
-            repository: self.name.clone(),
-            folder: self.folder.display().to_string(),
-            cause: error.message().to_owned(),
-        }
+        on_disk(&self.name, &self.clone.folder, &error.message())
     }
 }
 
-/// The clone in the folder if it is of that branch, else a new one.
-fn opened(folder: &Path, name: &str, branch: &str) -> Result<Repository, FollowError> {
-    let found = std::fs::read_to_string(folder.join(MARKER));
-    let ours = found.is_ok_and(|found| found == marker(name, branch));
-    match clone::usable(folder).filter(|_| ours) {
-        Some((repo, _)) => Ok(repo),
-        None => begin(folder, name, branch),
-    }
-}
-
-fn begin(folder: &Path, name: &str, branch: &str) -> Result<Repository, FollowError> {
-    clone::begin(folder, &marker(name, branch)).map_err(|error| FollowError::OnDisk {
+fn on_disk(name: &str, folder: &Path, cause: &dyn std::fmt::Display) -> FollowError {
+    FollowError::OnDisk {
         repository: name.to_owned(),
         folder: folder.display().to_string(),
-        cause: error.to_string(),
-    })
-}
-
-fn marker(name: &str, branch: &str) -> String {
-    format!("follow {name} {branch}\n")
-}
-
-impl Settings {
-    fn way(&self) -> Way<'_> {
-        let Self { tokens, ssh, client, silence, total, .. } = self;
-        Way { tokens, ssh, client, silence: *silence, total: *total }
+        cause: cause.to_string(),
     }
-}
-
-/// The transport's errors in our words.
-fn told(error: WriteError) -> FollowError {
-    match error {
-        WriteError::Unauthorized { repository, status, help } => {
-            FollowError::Unauthorized { repository, status, help }
-        }
-        WriteError::NoToken { repository, why: NoToken { why, next: _ } } => {
-            FollowError::NoToken { repository, why }
-        }
-        WriteError::NotFound { repository } => FollowError::NotFound { repository },
-        WriteError::Unreachable { repository, cause, wait: _ } => {
-            FollowError::Unreachable { repository, cause }
-        }
-        other => FollowError::Invalid(other.to_string()),
-    }
-}
-
-fn sha(id: Oid) -> CommitSha {
-    CommitSha::parse(id.to_string()).expect("git prints an object id as hexadecimal digits")
 }
 
 /// Runs git's blocking work beside the async workers.

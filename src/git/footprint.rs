@@ -3,7 +3,7 @@
 //! For who decides on a change after a look: with what was found comes what it is recognised by
 //! ([`Seen`]), so that the change is made only if it is still so.
 
-use git2::{ObjectType, Oid, Repository, Tree, TreeWalkMode, TreeWalkResult};
+use git2::{ObjectType, Repository, Tree, TreeWalkMode, TreeWalkResult};
 
 use crate::git::amendment::Seen;
 use crate::git::error::WriteError;
@@ -62,7 +62,7 @@ impl ManifestRepository {
         let file = layout::application_file(target, app);
         let folder = layout::app_folder(target, app);
         self.at_tip(move |repo, tip| {
-            let root = root(repo, tip)?;
+            let root = tree::root(repo, tip)?;
             footprint(repo, root.as_ref(), &file, &folder)
         })
         .await
@@ -74,10 +74,9 @@ impl ManifestRepository {
         paths: Vec<RepoPath>,
     ) -> Result<(Option<CommitSha>, Vec<Found>), WriteError> {
         self.at_tip(move |repo, tip| {
-            let root = root(repo, tip)?;
+            let root = tree::root(repo, tip)?;
             let found = paths.iter().map(|path| found(repo, root.as_ref(), path));
-            let commit = tip.and_then(|tip| CommitSha::parse(tip.to_string()).ok());
-            Ok((commit, found.collect::<Result<_, _>>()?))
+            Ok((tip.map(tree::sha), found.collect::<Result<_, _>>()?))
         })
         .await
     }
@@ -87,15 +86,11 @@ impl ManifestRepository {
     pub async fn commit_of(&self, id: &DeployId) -> Result<Option<CommitSha>, WriteError> {
         let id = id.clone();
         self.at_tip(move |repo, tip| {
-            let found = tip.and_then(|tip| crate::git::round::find(repo, tip, &id));
-            Ok(found.and_then(|commit| CommitSha::parse(commit.to_string()).ok()))
+            let commit = tip.and_then(|tip| tree::commit_of(repo, tip, &id));
+            Ok(commit.map(|commit| tree::sha(commit.id())))
         })
         .await
     }
-}
-
-fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {
-    tip.map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree())).transpose()
 }
 
 fn found(
@@ -103,12 +98,8 @@ fn found(
     root: Option<&Tree<'_>>,
     path: &RepoPath,
 ) -> Result<Found, git2::Error> {
-    let there = tree::find(root, path)?;
-    let bytes = match there {
-        Some((id, ObjectType::Blob)) => Some(repo.find_blob(id)?.content().to_vec()),
-        Some(_) | None => None,
-    };
-    Ok(Found { path: path.clone(), bytes, seen: Seen(there.map(|(id, _)| id)) })
+    let seen = Seen(tree::find(root, path)?.map(|(id, _)| id));
+    Ok(Found { path: path.clone(), bytes: tree::file(repo, root, path)?, seen })
 }
 
 fn footprint(
@@ -159,22 +150,11 @@ fn of_folder(
             folders.map(|entry| format!("{path}/{}", String::from_utf8_lossy(entry.name_bytes()))),
         );
         if name == layout::LATEST {
-            footprint.latest = files(repo, &inner)?;
+            footprint.latest = tree::read_folder(repo, Some(&inner), FILES_LIMIT, None)?.0;
         }
     }
     footprint.paths.extend(paths_below(tree, folder)?);
     Ok(())
-}
-
-fn files(repo: &Repository, tree: &Tree<'_>) -> Result<Vec<ManifestFile>, git2::Error> {
-    let blobs = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
-    blobs
-        .take(FILES_LIMIT)
-        .map(|entry| {
-            let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
-            Ok(ManifestFile { name, bytes: repo.find_blob(entry.id())?.content().to_vec() })
-        })
-        .collect()
 }
 
 fn paths_below(tree: &Tree<'_>, folder: &RepoPath) -> Result<Vec<String>, git2::Error> {

@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, Response, Url};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::git::failure::{Failure, clean};
 use crate::git::fence::Fence;
 use crate::git::token::{Answer, NoToken, Tokens};
-use crate::git::wire::{self, Failure};
+use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::retry::Disposition;
 
 /// How to reach one repository over HTTP.
@@ -91,7 +93,7 @@ impl Wire {
         while let Some(chunk) = self.chunk(&mut response)? {
             answer.extend_from_slice(&chunk);
             if answer.len() as u64 > exchange.limit {
-                return Err(Failure::TooLarge { limit: exchange.limit });
+                return Err(Failure::TooLarge(exchange.limit));
             }
         }
         Ok(answer)
@@ -149,7 +151,7 @@ impl Wire {
         };
         // Not before the runtime is entered: sending begins with a timer.
         let response = self.heard(async { request.send().await })?;
-        wire::check(&response, &self.base, &exchange.content_type())?;
+        check(&response, &self.base, &exchange.content_type())?;
         Ok(response)
     }
 
@@ -162,5 +164,82 @@ impl Wire {
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
         Ok(answer?)
+    }
+}
+
+/// Judges an answer by its head alone.
+fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure> {
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    // Before the status: a push that is sent on arrives there as a question, without our token, and
+    // what is answered to that says nothing about the repository.
+    if let Some(to) = moved(response.url(), base) {
+        return Err(Failure::Moved { to });
+    }
+    judge(response.status(), retry_after_seconds(response.headers()))?;
+    let content_type = header(CONTENT_TYPE).unwrap_or("no content type");
+    if content_type.split(';').next().map(str::trim) != Some(expected) {
+        return Err(Failure::NotGit(clean(content_type)));
+    }
+    Ok(())
+}
+
+/// The repository that we were sent on to, if the answer came from elsewhere.
+fn moved(from: &Url, base: &Url) -> Option<String> {
+    if from.origin() == base.origin() && from.path().starts_with(base.path()) {
+        return None;
+    }
+    let tails = ["/info/refs", "/git-receive-pack", "/git-upload-pack"];
+    let path = tails.iter().find_map(|tail| from.path().strip_suffix(tail));
+    let path = path.unwrap_or_else(|| from.path());
+    Some(clean(&format!("{}{path}", from.origin().ascii_serialization())))
+}
+
+fn judge(status: StatusCode, wait: Option<Duration>) -> Result<(), Failure> {
+    let number = status.as_u16();
+    match number {
+        200 => Ok(()),
+        // GitHub's limits come as 403 or 429; of the 403s only a limit says how long to wait.
+        403 | 503 if wait.is_some() => Err(Failure::Limited { status: number, wait }),
+        429 => Err(Failure::Limited { status: number, wait }),
+        401 | 403 => Err(Failure::Unauthorized { status: number }),
+        404 | 410 => Err(Failure::NotFound { status: number }),
+        _ => Err(Failure::Server { status: number }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(status: u16, wait: Option<u64>) -> Option<Failure> {
+        let status = StatusCode::from_u16(status).unwrap();
+        judge(status, wait.map(Duration::from_secs)).err()
+    }
+
+    #[test]
+    fn a_status_says_what_to_do_next() {
+        assert_eq!(judged(200, None), None);
+        assert_eq!(judged(401, None), Some(Failure::Unauthorized { status: 401 }));
+        assert_eq!(judged(403, None), Some(Failure::Unauthorized { status: 403 }));
+        assert_eq!(judged(404, None), Some(Failure::NotFound { status: 404 }));
+        assert_eq!(judged(502, None), Some(Failure::Server { status: 502 }));
+        let wait = Some(Duration::from_mins(1));
+        assert_eq!(judged(403, Some(60)), Some(Failure::Limited { status: 403, wait }));
+        assert_eq!(judged(429, None), Some(Failure::Limited { status: 429, wait: None }));
+    }
+
+    #[test]
+    fn who_is_sent_on_is_told_the_repositorys_address() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let base = url("https://git.example.com/o/n.git");
+        let to = |from: &str| moved(&url(from), &base);
+        assert_eq!(to("https://git.example.com/o/n.git/git-receive-pack"), None);
+        for tail in ["/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack"]
+        {
+            let from = format!("https://git.example.com/p/m.git{tail}");
+            assert_eq!(to(&from).as_deref(), Some("https://git.example.com/p/m.git"));
+        }
+        let elsewhere = to("https://example.net/o/n.git/info/refs");
+        assert_eq!(elsewhere.as_deref(), Some("https://example.net/o/n.git"));
     }
 }

@@ -10,18 +10,14 @@
 
 mod compare; // object ids, then and now
 
-use std::path::{Path, PathBuf};
+use git2::{Oid, Repository, Tree};
 
-use git2::{ObjectType, Oid, Repository, Tree};
-
-use crate::git::clone::TRACKING;
+use crate::git::branch::Place;
 use crate::git::error::WriteError;
-use crate::git::index::compare::{
-    Application as FoundApplication, Compared, FoundApp, Scope, Seen,
-};
-use crate::git::layout;
-use crate::git::tree;
-use crate::git::writer::{Door, ManifestRepository};
+pub use crate::git::index::compare::Application;
+use crate::git::index::compare::{Compared, FoundApp, Scope, Seen};
+use crate::git::writer::ManifestRepository;
+use crate::git::{layout, tree};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 
@@ -40,15 +36,6 @@ pub struct Follower {
     repo: Option<Repository>,
     seen: Seen,
     read: u64,
-}
-
-/// Where the branch can be read without the writer.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) folder: PathBuf,
-    pub(super) reference: String,
-    /// Whether others' pushes are here as soon as they are made.
-    live: bool,
 }
 
 /// What is new since the last look.
@@ -75,17 +62,6 @@ pub struct Changed {
     pub application: Application,
 }
 
-/// What became of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Application {
-    /// It is as it was.
-    Same,
-    /// There is none, or one that is too large to be one.
-    Gone,
-    /// It has these bytes now.
-    Now(Vec<u8>),
-}
-
 /// What an app's folder is recognised by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderId(Oid);
@@ -101,43 +77,6 @@ pub struct NamespaceApp<T> {
     pub found: Option<T>,
 }
 
-impl Place {
-    /// The tree that the branch is at; `None` where a folder of this machine has no such branch.
-    ///
-    /// A clone without it is an error: it may just be made anew, and not know the branch yet.
-    pub(super) fn root<'r>(&self, repo: &'r Repository) -> Result<Option<Tree<'r>>, git2::Error> {
-        self.tip(repo)?.map(|tip| repo.find_commit(tip)?.tree()).transpose()
-    }
-
-    /// The commit that the branch is at, as far as is known here.
-    pub(super) fn tip(&self, repo: &Repository) -> Result<Option<Oid>, git2::Error> {
-        match repo.refname_to_id(&self.reference) {
-            Ok(tip) => Ok(Some(tip)),
-            Err(error) if self.live && is_not_there(&error) && self.folder.exists() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn failed(&self, error: &git2::Error) -> WriteError {
-        WriteError::of_git(self.folder.display().to_string(), &self.folder, error)
-    }
-
-    fn targets(&self) -> Result<Vec<TargetName>, git2::Error> {
-        let repo = open(&self.folder)?;
-        let root = self.root(&repo)?;
-        let Some((id, ObjectType::Tree)) = tree::find(root.as_ref(), &layout::targets_folder())?
-        else {
-            return Ok(Vec::new());
-        };
-        let folders = compare::folders(&repo, Some(id))?;
-        Ok(folders.into_iter().filter_map(|(name, _)| TargetName::parse(name).ok()).collect())
-    }
-}
-
-fn is_not_there(error: &git2::Error) -> bool {
-    error.code() == git2::ErrorCode::NotFound
-}
-
 impl ManifestRepository {
     /// Follows the apps of a target; of each `latest`, files whose names are `wanted`.
     pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> Follower {
@@ -151,28 +90,17 @@ impl ManifestRepository {
     /// As [`Follower::changes`].
     pub fn targets(&self) -> Result<Vec<TargetName>, WriteError> {
         let place = self.place();
-        let found = place.targets().map_err(|error| place.failed(&error));
-        found.map(|mut targets| {
-            targets.sort();
-            targets
-        })
-    }
-
-    /// Where it can be read beside the writer.
-    pub(super) fn place(&self) -> Place {
-        match self.door() {
-            Door::Local { path, reference, .. } => {
-                Place { folder: path.clone(), reference: reference.clone(), live: true }
-            }
-            Door::Server { clone, .. } => {
-                Place { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
-            }
-        }
-    }
-
-    /// Whether it is a folder of this machine: then there is no server to ask.
-    pub fn is_local(&self) -> bool {
-        matches!(self.door(), Door::Local { .. })
+        let read = || {
+            let repo = Repository::open_bare(&place.folder)?;
+            let targets = layout::targets_folder().to_string();
+            let folder = tree::folder(&repo, place.root(&repo)?.as_ref(), &targets)?;
+            Ok(folder.as_ref().map_or_else(Vec::new, tree::folders))
+        };
+        let folders = read().map_err(|error| place.failed(&error))?.into_iter();
+        let mut targets: Vec<_> =
+            folders.filter_map(|(name, _)| TargetName::parse(name).ok()).collect();
+        targets.sort();
+        Ok(targets)
     }
 }
 
@@ -233,16 +161,10 @@ impl Follower {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<(Vec<ManifestFile>, Vec<String>), WriteError> {
-        let folder = layout::latest_folder(target, app);
+        let path = layout::latest_folder(target, app).to_string();
         self.reading(|repo, root, _| {
-            let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
-                return Ok((Vec::new(), Vec::new()));
-            };
-            let there = compare::files(&repo.find_tree(id)?, |_| true);
-            let some = there.get(..FILES).unwrap_or(&there);
-            let (read, mut left) = read(repo, some)?;
-            left.extend(there.iter().skip(FILES).map(|(name, _)| name.clone()));
-            Ok((read, left))
+            let latest = tree::folder(repo, root, &path)?;
+            tree::read_folder(repo, latest.as_ref(), FILES, Some(LARGEST))
         })
     }
 
@@ -257,16 +179,16 @@ impl Follower {
         app: &AppKey,
         wanted: fn(&str) -> bool,
     ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
-        let (folder, latest) =
-            (layout::app_folder(target, app), layout::latest_folder(target, app));
+        let latest = layout::latest_folder(target, app);
         self.reading(|repo, root, _| {
             let latest = tree::find(root, &latest)?.map(|(id, _)| id);
-            let mut revisions = tree::revision_folders(repo, root, &folder)?;
+            let mut revisions = tree::revision_folders(repo, root, target, app)?;
             revisions.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
             let former = revisions.into_iter().filter(|(_, id)| Some(*id) != latest);
             let files = former.take(layout::REVISIONS_KEPT).map(|(_, id)| {
-                let there = compare::files(&repo.find_tree(id)?, wanted);
-                Ok(read(repo, there.get(..FILES).unwrap_or(&there))?.0)
+                let mut there = tree::files(&repo.find_tree(id)?, wanted);
+                there.truncate(FILES);
+                Ok(tree::read(repo, &there, Some(LARGEST))?.0)
             });
             files.collect()
         })
@@ -285,23 +207,18 @@ impl Follower {
         known: impl Fn(&Slug) -> Option<FolderId>,
         make: impl Fn(&[ManifestFile], Vec<String>) -> T,
     ) -> Result<Vec<NamespaceApp<T>>, WriteError> {
-        let folder = layout::namespace_folder(target, namespace);
+        let path = layout::namespace_folder(target, namespace).to_string();
         self.reading(|repo, root, _| {
-            let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
-                return Ok(Vec::new());
-            };
+            let Some(folder) = tree::folder(repo, root, &path)? else { return Ok(Vec::new()) };
             let mut apps = Vec::new();
-            for (name, id) in compare::folders(repo, Some(id))? {
+            for (name, id) in tree::folders(&folder) {
                 let Ok(slug) = Slug::parse(name) else { continue };
                 let found = if known(&slug) == Some(FolderId(id)) {
                     None
                 } else {
-                    let inside = compare::folders(repo, Some(id))?.into_iter();
-                    let latest = inside.into_iter().find(|(name, _)| name == layout::LATEST);
-                    let there = latest.map(|(_, id)| repo.find_tree(id)).transpose()?;
-                    let there = there.map_or_else(Vec::new, |it| compare::files(&it, |_| true));
-                    let (files, mut left) = read(repo, there.get(..FILES).unwrap_or(&there))?;
-                    left.extend(there.iter().skip(FILES).map(|(name, _)| name.clone()));
+                    let latest = tree::folder(repo, Some(&repo.find_tree(id)?), layout::LATEST)?;
+                    let (files, left) =
+                        tree::read_folder(repo, latest.as_ref(), FILES, Some(LARGEST))?;
                     Some(make(&files, left))
                 };
                 apps.push(NamespaceApp { slug, folder: FolderId(id), found });
@@ -315,12 +232,11 @@ impl Follower {
         &mut self,
         read: impl Fn(&Repository, Option<&Tree<'_>>, &Self) -> Result<T, git2::Error>,
     ) -> Result<T, WriteError> {
-        let first = self.once(&read);
-        if first.is_ok() {
-            return first.map_err(|error| self.place.failed(&error));
-        }
-        self.repo = None;
-        self.once(&read).map_err(|error| self.place.failed(&error))
+        let read = self.once(&read).or_else(|_| {
+            self.repo = None;
+            self.once(&read)
+        });
+        read.map_err(|error| self.place.failed(&error))
     }
 
     fn once<T>(
@@ -329,7 +245,7 @@ impl Follower {
     ) -> Result<T, git2::Error> {
         let repo = match self.repo.take() {
             Some(repo) => repo,
-            None => open(&self.place.folder)?,
+            None => Repository::open_bare(&self.place.folder)?,
         };
         let root = self.place.root(&repo)?;
         let found = read(&repo, root.as_ref(), self)?;
@@ -339,46 +255,22 @@ impl Follower {
     }
 }
 
-fn open(folder: &Path) -> Result<Repository, git2::Error> {
-    Repository::open_bare(folder)
-}
-
 /// Reads what is new of an app, and counts the files.
 fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
     let FoundApp { app, live, files, more, application } = one;
-    let read_all = files.map(|files| read(repo, &files)).transpose()?;
+    let read_all = files.map(|files| tree::read(repo, &files, Some(LARGEST))).transpose()?;
     let (files, mut left_out) =
         read_all.map_or_else(Default::default, |(files, too_large)| (Some(files), too_large));
     left_out.extend(more);
     *count += files.as_ref().map_or(0, |files| files.len() as u64);
     let application = match application {
-        FoundApplication::Same => Application::Same,
-        FoundApplication::Gone => Application::Gone,
-        FoundApplication::Now(id) => {
+        Application::Same => Application::Same,
+        Application::Gone => Application::Gone,
+        Application::Now(id) => {
             *count += 1;
-            let name = String::new();
-            let file = read(repo, &[(name, id)])?.0.pop();
+            let file = tree::read(repo, &[(String::new(), id)], Some(LARGEST))?.0.pop();
             file.map_or(Application::Gone, |file| Application::Now(file.bytes))
         }
     };
     Ok(Changed { app, live, files, left_out, application })
-}
-
-/// The files, and the names of those that are too large.
-fn read(
-    repo: &Repository,
-    files: &[(String, Oid)],
-) -> Result<(Vec<ManifestFile>, Vec<String>), git2::Error> {
-    let odb = repo.odb()?;
-    let (mut found, mut too_large) = (Vec::new(), Vec::new());
-    for (name, id) in files {
-        // The header first: a huge file is left out without being read.
-        let (size, _) = odb.read_header(*id)?;
-        if size > LARGEST {
-            too_large.push(name.clone());
-        } else {
-            found.push(ManifestFile { name: name.clone(), bytes: odb.read(*id)?.data().to_vec() });
-        }
-    }
-    Ok((found, too_large))
 }

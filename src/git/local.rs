@@ -13,17 +13,19 @@ use std::time::Duration;
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::bare;
+use crate::git::clone::FEW;
 use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::Fence;
-use crate::git::fetch::{FEW, HEADS};
+
 use crate::git::outcome::Published;
 use crate::git::pack::Load;
+use crate::git::remote::HEADS;
 use crate::git::stale;
 use crate::git::tidy::Tidying;
 use crate::support::disk;
 
 /// An opened bare repository of this machine.
-pub(super) struct Local {
+pub(super) struct LocalBranch {
     path: PathBuf,
     reference: String,
     /// How old a lock must be to be nobody's.
@@ -34,20 +36,14 @@ pub(super) struct Local {
     pub(super) repo: Repository,
 }
 
-impl Local {
+impl LocalBranch {
     /// `alone` says that nobody but this process writes there.
     pub(super) fn open(path: &Path, reference: &str, alone: bool) -> Result<Self, Trouble> {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale::ALONE } else { stale::AMONG_OTHERS };
         let (path, reference) = (path.to_owned(), reference.to_owned());
-        Ok(Self {
-            path,
-            reference,
-            stale,
-            tidying: Tidying::default(),
-            seen: Cell::new(false),
-            repo,
-        })
+        let (tidying, seen) = (Tidying::default(), Cell::new(false));
+        Ok(Self { path, reference, stale, tidying, seen, repo })
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), Trouble> {

@@ -215,8 +215,7 @@ fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
 
 /// Whether a commit message is the one of that deployment, rollback or removal.
 pub fn is_of(message: &str, id: &DeployId) -> bool {
-    let wanted = [DEPLOY_ID, ROLLBACK_ID, REMOVAL_ID].map(|key| format!("{key}: {id}"));
-    message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
+    ids_of(message).any(|one| one == *id)
 }
 
 /// The ids that a commit message says it is of.

@@ -10,7 +10,7 @@
 //! pack, push/                         exactly the new objects, and how they come to a server
 //! bare, clone                         how a repository comes to be, and the folder of a clone of ours
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! remote: http | ssh; transport, wire, token  the way to that server, and as whom
+//! remote: http | ssh; transport, failure, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! fence                               who may not push any more
 //! outcome, error                      how a write ends
@@ -29,6 +29,7 @@ mod amendment;
 mod author;
 mod bare;
 mod batch;
+mod branch;
 pub mod budget;
 mod change;
 mod clone;
@@ -37,16 +38,14 @@ mod delta;
 mod deployment;
 mod edits;
 pub mod error;
+mod failure;
 mod fence;
-mod fetch;
 mod folder;
 pub mod follow;
 mod handedit;
 pub mod footprint;
-mod home;
 mod http;
 pub mod index;
-mod kept;
 pub mod layout;
 mod local;
 pub mod message;
@@ -59,7 +58,6 @@ mod queue;
 pub mod reading;
 pub mod refusal;
 mod remote;
-mod roll_back;
 mod rollback;
 mod round;
 mod rounds;
@@ -73,7 +71,6 @@ pub mod token;
 mod trailers;
 mod transport;
 mod tree;
-mod wire;
 pub mod writer;
 
 /// Where programs that we start are looked for. The path of our own process is not handed on, as

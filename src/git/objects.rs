@@ -14,6 +14,7 @@ use git2::{ObjectType, Odb, Oid, Repository};
 use indexmap::IndexMap;
 
 use crate::git::delta;
+use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::{Entry, Folder, Kind};
 use crate::git::layout::RepoPath;
 
@@ -39,6 +40,8 @@ pub(super) type New = IndexMap<Oid, Object>;
 /// Objects on top of a repository's.
 pub(super) struct Objects<'r> {
     repo: &'r Repository,
+    /// The repository's address, for errors.
+    pub(super) repository: &'r str,
     /// The commit that all this is on top of.
     tip: Option<Oid>,
     odb: Odb<'r>,
@@ -54,8 +57,19 @@ pub(super) struct Objects<'r> {
 pub(super) struct Mark(usize);
 
 impl<'r> Objects<'r> {
-    pub(super) fn over(repo: &'r Repository, tip: Option<Oid>) -> Result<Self, git2::Error> {
-        Ok(Self { repo, tip, odb: repo.odb()?, new: New::new(), bytes: 0, there: HashSet::new() })
+    pub(super) fn over(
+        repo: &'r Repository,
+        repository: &'r str,
+        tip: Option<Oid>,
+    ) -> Result<Self, git2::Error> {
+        let (odb, there) = (repo.odb()?, HashSet::new());
+        Ok(Self { repo, repository, tip, odb, new: New::new(), bytes: 0, there })
+    }
+
+    /// Why a change is void that was decided on when something else was there.
+    pub(super) fn moved(&self, path: &RepoPath) -> Trouble {
+        let repository = self.repository.to_owned();
+        WriteError::Moved { repository, path: path.to_string() }.into()
     }
 
     /// The repository, and the commit in it that all this is on top of.

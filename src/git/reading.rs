@@ -1,17 +1,21 @@
 //! What is in a manifest repository: an app's history, what is live, and what a commit changed.
 //!
-//! Every question but the one after a commit looks at the branch as it is now. Reads only.
+//! Most questions look at the branch as it is now, after asking the server; `…_beside` and `kept` do not
+//! wait for it, and `here` reads what is known without asking. Reads only.
 
 use std::time::Duration;
 
-use git2::{Delta, ObjectType, Oid, Repository, Tree};
+use git2::{Commit, Delta, Oid, Repository};
 
+use crate::git::branch::{Location, Place};
 use crate::git::error::WriteError;
-use crate::git::layout;
-use crate::git::tree;
+use crate::git::handedit::look::look;
 use crate::git::writer::ManifestRepository;
+use crate::git::{layout, message, tree};
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::Kept;
 use crate::support::retry::Disposition;
 
 /// The most paths that [`ManifestRepository::last_change`] lists, and a [`CommitChange`] has.
@@ -22,15 +26,6 @@ const FILES_LIMIT: usize = 1_000;
 
 /// So long is a server asked before what was seen last is read.
 const LONGEST_LOOK: Duration = Duration::from_secs(3);
-
-/// An app's revisions on one target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct History {
-    /// Newest first.
-    pub revisions: Vec<DeployId>,
-    /// The newest one whose files `latest` has; `None` if somebody edited `latest` by hand.
-    pub live: Option<DeployId>,
-}
 
 /// A path that a commit touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,20 +59,28 @@ pub struct CommitChange {
 impl ManifestRepository {
     /// The commit that the branch is at; `None` in an empty repository.
     pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
-        self.at_tip(|_, tip| Ok(tip.and_then(|id| CommitSha::parse(id.to_string()).ok()))).await
+        self.at_tip(|_, tip| Ok(tip.map(tree::sha))).await
     }
 
-    /// The revisions of an app on a target, and which one is live.
-    pub async fn history(&self, target: &TargetName, app: &AppKey) -> Result<History, WriteError> {
-        let folder = layout::app_folder(target, app);
-        let latest = layout::latest_folder(target, app);
+    /// The revisions of an app on a target, newest first, and its `latest`, each by its tree.
+    pub async fn history(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+        let (target, app) = (target.clone(), app.clone());
         self.at_tip(move |repo, tip| {
-            let root = root(repo, tip)?;
-            let mut found = tree::revision_folders(repo, root.as_ref(), &folder)?;
-            found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
-            let latest = tree::find(root.as_ref(), &latest)?.map(|(id, _)| id);
-            let live = found.iter().find(|(_, id)| Some(*id) == latest).map(|(id, _)| id.clone());
-            Ok(History { revisions: found.into_iter().map(|(id, _)| id).collect(), live })
+            tree::kept(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
+        })
+        .await
+    }
+
+    /// The same, without waiting for a push that is under way, or for a server that does not answer:
+    /// then it is as it was before that, and what is decided by it is looked at once more when it is
+    /// done.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn kept(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+        let (target, app) = (target.clone(), app.clone());
+        self.beside(move |repo, tip| {
+            tree::kept(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
         })
         .await
     }
@@ -97,7 +100,7 @@ impl ManifestRepository {
 
     /// Runs `read` on the tip of now; while the writer is busy, or the server does not answer soon, on the one
     /// that was seen last.
-    pub(super) async fn beside<T: Send + 'static>(
+    async fn beside<T: Send + 'static>(
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Clone + Send + 'static,
     ) -> Result<T, WriteError> {
@@ -106,17 +109,18 @@ impl ManifestRepository {
         }
         let why = match tokio::time::timeout(LONGEST_LOOK, self.at_tip(read.clone())).await {
             Ok(Ok(read)) => return Ok(read),
-            Ok(Err(error)) => Some(error),
-            Err(_elapsed) => None,
-        };
-        let may_pass = |error: &WriteError| error.disposition() != Disposition::Stop;
-        match why {
-            Some(error) if !may_pass(&error) => Err(error),
-            // What somebody else has pushed since is looked at when something is done with it.
-            why => match self.as_seen_last(read).await {
-                Ok((true, read)) => Ok(read),
-                Ok((false, _)) | Err(_) => Err(why.unwrap_or_else(|| self.silent())),
+            Ok(Err(error)) if error.disposition() == Disposition::Stop => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_elapsed) => WriteError::Unreachable {
+                repository: self.place().folder.display().to_string(),
+                cause: "its server does not answer".to_owned(),
+                wait: None,
             },
+        };
+        // What somebody else has pushed since is looked at when something is done with it.
+        match self.as_seen_last(read).await {
+            Ok((true, read)) => Ok(read),
+            Ok((false, _)) | Err(_) => Err(why),
         }
     }
 
@@ -125,28 +129,28 @@ impl ManifestRepository {
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<(bool, T), WriteError> {
-        let place = self.place();
-        let (name, folder) = (place.folder.display().to_string(), place.folder.clone());
-        let reading = tokio::task::spawn_blocking(move || {
-            let repo = Repository::open_bare(&place.folder)?;
-            let tip = there(repo.refname_to_id(&place.reference))?;
-            Ok::<_, git2::Error>((tip.is_some(), read(&repo, tip)?))
-        });
-        match reading.await {
-            Ok(Ok(read)) => Ok(read),
-            Ok(Err(error)) => Err(WriteError::of_git(name, &folder, &error)),
-            Err(_) => Err(WriteError::Corrupt {
-                repository: name,
-                cause: "reading it failed by a fault of ours".to_owned(),
-            }),
-        }
+        self.here(move |repo, place| {
+            let tip = tree::present(repo.refname_to_id(&place.reference))?;
+            Ok((tip.is_some(), read(repo, tip)?))
+        })
+        .await
     }
 
-    fn silent(&self) -> WriteError {
-        WriteError::Unreachable {
-            repository: self.place().folder.display().to_string(),
-            cause: "its server does not answer".to_owned(),
-            wait: None,
+    /// Reads what is here with a handle of its own: waits for nobody, and asks no server.
+    pub(super) async fn here<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Repository, &Place) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        let (place, there) = (self.place(), self.place());
+        let reading = tokio::task::spawn_blocking(move || {
+            read(&Repository::open_bare(&there.folder)?, &there)
+        });
+        match reading.await {
+            Ok(read) => read.map_err(|error| place.failed(&error)),
+            Err(_) => Err(WriteError::Corrupt {
+                repository: place.folder.display().to_string(),
+                cause: "reading it failed by a fault of ours".to_owned(),
+            }),
         }
     }
 
@@ -162,9 +166,7 @@ impl ManifestRepository {
         })
         .await
     }
-}
 
-impl ManifestRepository {
     /// What a commit changed. `None` if that cannot be told here: a clone does not have it, or not
     /// its parent; and if it touched more than ten thousand paths.
     ///
@@ -173,51 +175,71 @@ impl ManifestRepository {
     /// # Errors
     /// When the repository cannot be read.
     pub async fn change_of(&self, commit: &CommitSha) -> Result<Option<CommitChange>, WriteError> {
-        let (folder, commit) = (self.place().folder, commit.clone());
-        let (name, path) = (folder.display().to_string(), folder.clone());
-        let reading = tokio::task::spawn_blocking(move || {
-            let id = Oid::from_str(commit.as_str())?;
-            change_of(&Repository::open_bare(path)?, id)
-        });
-        match reading.await {
-            Ok(Ok(change)) => Ok(change),
-            Ok(Err(error)) => Err(WriteError::of_git(name, &folder, &error)),
-            Err(_) => Err(WriteError::Corrupt {
-                repository: name,
-                cause: "reading it failed by a fault of ours".to_owned(),
-            }),
-        }
+        let commit = commit.clone();
+        self.here(move |repo, _| {
+            let Some((before, commit)) = with_parent(repo, &commit)? else { return Ok(None) };
+            let tree = before.as_ref().map(Commit::tree).transpose()?;
+            let diff = repo.diff_tree_to_tree(tree.as_ref(), Some(&commit.tree()?), None)?;
+            if diff.deltas().len() > CHANGES_LIMIT {
+                return Ok(None);
+            }
+            Ok(Some(CommitChange {
+                before: before.map(|before| tree::sha(before.id())),
+                paths: diff.deltas().map(|one| path_change(&one)).collect(),
+            }))
+        })
+        .await
+    }
+
+    /// What a deployment has replaced of somebody's hand, as its commit and the one before say;
+    /// `None` where it replaced nothing, or where our clone does not go back so far. For one whose
+    /// process died before it could be recorded.
+    pub async fn replaced_edit(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        id: &DeployId,
+    ) -> Result<Option<HandEdit>, WriteError> {
+        let (target, app, id) = (target.clone(), app.clone(), id.clone());
+        self.at_tip(move |repo, tip| {
+            let Some(commit) = tip.and_then(|tip| tree::commit_of(repo, tip, &id)) else {
+                return Ok(None);
+            };
+            if !message::says_replaced(&String::from_utf8_lossy(commit.message_bytes())) {
+                return Ok(None);
+            }
+            let Ok(before) = commit.parent(0) else { return Ok(None) };
+            let root = before.tree()?;
+            let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
+            let latest = layout::latest_folder(&target, &app);
+            let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
+            let found = look(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
+            Ok(found.map(|found| HandEdit { replaced: true, ..found }))
+        })
+        .await
+    }
+
+    /// Where it can be read beside the writer.
+    pub(super) fn place(&self) -> Place {
+        self.location().place()
+    }
+
+    /// Whether it is a folder of this machine: then there is no server to ask.
+    pub fn is_local(&self) -> bool {
+        matches!(self.location(), Location::Local { .. })
     }
 }
 
-fn change_of(repo: &Repository, id: Oid) -> Result<Option<CommitChange>, git2::Error> {
-    let Some(commit) = there(repo.find_commit(id))? else { return Ok(None) };
-    // As it was written: at the edge of a shallow clone git itself says that there is no parent.
-    let header = commit.raw_header_bytes();
-    let parent = header.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"parent "));
-    let before = match parent.map(String::from_utf8_lossy) {
-        None => None,
-        Some(digits) => match there(repo.find_commit(Oid::from_str(&digits)?))? {
-            Some(parent) => Some(parent),
-            None => return Ok(None),
-        },
-    };
-    let tree = before.as_ref().map(git2::Commit::tree).transpose()?;
-    let diff = repo.diff_tree_to_tree(tree.as_ref(), Some(&commit.tree()?), None)?;
-    if diff.deltas().len() > CHANGES_LIMIT {
-        return Ok(None);
-    }
-    let before = before.and_then(|before| CommitSha::parse(before.id().to_string()).ok());
-    Ok(Some(CommitChange { before, paths: diff.deltas().map(|one| path_change(&one)).collect() }))
-}
-
-/// The object, or that it is not here.
-fn there<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// A commit behind its parent, if it has one; `None` where one of both is not here.
+pub(super) fn with_parent<'r>(
+    repo: &'r Repository,
+    commit: &CommitSha,
+) -> Result<Option<(Option<Commit<'r>>, Commit<'r>)>, git2::Error> {
+    let id = Oid::from_str(commit.as_str())?;
+    let Some(commit) = tree::present(repo.find_commit(id))? else { return Ok(None) };
+    let Some(parent) = tree::parent(&commit)? else { return Ok(Some((None, commit))) };
+    let parent = tree::present(repo.find_commit(parent))?;
+    Ok(parent.map(|parent| (Some(parent), commit)))
 }
 
 fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
@@ -235,20 +257,6 @@ fn files_in(
     tip: Option<Oid>,
     folder: &str,
 ) -> Result<Vec<ManifestFile>, git2::Error> {
-    let root = root(repo, tip)?;
-    let found = tree::find_text(root.as_ref(), folder)?;
-    let Some((id, ObjectType::Tree)) = found else { return Ok(Vec::new()) };
-    let tree = repo.find_tree(id)?;
-    let files = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
-    let file = |entry: git2::TreeEntry<'_>| {
-        Ok(ManifestFile {
-            name: String::from_utf8_lossy(entry.name_bytes()).into_owned(),
-            bytes: repo.find_blob(entry.id())?.content().to_vec(),
-        })
-    };
-    files.take(FILES_LIMIT).map(file).collect()
-}
-
-fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {
-    tip.map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree())).transpose()
+    let folder = tree::folder(repo, tree::root(repo, tip)?.as_ref(), folder)?;
+    Ok(tree::read_folder(repo, folder.as_ref(), FILES_LIMIT, None)?.0)
 }

@@ -1,19 +1,23 @@
 //! A repository on a server, whatever the way to it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use git2::Oid;
 
+use crate::git::address::Address;
 use crate::git::error::WriteError;
+use crate::git::failure::Failure;
 use crate::git::fence::Fence;
 use crate::git::http::{Exchange, Wire};
-use crate::git::push::report;
+use crate::git::push::report::{self, Carried, NotCarried};
 use crate::git::ssh::{self, Ssh};
 use crate::git::token::Tokens;
-use crate::git::wire::Failure;
-use crate::model::ssh::SshAddress;
+
+/// What a branch's reference begins with.
+pub(super) const HEADS: &str = "refs/heads/";
 
 /// The way to one repository. Clones share it.
 #[derive(Debug, Clone)]
@@ -33,49 +37,40 @@ pub(super) struct Way<'a> {
     pub(super) total: Duration,
 }
 
+/// Where a repository is.
+pub(super) enum Source {
+    Folder(PathBuf),
+    Server(Remote),
+}
+
 impl Way<'_> {
-    /// Over smart HTTP. Must be called in a runtime.
-    pub(super) fn http(&self, base: reqwest::Url) -> Remote {
-        let Self { tokens, ssh: _, client, silence, total } = *self;
+    /// Must be called in a runtime; the error says what is missing.
+    pub(super) fn source(&self, address: Address) -> Result<Source, String> {
+        let Self { tokens, ssh, client, silence, total } = *self;
         let (client, tokens) = (client.clone(), tokens.clone());
-        let runtime = tokio::runtime::Handle::current();
-        let fence = Fence::none();
-        Remote::Http(Arc::new(Wire { base, client, tokens, silence, total, runtime, fence }))
-    }
-
-    /// Over ssh. Must be called in a runtime; the error says what is missing.
-    pub(super) fn ssh(&self, address: SshAddress) -> Result<Remote, String> {
-        let Self { tokens, ssh, client: _, silence, total } = *self;
-        let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), (silence, total))?;
-        Ok(Remote::Ssh(Arc::new(ssh)))
-    }
-}
-
-/// What came of a push that was carried to the server.
-#[derive(Debug)]
-pub(super) enum Carried {
-    /// The server's answer, from its first byte.
-    Answer(Vec<u8>),
-    /// The server said before anything was sent that the branch is elsewhere. Only a server that
-    /// speaks first can say so.
-    Moved,
-}
-
-impl Carried {
-    fn words_without_a_report(&self, reference: &str) -> Option<String> {
-        match self {
-            Self::Answer(answer) => report::words_without_a_report(answer, reference),
-            Self::Moved => None,
-        }
+        Ok(match address {
+            Address::Local(path) => Source::Folder(path),
+            Address::Http(base) => {
+                let (runtime, fence) = (tokio::runtime::Handle::current(), Fence::none());
+                let wire = Wire { base, client, tokens, silence, total, runtime, fence };
+                Source::Server(Remote::Http(Arc::new(wire)))
+            }
+            Address::Ssh(address) => {
+                let ssh = Ssh::new(address, ssh.clone(), tokens, (silence, total))?;
+                Source::Server(Remote::Ssh(Arc::new(ssh)))
+            }
+        })
     }
 }
 
-/// A push that did not come to an answer.
-#[derive(Debug)]
-pub(super) struct NotCarried {
-    pub(super) failure: Failure,
-    /// Whether the pack had begun to go out: the server may have taken it.
-    pub(super) sent: bool,
+/// The reference of a branch that an operator named.
+pub(super) fn reference(branch: &str) -> Result<String, String> {
+    let reference = format!("{HEADS}{branch}");
+    if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
+        return Ok(reference);
+    }
+    let shown: String = branch.chars().take(60).collect();
+    Err(format!("{shown:?} is not a branch name: write one like `main`"))
 }
 
 impl Remote {
@@ -94,10 +89,12 @@ impl Remote {
             }
             Self::Ssh(ssh) => ssh.receive_pack((base, reference), &body, fence),
         }?;
-        match carried.words_without_a_report(reference) {
-            Some(words) => Err(NotCarried { failure: Failure::unreported(&words), sent: true }),
-            None => Ok(carried),
+        if let Carried::Answer(answer) = &carried
+            && let Some(words) = report::words_without_a_report(answer, reference)
+        {
+            return Err(NotCarried { failure: Failure::unreported(&words), sent: true });
         }
+        Ok(carried)
     }
 
     /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
@@ -113,7 +110,7 @@ impl Remote {
     pub(super) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
-            Self::Ssh(ssh) => Ok(ssh.advertised()?),
+            Self::Ssh(ssh) => ssh.advertised(),
         }
     }
 
@@ -121,7 +118,7 @@ impl Remote {
     pub(super) fn probe(&self) -> Result<(), Failure> {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
-            Self::Ssh(ssh) => Ok(ssh.advertised().map(drop)?),
+            Self::Ssh(ssh) => ssh.advertised().map(drop),
         }
     }
 

@@ -4,13 +4,13 @@
 use git2::Oid;
 
 use crate::git::amendment::Seen;
-use crate::git::edits::{EditError, Edited, Edits, Leaf};
-use crate::git::handedit::{self, Watch};
+use crate::git::edits::{Edited, Edits, Leaf};
+use crate::git::error::Trouble;
+use crate::git::handedit::Watch;
 use crate::git::layout;
 use crate::git::message::{Message, RollbackNote};
 use crate::git::objects::Objects;
 use crate::git::{deployment, folder};
-use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::TreeId;
 
@@ -73,48 +73,32 @@ pub(super) fn edit(
     objects: &mut Objects<'_>,
     root: Option<Oid>,
     restore: &Restore,
-) -> Result<Edited, EditError> {
-    let Restore { target, app, to, tree, over, application, message: _, hand_edits: _ } = restore;
+) -> Result<Edited, Trouble> {
+    let Restore { target, app, to, tree, over, application, message: _, hand_edits } = restore;
     let folder = layout::revision_folder(target, app, to);
     let found = objects.find(root, &folder)?;
     let Some((wanted, folder::Kind::Folder)) = found.filter(|(id, _)| id.to_string() == tree.0)
     else {
-        return Err(EditError::Moved(folder.to_string()));
+        return Err(objects.moved(&folder));
     };
     let present = deployment::History::read(objects, root, target, app)?;
     if present.latest == Some(wanted) {
         return Ok(Edited::AlreadyThere);
     }
-    let latest = present.latest.map(|id| TreeId(id.to_string()));
-    if matches!(over, ExpectedLatest::Exactly(expected) if *expected != latest) {
-        return Err(EditError::Moved(layout::latest_folder(target, app).to_string()));
+    let latest = layout::latest_folder(target, app);
+    let now = present.latest.map(|id| TreeId(id.to_string()));
+    if matches!(over, ExpectedLatest::Exactly(expected) if *expected != now) {
+        return Err(objects.moved(&latest));
     }
-    watch(objects, &present, restore)?;
+    present.watch(objects, &latest, wanted, hand_edits)?;
     let mut edits = Edits::default();
     if let Some((Seen(seen), bytes)) = application {
         let file = layout::application_file(target, app);
         if objects.find(root, &file)?.map(|(id, _)| id) != *seen {
-            return Err(EditError::Moved(file.to_string()));
+            return Err(objects.moved(&file));
         }
         edits.file_if(objects, root, &file, Some(bytes), |now, new| now != Some(new))?;
     }
-    edits.put(&layout::latest_folder(target, app), Leaf::Folder(wanted));
+    edits.put(&latest, Leaf::Folder(wanted));
     Ok(Edited::Changed(edits.apply(objects, root)?))
-}
-
-/// Notes what somebody edited by hand and the rollback replaces.
-fn watch(
-    objects: &Objects<'_>,
-    present: &deployment::History,
-    restore: &Restore,
-) -> Result<(), EditError> {
-    let Restore { target, app, hand_edits, .. } = restore;
-    let (repo, tip) = objects.base();
-    let latest = layout::latest_folder(target, app).to_string();
-    let found = handedit::look(repo, tip, &latest, present.latest, &present.revisions)?;
-    hand_edits.note(found.clone());
-    match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
-        Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
-        None => Ok(()),
-    }
 }

@@ -8,31 +8,29 @@
 
 use std::collections::HashSet;
 
-use git2::{Oid, Repository};
+use git2::Oid;
 
 use crate::git::batch::{self, Built, Fate};
+use crate::git::branch::{BranchBackend, Tip};
 use crate::git::change::Change;
 use crate::git::commit::Committer;
 use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::{Fence, Now};
-use crate::git::home::{Home, Tip};
-use crate::git::message::{ids_of, is_of};
+use crate::git::message::ids_of;
 use crate::git::outcome::{Published, Written};
 use crate::git::queue::{Base, Job};
 use crate::git::refusal::Refusal;
-use crate::model::id::{CommitSha, DeployId};
+use crate::git::tree::{LOOK_BACK, back, commit_of, sha};
+use crate::model::id::DeployId;
 use crate::support::disk;
 
 /// How often a change is applied again after others were faster. Each time somebody else got
 /// through, so twelve in a row means a repository too busy for us just now.
 pub(super) const TRIES: u32 = 12;
 
-/// How many commits back a deploy id is looked for: it was lost by a crash, not by a year.
-const LOOK_BACK: usize = 1_000;
-
 /// The one writer of a repository; whoever has it, has it alone.
 pub(super) struct Writer {
-    pub(super) home: Home,
+    pub(super) home: BranchBackend,
     pub(super) committer: Committer,
     pub(super) branch: String,
     /// The address, for messages.
@@ -138,14 +136,16 @@ impl Writer {
     /// Whether this machine lacks something. Then another clone would fare no better, and the one that
     /// is there would be lost.
     fn is_short(&self, error: &git2::Error) -> bool {
-        disk::shortage(self.home.folder(), error.message()).is_some()
+        disk::shortage(self.home.repo().path(), error.message()).is_some()
     }
 
     fn final_error(&self, trouble: Trouble) -> WriteError {
         let repository = self.name.clone();
         match trouble {
             Trouble::Error(error) => error,
-            Trouble::Damaged(error) => WriteError::of_git(repository, self.home.folder(), &error),
+            Trouble::Damaged(error) => {
+                WriteError::of_git(repository, self.home.repo().path(), &error)
+            }
         }
     }
 
@@ -153,7 +153,13 @@ impl Writer {
         let mut tip = self.home.first_tip()?;
         loop {
             let arrived = self.arrived(tip.at, jobs);
-            let built = batch::build(self.home.repo(), tip.at, jobs, &arrived, &self.committer)?;
+            let built = batch::build(
+                (self.home.repo(), &self.name),
+                tip.at,
+                jobs,
+                &arrived,
+                &self.committer,
+            )?;
             if let Some(last) = built.tip {
                 // After the tip was read, and before anything is sent: see `fence`.
                 let fence =
@@ -203,7 +209,9 @@ impl Writer {
     /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
     fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
         let tip = self.home.look().ok().flatten();
-        match tip.filter(|tip| is_in(self.home.repo(), *tip, last)) {
+        match tip.filter(|tip| {
+            back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
+        }) {
             Some(tip) => Attempt::Told(self.answers(Some(tip), built.fates, jobs), true),
             // It was cut by us. If it comes late, the branch is the fence for the others' next try.
             None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
@@ -241,21 +249,13 @@ impl Writer {
     }
 
     fn answer(&self, fate: Fate, tip: Option<Oid>, change: &Change) -> Result<Written, WriteError> {
-        let repository = || self.name.clone();
         match (fate, tip) {
             (Fate::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
             (Fate::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
             (Fate::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
-            (Fate::Blocked(path), _) => Err(WriteError::Blocked { repository: repository(), path }),
-            (Fate::Moved(path), _) => Err(WriteError::Moved { repository: repository(), path }),
-            (Fate::HandEdited(path, edit), _) => {
-                Err(WriteError::HandEdited { repository: repository(), path, edit })
-            }
-            (Fate::NotSigned(why), _) => {
-                Err(WriteError::NotSigned { repository: repository(), why })
-            }
+            (Fate::Failed(error), _) => Err(error),
             (Fate::Unchanged | Fate::AlreadyThere, None) => Err(WriteError::Corrupt {
-                repository: repository(),
+                repository: self.name.clone(),
                 cause: "an empty repository holds something".to_owned(),
             }),
         }
@@ -264,9 +264,9 @@ impl Writer {
     /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
     /// remove can be anybody's doing.
     fn already(&self, tip: Oid, change: &Change) -> Written {
-        let found = change.id().and_then(|id| find(self.home.repo(), tip, id));
+        let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
         match (found, change) {
-            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit) },
+            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit.id()) },
             (None, Change::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
             (None, Change::Amend(_) | Change::Restore(_)) => {
                 Written::Unchanged { commit: sha(tip) }
@@ -286,27 +286,4 @@ impl Writer {
         let (repository, branch) = (self.name.clone(), self.branch.clone());
         WriteError::LostRaces { repository, branch, tries: TRIES }
     }
-}
-
-/// The commit of a change on the way back from `tip`; a shallow clone ends somewhere.
-pub(super) fn find(repo: &Repository, tip: Oid, id: &DeployId) -> Option<Oid> {
-    let commits = back(repo, tip);
-    commits
-        .take(LOOK_BACK)
-        .find(|commit| is_of(&String::from_utf8_lossy(commit.message_bytes()), id))
-        .map(|commit| commit.id())
-}
-
-/// Whether a commit is on the way back from `tip`.
-fn is_in(repo: &Repository, tip: Oid, commit: Oid) -> bool {
-    back(repo, tip).take(LOOK_BACK).any(|one| one.id() == commit)
-}
-
-fn back(repo: &Repository, tip: Oid) -> impl Iterator<Item = git2::Commit<'_>> {
-    let first = repo.find_commit(tip).ok();
-    std::iter::successors(first, |commit| commit.parent(0).ok())
-}
-
-fn sha(id: Oid) -> CommitSha {
-    CommitSha::parse(id.to_string()).expect("git prints an object id as hexadecimal digits")
 }

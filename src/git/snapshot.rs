@@ -69,7 +69,7 @@ impl Snapshot {
 
     /// The commit that the revision names.
     pub fn commit(&self) -> CommitSha {
-        CommitSha::parse(self.commit.to_string()).expect("git prints an object id in hexadecimal")
+        tree::sha(self.commit)
     }
 
     /// What lies in a folder, as [`crate::git::follow::Followed::folder`] gives it.
@@ -88,16 +88,12 @@ impl Snapshot {
 }
 
 /// Why a folder cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
+    #[error("there is too much in it")]
     TooMuch,
-    Git(git2::Error),
-}
-
-impl From<git2::Error> for Failed {
-    fn from(error: git2::Error) -> Self {
-        Self::Git(error)
-    }
+    #[error(transparent)]
+    Git(#[from] git2::Error),
 }
 
 /// What lies in a folder of a commit, sorted by path; nothing where there is no such folder.
@@ -109,13 +105,8 @@ pub(super) fn read(
 ) -> Result<Vec<Entry>, Failed> {
     let root = repo.find_commit(commit)?.tree()?;
     let mut entries = Vec::new();
-    let folder = match path {
-        "" => root,
-        path => match tree::find_text(Some(&root), path)? {
-            Some((id, ObjectType::Tree)) => repo.find_tree(id)?,
-            _ => return Ok(entries),
-        },
-    };
+    let folder = if path.is_empty() { Some(root) } else { tree::folder(repo, Some(&root), path)? };
+    let Some(folder) = folder else { return Ok(entries) };
     collect(repo, &folder, "", limits, &mut entries)?;
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)

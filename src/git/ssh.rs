@@ -4,25 +4,129 @@
 //! options     pure: the command line
 //! complaint   pure: what ssh and the server print, read
 //! folder      our key, the host keys that are believed, the connection that is kept
-//! client      how the repository is reached: key, host keys, folder
-//! failure     what went wrong, as the writer's error
-//! session     one child: bytes in, bytes out, each with an end
-//! push        our own push over it
+//! session     one child: bytes in, bytes out, each with an end; our own push over it
 //! ```
 //!
 //! So that ssh's own keys, certificates of hosts and ciphers hold, which companies set rules for.
-//! Knows bytes only; what a fetch or a push is, others know.
+//! Knows bytes only; what a fetch or a push is, others know. Here is how one repository is reached:
+//! its key, the host keys that are believed, the folder of both.
 
-mod client;
-mod complaint;
-mod failure;
+pub(super) mod complaint;
 mod folder;
-mod options;
-mod push;
-mod session;
+pub(super) mod options;
+pub(super) mod session;
 
-pub use crate::git::ssh::client::Access;
-pub(super) use crate::git::ssh::client::Ssh;
-pub(super) use crate::git::ssh::failure::Failure;
-pub(super) use crate::git::ssh::options::Program;
-pub(super) use crate::git::ssh::session::Session;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::git::error::NoToken;
+use crate::git::failure::Failure;
+use crate::git::ssh::folder::Folder;
+use crate::git::token::Tokens;
+use crate::model::ssh::SshAddress;
+use crate::support::retry::Disposition;
+
+/// How to come in over ssh. The private key itself comes from where a token comes from.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The file with the host keys that are believed, as `ssh-keyscan` writes it.
+    pub known_hosts: PathBuf,
+    /// Where ssh runs; made for our eyes only. No other repository may use it.
+    pub folder: PathBuf,
+}
+
+/// How to reach one repository over ssh.
+#[derive(Debug)]
+pub(super) struct Ssh {
+    pub(super) address: SshAddress,
+    keys: Tokens,
+    known_hosts: PathBuf,
+    /// Locked while it is made ready, so that two children do not both.
+    folder: Mutex<Folder>,
+    /// The longest silence of a server that we sit through.
+    silence: Duration,
+    /// The longest a whole exchange may take.
+    total: Duration,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Ssh {
+    /// Must be called in a runtime, whose threads then wait for the children. The error says what
+    /// is missing.
+    pub(super) fn new(
+        address: SshAddress,
+        access: Option<Access>,
+        keys: Tokens,
+        (silence, total): (Duration, Duration),
+    ) -> Result<Self, String> {
+        let missing =
+            || format!("{address} needs a key and the host keys that are believed: set `ssh`");
+        let Access { known_hosts, folder } = access.ok_or_else(missing)?;
+        let folder = Mutex::new(Folder::new(folder, address.clone()));
+        let runtime = tokio::runtime::Handle::current();
+        Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
+    }
+
+    /// The folder with the key and the host keys in it, for one child at a time.
+    fn prepare_folder(&self) -> Result<MutexGuard<'_, Folder>, Failure> {
+        let key = self.key()?;
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
+            folder: folder.path.display().to_string(),
+            cause: error.to_string(),
+        })?;
+        Ok(folder)
+    }
+
+    /// What to do about a host that is not believed.
+    fn trust(&self) -> String {
+        let port = self.address.port().map_or_else(String::new, |port| format!("-p {port} "));
+        let (host, file) = (self.address.host(), self.known_hosts.display());
+        format!(
+            "compare what `ssh-keyscan {port}{host}` shows with what the host makes public, and \
+             put it into {file}"
+        )
+    }
+
+    /// What to do about a key that is not accepted.
+    pub(super) fn help(&self) -> &str {
+        self.keys.help()
+    }
+
+    /// Waits for the source of keys, no longer than for the host itself.
+    fn key(&self) -> Result<SecretString, Failure> {
+        let bounded = async { tokio::time::timeout(self.silence, self.keys.any()).await };
+        let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
+            let why = format!("no key was to be had for {} s", self.silence.as_secs_f32());
+            Err(NoToken { why, next: Disposition::Retry { after: None } })
+        });
+        let none = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
+        Ok(answer?.ok_or_else(none)?)
+    }
+
+    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
+    /// back. Blocks for a moment.
+    pub(super) fn close(&self) {
+        if let Some(leaving) = self.folder.lock().unwrap_or_else(PoisonError::into_inner).leave() {
+            leaving.end();
+        }
+    }
+
+    /// The next exchange makes a connection of its own.
+    fn forget_connection(&self) {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
+    }
+}
+
+/// Neither the key nor a connection is left behind. Nobody waits for the latter.
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leaving) = folder.leave() {
+            leaving.end_beside();
+        }
+    }
+}

@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Transport};
 
 use crate::git::error::Trouble;
+use crate::git::failure::Failure;
 use crate::git::fence::Fence;
 use crate::git::http::{Exchange, Wire};
 use crate::git::remote::Remote;
-use crate::git::ssh::{Program, Session, Ssh};
-use crate::git::wire::Failure;
+use crate::git::ssh::Ssh;
+use crate::git::ssh::options::Program;
+use crate::git::ssh::session::Session;
 
 /// What libgit2 takes for the address; the real one is in the call.
 const SCHEME: &str = "the-deployer";
@@ -43,16 +45,9 @@ impl WireError {
     }
 }
 
-/// Runs `act` with the address that makes libgit2 come back to `remote` for every byte.
+/// Runs `act` with the address that makes libgit2 come back to `remote` for every byte. When the fence
+/// closes, it is cut.
 pub(super) fn over<T>(
-    remote: &Remote,
-    act: impl FnOnce(&str) -> Result<T, git2::Error>,
-) -> Result<T, WireError> {
-    over_within(remote, &Fence::none(), act)
-}
-
-/// The same; when the fence closes, it is cut.
-pub(super) fn over_within<T>(
     remote: &Remote,
     fence: &Fence,
     act: impl FnOnce(&str) -> Result<T, git2::Error>,
@@ -165,7 +160,7 @@ fn spoken(
             session.within(&call.fence);
             Ok(Box::new(Spoken { call: Arc::clone(call), session, program }))
         }
-        Err(failure) => Err(git2::Error::from_str(&call.fail(failure.into()).to_string())),
+        Err(failure) => Err(git2::Error::from_str(&call.fail(failure).to_string())),
     }
 }
 
@@ -186,7 +181,7 @@ impl io::Write for Spoken {
         if self.program == Program::ReceivePack {
             self.call.pack_sent.store(true, Ordering::SeqCst);
         }
-        self.session.write(bytes).map_err(|failure| self.call.fail(failure.into()))?;
+        self.session.write(bytes).map_err(|failure| self.call.fail(failure))?;
         Ok(bytes.len())
     }
 
@@ -197,7 +192,7 @@ impl io::Write for Spoken {
 
 impl io::Read for Spoken {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.session.read(into).map_err(|failure| self.call.fail(failure.into()))
+        self.session.read(into).map_err(|failure| self.call.fail(failure))
     }
 }
 
@@ -261,7 +256,7 @@ impl Answer {
         if let Some(bytes) = wire.chunk(&mut self.response)? {
             self.received = self.received.saturating_add(bytes.len() as u64);
             if self.received > limit {
-                return Err(Failure::TooLarge { limit });
+                return Err(Failure::TooLarge(limit));
             }
             self.chunk = io::Cursor::new(bytes);
         }

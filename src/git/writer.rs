@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
 pub use crate::git::author::CommitIdentity;
+use crate::git::branch::Location;
 pub use crate::git::budget::PushBudget;
 use crate::git::budget::PushLimiter;
 use crate::git::change::Change;
@@ -25,16 +26,14 @@ use crate::git::error::Trouble;
 pub use crate::git::error::WriteError;
 pub use crate::git::fence::Now;
 pub use crate::git::handedit::Watch;
-use crate::git::home::Home;
-use crate::git::kept::Kept;
 use crate::git::layout;
-use crate::git::local::{self, Local};
+use crate::git::local;
 pub use crate::git::message::{Message, Note, RemovalNote, RollbackNote};
 pub use crate::git::outcome::Written;
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::OnItsWay;
 use crate::git::queue::{self, Coming, Job, Queue};
-use crate::git::remote::{Remote, Way};
+use crate::git::remote::{self, Source, Way};
 pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Done;
@@ -91,44 +90,37 @@ pub struct ManifestRepository {
     counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
     signing: Option<Arc<Signing>>,
-    door: Door,
-}
-
-/// How to see from outside whether the repository is there, while the writer is busy.
-#[derive(Clone)]
-pub(super) enum Door {
-    Local { path: PathBuf, reference: String, alone: bool },
-    Server { remote: Remote, clone: PathBuf },
+    location: Location,
 }
 
 impl ManifestRepository {
     /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
     pub async fn open(settings: Settings) -> Result<Self, WriteError> {
         let address = Address::parse(&settings.url).map_err(WriteError::Invalid)?;
-        let reference = reference(&settings.branch)?;
+        let reference = remote::reference(&settings.branch).map_err(WriteError::Invalid)?;
         commit::check(&settings.identity)?;
-        let door = door(address.clone(), &reference, &settings)?;
-        let (opening, by) = (door.clone(), settings.push);
+        let location = settings.location(address.clone(), &reference)?;
+        let (opening, by) = (location.clone(), settings.push);
         let Settings { identity, people, signing, branch, budget, now, .. } = settings;
         let writer = blocking(move || {
-            let home = opening.enter(&reference, by)?;
+            let home = opening.open(&reference, by)?;
             let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
             let committer = Committer { identity, people, signing };
             Ok(Writer { home, committer, branch, name: address.to_string(), now })
         })
         .await?;
-        Ok(Self::begin(writer, door, budget))
+        Ok(Self::begin(writer, location, budget))
     }
 
     /// Sets the writer's loop going; it ends with the last clone of what is returned.
-    fn begin(writer: Writer, door: Door, budget: PushBudget) -> Self {
+    fn begin(writer: Writer, location: Location, budget: PushBudget) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
         let (signing, now) = (writer.committer.signing.clone(), writer.now.clone());
         let writer = Arc::new(Mutex::new(writer));
-        let budget = match door {
-            Door::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
-            Door::Server { .. } => budget,
+        let budget = match location {
+            Location::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
+            Location::Server { .. } => budget,
         };
         let rounds = Rounds {
             writer: Arc::clone(&writer),
@@ -140,18 +132,18 @@ impl ManifestRepository {
             alone: 0,
         };
         tokio::spawn(rounds.run());
-        Self { jobs, coming, counters, writer, signing, door }
+        Self { jobs, coming, counters, writer, signing, location }
     }
 
     /// Takes away the copies of keys on this disk. A process that ends calls it: the writer may not be
     /// dropped any more. What is written afterwards brings them back.
     pub async fn close(&self) {
-        let (signing, door) = (self.signing.clone(), self.door.clone());
+        let (signing, location) = (self.signing.clone(), self.location.clone());
         let closing = move || {
             if let Some(signing) = signing {
                 signing.close();
             }
-            if let Door::Server { remote, .. } = door {
+            if let Location::Server { remote, .. } = location {
                 remote.close();
             }
         };
@@ -161,7 +153,7 @@ impl ManifestRepository {
 
     /// Makes an empty bare repository at a local path; leaves an existing one alone.
     pub fn create_local(path: &Path, branch: &str) -> Result<(), WriteError> {
-        reference(branch)?;
+        remote::reference(branch).map_err(WriteError::Invalid)?;
         local::create(path, branch)
     }
 
@@ -220,12 +212,18 @@ impl ManifestRepository {
         self.change(Change::Amend(amendment), (at, lease), None).await
     }
 
-    pub(super) async fn restore(
+    /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
+    /// `at` and `lease` are as for [`ManifestRepository::write`].
+    pub async fn roll_back(
         &self,
         restore: Restore,
-        when: (Timestamp, &Lease),
+        at: Timestamp,
+        lease: &Lease,
     ) -> Result<Written, WriteError> {
-        self.change(Change::Restore(Box::new(restore)), when, None).await
+        let hand_edits = restore.hand_edits.clone();
+        let ended = self.change(Change::Restore(Box::new(restore)), (at, lease), None).await;
+        hand_edits.ended(&ended);
+        ended
     }
 
     /// Waits where the queue is full.
@@ -251,16 +249,8 @@ impl ManifestRepository {
 
     /// Whether a write could begin: one small request, beside a push that is under way.
     pub async fn ready(&self) -> Result<(), WriteError> {
-        let door = self.door.clone();
-        blocking(move || match door {
-            Door::Local { path, reference, alone } => {
-                Local::open(&path, &reference, alone)?.ready()
-            }
-            Door::Server { remote, .. } => {
-                remote.probe().map_err(|failure| remote.error(failure).into())
-            }
-        })
-        .await
+        let location = self.location.clone();
+        blocking(move || location.ready()).await
     }
 
     /// Runs `read` on the repository and its tip of now.
@@ -283,33 +273,9 @@ impl ManifestRepository {
         self.writer.try_lock().is_err()
     }
 
-    pub(super) fn door(&self) -> &Door {
-        &self.door
+    pub(super) fn location(&self) -> &Location {
+        &self.location
     }
-}
-
-impl Door {
-    fn enter(self, reference: &str, by: PushBy) -> Result<Home, Trouble> {
-        match self {
-            Self::Local { path, alone, .. } => {
-                Ok(Home::Local(Local::open(&path, reference, alone)?))
-            }
-            Self::Server { remote, clone } => {
-                Ok(Home::Kept(Kept::open(&clone, reference, remote, by)?))
-            }
-        }
-    }
-}
-
-fn door(address: Address, reference: &str, settings: &Settings) -> Result<Door, WriteError> {
-    let server = |remote| Door::Server { remote, clone: settings.clone_dir.clone() };
-    Ok(match address {
-        Address::Local(path) => {
-            Door::Local { path, reference: reference.to_owned(), alone: settings.alone }
-        }
-        Address::Http(base) => server(settings.way().http(base)),
-        Address::Ssh(address) => server(settings.way().ssh(address).map_err(WriteError::Invalid)?),
-    })
 }
 
 fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {
@@ -320,20 +286,16 @@ fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, Write
     Ok(Arc::new(signing))
 }
 
-fn reference(branch: &str) -> Result<String, WriteError> {
-    let reference = format!("refs/heads/{branch}");
-    if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
-        Ok(reference)
-    } else {
-        let shown: String = branch.chars().take(60).collect();
-        Err(WriteError::Invalid(format!("{shown:?} is not a branch name: write one like `main`")))
-    }
-}
-
 impl Settings {
-    fn way(&self) -> Way<'_> {
+    fn location(&self, address: Address, reference: &str) -> Result<Location, WriteError> {
         let Self { tokens, ssh, client, silence, total, .. } = self;
-        Way { tokens, ssh, client, silence: *silence, total: *total }
+        let way = Way { tokens, ssh, client, silence: *silence, total: *total };
+        Ok(match way.source(address).map_err(WriteError::Invalid)? {
+            Source::Folder(path) => {
+                Location::Local { path, reference: reference.to_owned(), alone: self.alone }
+            }
+            Source::Server(remote) => Location::Server { remote, clone: self.clone_dir.clone() },
+        })
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use the_deployer::git::follow::{FollowError, Followed, Settings};
+use the_deployer::git::error::WriteError;
+use the_deployer::git::follow::{FollowError, Settings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, Entry, Limits, Snapshot};
 use the_deployer::git::token::Tokens;
 use the_deployer::model::id::CommitSha;
@@ -27,11 +28,15 @@ pub(super) fn settings(place: &Place, clone: &str) -> Settings {
     }
 }
 
-async fn open(place: &Place) -> Followed {
-    Followed::open(settings(place, "followed")).await.unwrap()
+async fn open(place: &Place) -> TrackedBranch {
+    TrackedBranch::open(settings(place, "followed")).await.unwrap()
 }
 
-async fn texts(followed: &Followed, commit: &CommitSha, folder: &str) -> Vec<(String, String)> {
+async fn texts(
+    followed: &TrackedBranch,
+    commit: &CommitSha,
+    folder: &str,
+) -> Vec<(String, String)> {
     let entries = followed.folder(commit, folder, LIMITS).await.unwrap();
     let text = |Entry { path, content }| {
         let Content::File(bytes) = content else { panic!("{path} is no file") };
@@ -89,7 +94,10 @@ async fn what_was_judged_good_is_there_after_a_restart_without_the_host() {
     drop(followed);
     place.host().behave(Behaviour::Status(502, None));
     let followed = open(&place).await;
-    assert!(matches!(followed.look().await, Err(FollowError::Unreachable { .. })));
+    assert!(matches!(
+        followed.look().await,
+        Err(FollowError::Remote(WriteError::Unreachable { .. }))
+    ));
     assert_eq!(followed.good().await.unwrap(), Some(good.clone()));
     assert_eq!(texts(&followed, &good, "x").await, [file("a", "good")]);
 }
@@ -110,7 +118,7 @@ async fn a_damaged_clone_is_made_again_and_a_folder_of_others_is_left_alone() {
         let theirs = place.folder.path().join("theirs");
         fs::create_dir_all(&theirs).unwrap();
         fs::write(theirs.join("letter"), "mine").unwrap();
-        Followed::open(settings(&place, "theirs")).await.unwrap();
+        TrackedBranch::open(settings(&place, "theirs")).await.unwrap();
         let aside = place.folder.path().join("theirs.aside-1/letter");
         assert_eq!(fs::read_to_string(aside).unwrap(), "mine");
     }
@@ -141,7 +149,7 @@ async fn what_cannot_be_followed_says_what_to_do() {
     let said = async |change: &dyn Fn(&mut Settings)| {
         let mut settings = settings(&place, "followed");
         change(&mut settings);
-        match Followed::open(settings).await {
+        match TrackedBranch::open(settings).await {
             Ok(followed) => followed.look().await.unwrap_err().to_string(),
             Err(error) => error.to_string(),
         }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::git::revisions::{Around, Revisions};
+use the_deployer::git::revisions::Around;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::revision::ManifestFile;
+use the_deployer::model::rollback::Kept;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, id, pushed};
 
@@ -14,7 +15,7 @@ fn app() -> (TargetName, AppKey) {
     (TargetName::parse("prod-1").unwrap(), app)
 }
 
-async fn revisions(repository: &ManifestRepository) -> Revisions {
+async fn revisions(repository: &ManifestRepository) -> Kept {
     let (target, app) = app();
     repository.revisions(&target, &app).await.unwrap()
 }
@@ -34,18 +35,18 @@ async fn revisions_are_listed_with_their_trees_and_the_live_one() {
     for place in Place::both().await {
         let repository = place.open().await;
         pushed(&repository, deploy(1, "one")).await;
-        assert_eq!(revisions(&repository).await.live, Some(id(1)));
+        assert_eq!(revisions(&repository).await.live(), Some(&id(1)));
         for (n, text) in [(2, "two"), (3, "one")] {
             pushed(&repository, deploy(n, text)).await;
         }
         let found = revisions(&repository).await;
-        let ids: Vec<_> = found.kept.iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<_> = found.revisions.iter().map(|(id, _)| id.clone()).collect();
         assert_eq!(ids, [id(3), id(2), id(1)]);
-        for one in &found.kept {
-            assert_eq!(one.tree, place.bare.object(&format!("{APP}/{}", one.id)));
+        for (id, tree) in &found.revisions {
+            assert_eq!(tree.0, place.bare.object(&format!("{APP}/{id}")));
         }
-        assert_eq!(found.kept[0].tree, found.kept[2].tree, "equal files are one tree");
-        assert_eq!((found.live, found.hand_edited), (Some(id(3)), false), "the newest of equals");
+        assert_eq!(found.revisions[0].1, found.revisions[2].1, "equal files are one tree");
+        assert_eq!(found.live(), Some(&id(3)), "the newest of equals");
     }
 }
 
@@ -53,14 +54,14 @@ async fn revisions_are_listed_with_their_trees_and_the_live_one() {
 async fn an_edit_by_hand_is_no_revision_and_an_app_that_is_not_there_has_none() {
     let place = Place::local();
     let repository = place.open().await;
-    assert_eq!(revisions(&repository).await, Revisions::default(), "there is no branch yet");
+    assert_eq!(revisions(&repository).await, Kept::default(), "there is no branch yet");
     pushed(&repository, deploy(1, "one")).await;
     place.bare.somebody_writes(&format!("{APP}/latest/deployment.yaml"), "by hand");
     let found = revisions(&repository).await;
-    assert_eq!((found.live, found.hand_edited, found.kept.len()), (None, true, 1));
+    assert_eq!((found.live(), found.latest.is_some(), found.revisions.len()), (None, true, 1));
     let (target, app) = app();
     let other = TargetName::parse("prod-2").unwrap();
-    assert_eq!(repository.revisions(&other, &app).await.unwrap(), Revisions::default());
+    assert_eq!(repository.revisions(&other, &app).await.unwrap(), Kept::default());
     assert_eq!(repository.files_of(&target, &app, Some(&id(2))).await.unwrap(), None);
     let latest = repository.files_of(&target, &app, None).await.unwrap().unwrap();
     assert_eq!(texts(&latest), [("deployment.yaml", "by hand")]);

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use the_deployer::git::follow::{FollowError, Followed, Settings};
+use the_deployer::git::error::WriteError;
+use the_deployer::git::follow::{FollowError, Settings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, Limits};
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
@@ -46,7 +47,7 @@ async fn a_branch_is_followed_over_one_connection() {
     for n in 0..5 {
         bare.somebody_writes("x/a", &format!("version {n}"));
     }
-    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     assert_eq!(followed.look().await.unwrap().as_str(), bare.tip());
     let depth = folder.path().join("clone/shallow");
     assert_eq!(std::fs::read_to_string(depth).unwrap().lines().count(), 1);
@@ -66,7 +67,7 @@ async fn a_host_that_is_not_believed_is_told_apart() {
     let Some(host) = SshHost::start().await else { return };
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
-    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     for (public, words) in [("none", "not among those"), ("key.pub", "another one than is")] {
         host.write_known_hosts(public);
         let error = followed.look().await.unwrap_err().to_string();
@@ -89,7 +90,7 @@ async fn a_key_that_is_refused_is_told_apart_and_never_shown() {
     host.refuse_the_key();
     let settings = followed(&host, "t.git", folder.path());
     assert!(!format!("{settings:?}").contains("PRIVATE KEY"));
-    let followed = Followed::open(settings).await.unwrap();
+    let followed = TrackedBranch::open(settings).await.unwrap();
     let error = followed.look().await.unwrap_err();
     assert!(error.to_string().contains("Permission denied (publickey)"), "{error}");
     assert!(error.to_string().ends_with(HELP), "{error}");
@@ -102,7 +103,7 @@ async fn what_is_not_there_and_what_is_cut_is_told_apart() {
     crypto();
     let Some(mut host) = SshHost::start().await else { return };
     let folder = TempDir::new().unwrap();
-    let open = |name| Followed::open(followed(&host, name, folder.path()));
+    let open = |name| TrackedBranch::open(followed(&host, name, folder.path()));
     let (missing, present) = (open("nowhere.git").await.unwrap(), open("t.git").await.unwrap());
     let error = missing.look().await.unwrap_err();
     assert!(matches!(error, FollowError::NotFound { .. }), "{error}");
@@ -113,7 +114,7 @@ async fn what_is_not_there_and_what_is_cut_is_told_apart() {
     bare.somebody_writes("a", "a");
     host.behave(Behaviour::CutDuringFetch);
     let error = present.look().await.unwrap_err();
-    assert!(matches!(error, FollowError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, FollowError::Remote(WriteError::Unreachable { .. })), "{error}");
     host.behave(Behaviour::Good);
     present.look().await.unwrap();
     // Idle, and cut.
@@ -123,7 +124,7 @@ async fn what_is_not_there_and_what_is_cut_is_told_apart() {
 
     host.stop().await;
     let error = present.look().await.unwrap_err();
-    assert!(matches!(error, FollowError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, FollowError::Remote(WriteError::Unreachable { .. })), "{error}");
     assert!(error.to_string().contains("Connection refused"), "{error}");
 }
 
@@ -136,7 +137,7 @@ async fn a_host_that_says_nothing_is_left() {
     host.behave(Behaviour::Silent);
     let settings =
         Settings { silence: Duration::from_secs(2), ..followed(&host, "t.git", folder.path()) };
-    let followed = Followed::open(settings).await.unwrap();
+    let followed = TrackedBranch::open(settings).await.unwrap();
     let error = followed.look().await.unwrap_err();
     assert!(error.to_string().ends_with("the server said nothing for 2 s"), "{error}");
     host.behave(Behaviour::Good);
@@ -148,7 +149,7 @@ async fn connections_over_which_something_failed_end() {
     crypto();
     let Some(host) = SshHost::start().await else { return };
     let folder = TempDir::new().unwrap();
-    let missing = Followed::open(followed(&host, "nowhere.git", folder.path())).await.unwrap();
+    let missing = TrackedBranch::open(followed(&host, "nowhere.git", folder.path())).await.unwrap();
     for _ in 0..3 {
         missing.look().await.unwrap_err();
     }
@@ -162,7 +163,7 @@ async fn the_copy_of_the_key_is_there_only_as_long_as_somebody_looks() {
     let Some(host) = SshHost::start().await else { return };
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
-    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     let ours = access(&host, folder.path()).folder;
     for _ in 0..2 {
         followed.look().await.unwrap();
@@ -191,7 +192,7 @@ async fn who_needs_the_connection_no_more_lets_it_go() {
     let Some(host) = SshHost::start().await else { return };
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
-    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     followed.look().await.unwrap();
     let socket = access(&host, folder.path()).folder.join("connection");
     assert!(socket.exists());

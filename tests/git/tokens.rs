@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use the_deployer::git::follow::{FollowError, Followed};
+use the_deployer::git::follow::{FollowError, TrackedBranch};
 use the_deployer::git::token::{Ask, NoToken, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, WriteError};
 use the_deployer::support::retry::Disposition;
@@ -140,13 +140,16 @@ async fn a_followed_branch_asks_for_its_token_too() {
         tokens: issuer.source(),
         ..follow::settings(&place, "followed")
     };
-    let followed = Followed::open(settings).await.unwrap();
+    let followed = TrackedBranch::open(settings).await.unwrap();
     followed.look().await.unwrap();
     place.bare.somebody_writes("x/a", "two");
     place.host().accept_after(1, "second-t0ken");
     assert_eq!(followed.look().await.unwrap().as_str(), place.bare.tip());
     place.host().accept("third-t0ken");
     let error = followed.look().await.unwrap_err();
-    assert!(matches!(&error, FollowError::Unauthorized { status: 401, .. }), "{error}");
+    assert!(
+        matches!(&error, FollowError::Remote(WriteError::Unauthorized { status: 401, .. })),
+        "{error}"
+    );
     assert!(error.to_string().ends_with(HELP), "{error}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::templates::{TemplatesBranch, TemplatesSettings};
-use crate::git::follow::{FollowError, Followed, Settings};
+use crate::git::follow::{FollowError, Settings, TrackedBranch};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
@@ -48,7 +48,7 @@ pub(super) enum LoadError {
 
 /// The repository that templates come from.
 pub(super) struct Repository {
-    followed: Followed,
+    followed: TrackedBranch,
     url: String,
     branch: String,
     path: String,
@@ -62,7 +62,7 @@ impl Repository {
         git: Settings,
     ) -> Result<Self, TemplatesError> {
         let TemplatesBranch { url, branch, path, refresh, .. } = settings.clone();
-        let followed = Followed::open(git).await;
+        let followed = TrackedBranch::open(git).await;
         let followed = followed.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
         Ok(Self { followed, url, branch, path, refresh })
     }

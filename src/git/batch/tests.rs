@@ -70,10 +70,10 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
     let committer = Committer { identity, people, signing: Some(Arc::new(signing)) };
     let jobs: Vec<Job> = (0..4).map(job).collect();
 
-    let built = build(&repo, None, &jobs, &HashSet::new(), &committer).unwrap();
+    let built = build((&repo, "m.git"), None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(built.is_unsigned() && built.tip.is_none());
     assert_eq!(built.fates.len(), 4);
 
-    let built = build(&repo, None, &jobs, &HashSet::new(), &committer).unwrap();
+    let built = build((&repo, "m.git"), None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(built.fates.iter().all(|fate| matches!(fate, Fate::Commit(_))), "{:?}", built.fates);
 }

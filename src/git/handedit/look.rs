@@ -5,9 +5,9 @@ use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
 
 use crate::git::handedit::difference::{Change, Content, Item, Listing, diff, difference};
-use crate::git::tree;
+use crate::git::tree::{self, LOOK_BACK};
 use crate::model::hand_edit::{EditCommit, HandEdit};
-use crate::model::id::{CommitSha, DeployId};
+use crate::model::id::DeployId;
 
 /// A revision has a dozen files; of more than these the rest is not looked at.
 const FILES: usize = 1_000;
@@ -15,8 +15,6 @@ const FILES: usize = 1_000;
 const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
 pub(super) const BYTES: usize = 256 * 1024;
-/// How many commits back the one is looked for that edited the folder.
-const LOOK_BACK: usize = 1_000;
 
 /// What somebody changed by hand in an app's `latest` since one of us last wrote it; `None` if nobody
 /// did. `path` is where it is, `now` the folder there, and `tip` the commit that has it. What becomes
@@ -126,7 +124,7 @@ fn described(commit: &git2::Commit<'_>) -> Option<EditCommit> {
     let name = String::from_utf8_lossy(author.name_bytes()).into_owned();
     let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
     Some(EditCommit {
-        id: CommitSha::parse(commit.id().to_string()).ok()?,
+        id: tree::sha(commit.id()),
         author: if name.is_empty() { "somebody".to_owned() } else { name },
         at: Timestamp::from_second(author.when().seconds()).ok()?,
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::git::layout::{self, LATEST, RepoPath};
-use crate::git::tree;
+use crate::git::tree::{self, Named};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 
 /// Where a target's things are, and which files of `latest` are wanted.
@@ -40,7 +40,7 @@ struct SeenApp {
     tree: Oid,
     latest: Option<Oid>,
     live: Option<DeployId>,
-    files: Vec<(String, Oid)>,
+    files: Vec<Named>,
 }
 
 /// What is new, not read yet.
@@ -67,18 +67,21 @@ pub(super) struct FoundApp {
     pub(super) app: AppKey,
     pub(super) live: Option<DeployId>,
     /// `None` where they are as they were.
-    pub(super) files: Option<Vec<(String, Oid)>>,
+    pub(super) files: Option<Vec<Named>>,
     /// Files that are wanted, too, and more than are read.
     pub(super) more: Vec<String>,
-    pub(super) application: Application,
+    pub(super) application: Application<Oid>,
 }
 
 /// What became of an app's Application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Application {
+pub enum Application<T = Vec<u8>> {
+    /// It is as it was.
     Same,
+    /// There is none, or one that is too large to be one.
     Gone,
-    Now(Oid),
+    /// It has these bytes now.
+    Now(T),
 }
 
 impl Scope {
@@ -171,7 +174,7 @@ impl Scope {
         let files = match (latest, before) {
             (Some(_), Some(before)) if before.latest == latest => before.files.clone(),
             (Some(latest), _) => {
-                let mut files = files(&repo.find_tree(latest)?, self.wanted);
+                let mut files = tree::files(&repo.find_tree(latest)?, self.wanted);
                 let rest = files.split_off(files.len().min(self.files));
                 more = rest.into_iter().map(|(name, _)| name).collect();
                 files
@@ -251,31 +254,15 @@ fn application_files(
     id: Option<Oid>,
 ) -> Result<BTreeMap<AppKey, Oid>, git2::Error> {
     let Some(id) = id else { return Ok(BTreeMap::new()) };
-    let files = files(&repo.find_tree(id)?, |_| true).into_iter();
+    let files = tree::files(&repo.find_tree(id)?, |_| true).into_iter();
     Ok(files.filter_map(|(name, id)| Some((layout::app_of_application(&name)?, id))).collect())
 }
 
 fn folder(root: Option<&Tree<'_>>, path: &RepoPath) -> Result<Option<Oid>, git2::Error> {
-    Ok(match tree::find(root, path)? {
-        Some((id, ObjectType::Tree)) => Some(id),
-        _ => None,
-    })
+    let found = tree::find(root, path)?;
+    Ok(found.filter(|(_, kind)| *kind == ObjectType::Tree).map(|(id, _)| id))
 }
 
-/// The folders in a folder, by name.
-pub(super) fn folders(
-    repo: &Repository,
-    id: Option<Oid>,
-) -> Result<Vec<(String, Oid)>, git2::Error> {
-    let Some(id) = id else { return Ok(Vec::new()) };
-    let tree = repo.find_tree(id)?;
-    let folders = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Tree));
-    Ok(folders.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id()))).collect())
-}
-
-/// The files in a folder that are wanted.
-pub(super) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<(String, Oid)> {
-    let blobs = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
-    let named = blobs.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id())));
-    named.filter(|(name, _)| wanted(name)).collect()
+fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<Named>, git2::Error> {
+    id.map_or_else(|| Ok(Vec::new()), |id| Ok(tree::folders(&repo.find_tree(id)?)))
 }

@@ -7,13 +7,13 @@
 use git2::Repository;
 
 use crate::git::error::{Trouble, WriteError};
+use crate::git::failure::Failure;
 use crate::git::outcome::Published;
 use crate::git::pack::Deltas;
-use crate::git::push::report::{self, Report, Word};
+use crate::git::push::report::{self, Carried, NotCarried, Report, Word};
 use crate::git::push::request::request;
 use crate::git::push::update::{Push, Update, refused};
-use crate::git::remote::{Carried, NotCarried, Remote};
-use crate::git::wire::Failure;
+use crate::git::remote::Remote;
 
 /// Pushes to one repository.
 pub(super) struct Direct {

@@ -8,12 +8,12 @@ use std::cell::{Cell, RefCell};
 use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 
 use crate::git::error::{Trouble, WriteError};
+use crate::git::failure::{self, Failure};
 use crate::git::outcome::Published;
 use crate::git::push::pkt::PRINTED_LIMIT;
 use crate::git::push::update::{Push, Update, refused};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
-use crate::git::wire::{self, Failure};
 
 /// Pushes to one repository.
 pub(super) struct Libgit2 {
@@ -32,7 +32,7 @@ impl Libgit2 {
         report: &Report,
     ) -> Result<(), WireError> {
         let Update { base, tip, reference, load: _, fence } = update;
-        transport::over_within(&self.remote, fence, |address| {
+        transport::over(&self.remote, fence, |address| {
             let mut options = PushOptions::new();
             options.remote_callbacks(report.callbacks(base.unwrap_or(Oid::ZERO_SHA1)));
             let mut remote = repo.remote_anonymous(address)?;
@@ -78,7 +78,7 @@ impl Push for Libgit2 {
             (Ok(()), Word::None) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
-                Ok(Published::Unclear(self.lost(&wire::unreported(&words))))
+                Ok(Published::Unclear(self.lost(&failure::unreported(&words))))
             }
         }
     }

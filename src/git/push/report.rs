@@ -3,7 +3,26 @@
 
 use git2::Oid;
 
+use crate::git::failure::Failure;
 use crate::git::push::pkt::{End, Line, Lines, PRINTED_LIMIT};
+
+/// What came of a push that was carried to the server.
+#[derive(Debug)]
+pub(in crate::git) enum Carried {
+    /// The server's answer, from its first byte.
+    Answer(Vec<u8>),
+    /// The server said before anything was sent that the branch is elsewhere. Only a server that
+    /// speaks first can say so.
+    Moved,
+}
+
+/// A push that did not come to an answer.
+#[derive(Debug)]
+pub(in crate::git) struct NotCarried {
+    pub(in crate::git) failure: Failure,
+    /// Whether the pack had begun to go out: the server may have taken it.
+    pub(in crate::git) sent: bool,
+}
 
 /// The server's answer to a push of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -204,7 +204,8 @@ fn private(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).open(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

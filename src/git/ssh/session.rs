@@ -1,4 +1,5 @@
-//! One child `ssh` with a program of git's behind it: bytes in, bytes out.
+//! One child `ssh` with a program of git's behind it: bytes in, bytes out. And a push over it: the
+//! server speaks first, then come commands and pack, then its report.
 //!
 //! Every wait has an end. What is printed beside the answer is read all the time, so that nobody
 //! waits for us, and kept as far as a person would read it.
@@ -8,15 +9,17 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use git2::Oid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep, timeout};
 
+use crate::git::failure::Failure;
 use crate::git::fence::Fence;
-use crate::git::ssh::client::Ssh;
+use crate::git::push::report::{self, Carried, NotCarried};
+use crate::git::ssh::Ssh;
 use crate::git::ssh::complaint;
-use crate::git::ssh::failure::Failure;
 use crate::git::ssh::folder::Folder;
 use crate::git::ssh::options::{self, Program};
 
@@ -28,6 +31,11 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const LINGER: Duration = Duration::from_secs(30);
 /// What git's programs end with after they said what is wrong.
 const OF_GIT: i32 = 128;
+/// The server's report of a push is a few lines, and what hooks print.
+const REPORT: usize = 16 * 1024 * 1024;
+/// Of an answer up to this size it is looked whether it says already what became of the branch. Then
+/// nobody waits for what the server does after it: hooks that tell others, and its housekeeping.
+const TOLD: usize = 64 * 1024;
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
@@ -55,6 +63,36 @@ impl Ssh {
         let folder = self.prepare_folder()?;
         Session::start(Arc::clone(self), &folder, program)
     }
+
+    /// Hands a push to the server's `git receive-pack`, if the branch is at `base`. When the fence
+    /// closes, it is cut.
+    pub(in crate::git) fn receive_pack(
+        self: &Arc<Self>,
+        (base, reference): (Option<Oid>, &str),
+        body: &[u8],
+        fence: &Fence,
+    ) -> Result<Carried, NotCarried> {
+        let unsent = |failure| NotCarried { failure, sent: false };
+        let mut session = self.open(Program::ReceivePack).map_err(unsent)?;
+        session.within(fence);
+        let advertisement = session.advertisement().map_err(unsent)?;
+        let there = report::advertised(&advertisement, reference)
+            .map_err(|no_list| unsent(Failure::NotGit(no_list.to_string())))?;
+        if there != base {
+            session.say_goodbye();
+            return Ok(Carried::Moved);
+        }
+        let answer = session.write(body).and_then(|()| session.answer(reference));
+        answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
+    }
+
+    /// The branches of the server, as `git receive-pack` advertises them.
+    pub(in crate::git) fn advertised(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
+        let mut session = self.open(Program::ReceivePack)?;
+        let advertisement = session.advertisement()?;
+        session.say_goodbye();
+        Ok(advertisement)
+    }
 }
 
 impl Session {
@@ -62,7 +100,7 @@ impl Session {
         let _context = ssh.runtime.enter();
         let mut child = command(&ssh, folder, program)
             .spawn()
-            .map_err(|error| Failure::NoProgram(error.to_string()))?;
+            .map_err(|error| Failure::NoSsh(error.to_string()))?;
         let printed = Arc::default();
         let listening = tokio::spawn(listen(child.stderr.take(), Arc::clone(&printed)));
         let deadline = Box::pin(sleep(ssh.total));
@@ -101,10 +139,10 @@ impl Session {
                 biased;
                 () = self.fence.closed() => return Err(Failure::LeaseOver),
                 written = timeout(silence, input.write(bytes)) => written,
-                () = &mut self.deadline => return Err(Failure::TooLong(self.ssh.total)),
+                () = &mut self.deadline => return Err(Failure::late(self.ssh.total)),
             };
             match written {
-                Err(_) => return Err(Failure::Silent(silence)),
+                Err(_) => return Err(Failure::silent(silence)),
                 Ok(Ok(n)) if n > 0 => bytes = bytes.get(n..).unwrap_or_default(),
                 // Whoever reads no more has said why.
                 Ok(Ok(_) | Err(_)) => return Err(self.ended().await),
@@ -127,10 +165,10 @@ impl Session {
             biased;
             () = self.fence.closed() => return Err(Failure::LeaseOver),
             read = timeout(silence, output.read(into)) => read,
-            () = &mut self.deadline => return Err(Failure::TooLong(self.ssh.total)),
+            () = &mut self.deadline => return Err(Failure::late(self.ssh.total)),
         };
         match read {
-            Err(_) => Err(Failure::Silent(silence)),
+            Err(_) => Err(Failure::silent(silence)),
             Ok(Ok(n)) if n > 0 || into.is_empty() => self.count(n),
             Ok(Ok(_) | Err(_)) => self.end().await.map(|()| 0),
         }
@@ -142,7 +180,7 @@ impl Session {
     }
 
     /// The packets that the server begins with, as far as its first flush.
-    pub(in crate::git) fn advertisement(&mut self) -> Result<Vec<u8>, Failure> {
+    fn advertisement(&mut self) -> Result<Vec<u8>, Failure> {
         let mut all = Vec::new();
         loop {
             let begun = all.len();
@@ -187,13 +225,9 @@ impl Session {
         self.input = None;
     }
 
-    /// The answer to all that was sent, as far as `is_whole` says; at most so many bytes. What was
-    /// answered before the child failed is an answer, too: it may say what became of a push.
-    pub(in crate::git) fn answer(
-        &mut self,
-        most: usize,
-        is_whole: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<u8>, Failure> {
+    /// The answer to a push, as far as it says what became of the branch. What was answered before
+    /// the child failed is an answer, too.
+    fn answer(&mut self, reference: &str) -> Result<Vec<u8>, Failure> {
         self.input = None;
         let (mut answer, mut chunk) = (Vec::new(), vec![0; CHUNK]);
         loop {
@@ -203,10 +237,10 @@ impl Session {
                 Err(Failure::Said { .. }) if !answer.is_empty() => return Ok(answer),
                 Err(failure) => return Err(failure),
             }
-            if answer.len() > most {
-                return self.noted(Err(Failure::TooLarge(most as u64)));
+            if answer.len() > REPORT {
+                return self.noted(Err(Failure::TooLarge(REPORT as u64)));
             }
-            if is_whole(&answer) {
+            if answer.len() <= TOLD && report::is_told(&answer, reference) {
                 return Ok(answer);
             }
         }

@@ -4,21 +4,21 @@
 //! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a
 //! clone of its own, which goes again. Reads only.
 
-mod words; // what the words of a commit say
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use git2::{ErrorCode, ObjectType, Oid, Repository, Sort, Tree};
+use git2::{ObjectType, Oid, Repository, Sort, Tree};
 use jiff::Timestamp;
 
-use crate::git::error::Trouble;
-use crate::git::error::WriteError;
-use crate::git::fetch::{self, HEADS};
-use crate::git::past::words::{Words, deed};
-use crate::git::remote::Remote;
-use crate::git::writer::{Door, ManifestRepository, blocking};
-use crate::git::{clone, layout, transport, tree};
+use crate::git::bare::with_suffix;
+use crate::git::branch::Location;
+use crate::git::clone::{self, CachedClone, TRACKING};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::layout::{self, RepoPath};
+use crate::git::remote::{HEADS, Remote};
+use crate::git::trailers::{Words, deed};
+use crate::git::tree;
+use crate::git::writer::{ManifestRepository, blocking};
 use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName};
 use crate::model::past::{Deed, PastDeployment};
 use crate::model::rollback::TreeId;
@@ -61,11 +61,13 @@ impl ManifestRepository {
     /// # Errors
     /// When the server cannot be asked, or the repository cannot be read.
     pub async fn past(&self, branch: &str) -> Result<Past, WriteError> {
-        let (door, reference) = (self.door().clone(), format!("{HEADS}{branch}"));
-        blocking(move || match door {
-            Door::Local { path, reference, .. } => read(&Repository::open_bare(path)?, &reference),
-            Door::Server { remote, clone } => {
-                let folder = clone::with_suffix(&clone, "past");
+        let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
+        blocking(move || match location {
+            Location::Local { path, reference, .. } => {
+                read(&Repository::open_bare(path)?, &reference)
+            }
+            Location::Server { remote, clone } => {
+                let folder = with_suffix(&clone, "past");
                 let past = whole(&remote, &folder, &reference);
                 clone::remove(&folder);
                 past
@@ -81,17 +83,14 @@ fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<Past, Troubl
         let (repository, folder) = (remote.to_string(), folder.display().to_string());
         Trouble::Error(WriteError::Disk { repository, folder, cause: error.to_string() })
     };
-    let repo = clone::begin(folder, "the whole past\n").map_err(disk)?;
-    let fetched = transport::over(remote, |address| fetch::fetch(&repo, address, reference, 0));
-    fetched.map_err(|error| error.trouble(remote))?;
-    read(&repo, clone::TRACKING)
+    let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
+    clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
+    read(&clone.repo, TRACKING)
 }
 
 fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
-    let tip = match repo.refname_to_id(reference) {
-        Ok(tip) => tip,
-        Err(error) if error.code() == ErrorCode::NotFound => return Ok(Past::default()),
-        Err(error) => return Err(error.into()),
+    let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
+        return Ok(Past::default());
     };
     let mut past = Past { standing: standing(repo, tip)?, ..Past::default() };
     let mut seen = BTreeSet::new();
@@ -115,7 +114,7 @@ fn look(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
     let commit = repo.find_commit(id)?;
     let message = String::from_utf8_lossy(commit.message_bytes());
     let at = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
-    let Ok(sha) = CommitSha::parse(id.to_string()) else { return Ok(()) };
+    let sha = tree::sha(id);
     let words = Words { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
@@ -152,8 +151,9 @@ fn brought(
         }
         rollback.tree = TreeId(id.to_string());
     }
-    let names = |entry: git2::TreeEntry<'_>| entry.name().ok().map(str::to_owned);
-    one.pushed.files = repo.find_tree(id)?.iter().filter_map(names).collect();
+    let names = repo.find_tree(id)?;
+    one.pushed.files =
+        names.iter().filter_map(|entry| entry.name().ok().map(str::to_owned)).collect();
     Ok(Some(one))
 }
 
@@ -167,46 +167,31 @@ fn id_of(deed: &Deed) -> &DeployId {
 /// Every app that the tip has a `latest` of.
 fn standing(repo: &Repository, tip: Oid) -> Result<Vec<Standing>, Trouble> {
     let root = repo.find_commit(tip)?.tree()?;
+    let folders = |path: &RepoPath| {
+        let folder = tree::folder(repo, Some(&root), &path.to_string())?;
+        Ok::<_, git2::Error>(folder.as_ref().map_or_else(Vec::new, tree::folders))
+    };
     let mut all = Vec::new();
-    for target in folders(repo, &root, &layout::targets_folder().to_string())? {
+    for (target, _) in folders(&layout::targets_folder())? {
         let Ok(target) = TargetName::parse(target) else { continue };
-        let inside = layout::target_folder(&target).to_string();
-        for namespace in folders(repo, &root, &inside)? {
+        for (namespace, _) in folders(&layout::target_folder(&target))? {
             let Ok(namespace) = Namespace::parse(namespace) else { continue };
-            for slug in folders(repo, &root, &format!("{inside}/{namespace}"))? {
+            for (slug, _) in folders(&layout::namespace_folder(&target, &namespace))? {
                 let Ok(slug) = Slug::parse(slug) else { continue };
                 let app = AppKey { namespace: namespace.clone(), slug };
-                all.extend(stands(repo, &root, &target, app)?);
+                let kept = tree::kept(repo, Some(&root), &target, &app)?;
+                if kept.latest.is_none() {
+                    continue;
+                }
+                let file = layout::application_file(&target, &app);
+                all.push(Standing {
+                    live: kept.live().cloned(),
+                    application: tree::file(repo, Some(&root), &file)?,
+                    target: target.clone(),
+                    app,
+                });
             }
         }
     }
     Ok(all)
-}
-
-fn stands(
-    repo: &Repository,
-    root: &Tree<'_>,
-    target: &TargetName,
-    app: AppKey,
-) -> Result<Option<Standing>, Trouble> {
-    let Some((latest, _)) = tree::find(Some(root), &layout::latest_folder(target, &app))? else {
-        return Ok(None);
-    };
-    let revisions = tree::revision_folders(repo, Some(root), &layout::app_folder(target, &app))?;
-    let of_latest = revisions.into_iter().filter(|(_, id)| *id == latest).map(|(id, _)| id);
-    let file = tree::find(Some(root), &layout::application_file(target, &app))?;
-    let application = match file {
-        Some((id, ObjectType::Blob)) => Some(repo.find_blob(id)?.content().to_vec()),
-        _ => None,
-    };
-    Ok(Some(Standing { target: target.clone(), app, live: of_latest.max(), application }))
-}
-
-fn folders(repo: &Repository, root: &Tree<'_>, path: &str) -> Result<Vec<String>, Trouble> {
-    let Some((id, ObjectType::Tree)) = tree::find_text(Some(root), path)? else {
-        return Ok(Vec::new());
-    };
-    let tree = repo.find_tree(id)?;
-    let folders = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Tree));
-    Ok(folders.filter_map(|entry| entry.name().ok().map(str::to_owned)).collect())
 }
