@@ -45,6 +45,7 @@ use crate::deployments::{Deployments, Manifests, removal, tell};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
+use crate::lookups::all::Lookups;
 use crate::model::id::DeployId;
 use crate::model::violation::Rejection;
 use crate::server::auth::Tokens;
@@ -352,9 +353,11 @@ fn gatherer(
         repository: one.repository.clone(),
         targets: one.targets.clone(),
     });
+    let lookups =
+        Lookups::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)
+            .map_err(boxed("what is looked up"))?;
     let repositories = repositories.collect();
-    Gatherer::new(settings, clock.clone(), forge.clone(), store.clone(), repositories)
-        .map_err(boxed("what is looked up"))
+    Ok(Gatherer::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
 }
 
 fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 use secrecy::SecretString;
 
 use crate::config::access::GitAccess;
-use crate::config::credential::Credential;
 use crate::config::secret::{self, SecretError, Source};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
@@ -17,6 +16,7 @@ use crate::forge::github::client::{Credentials, GitHub};
 use crate::git::ssh;
 use crate::git::token::{Answer, Ask, NoToken, Tokens};
 use crate::model::id::RepoName;
+use crate::support::credential::Credential;
 use crate::support::retry::Disposition;
 
 /// The source of a repository's tokens, for one who writes there or only reads. The forge is that

@@ -72,7 +72,7 @@ pub(super) fn people(forge: &ForgeSettings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::credential::Credential;
+    use crate::support::credential::Credential;
 
     #[test]
     fn people_have_the_addresses_of_their_code_host() {

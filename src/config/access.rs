@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::credential::{Credential, Secret};
+use crate::config::credential::Secret;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::resolver::Resolver;
 use crate::config::ssh::Ssh;
@@ -13,6 +13,7 @@ use crate::forge::github::address::repository_at;
 use crate::git::ssh;
 use crate::model::id::RepoName;
 use crate::model::ssh::SshAddress;
+use crate::support::credential::Credential;
 
 /// As whom a git repository is reached that has no token of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

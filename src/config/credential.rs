@@ -1,6 +1,6 @@
-//! A secret as the file names it, and the credential that it is.
+//! A secret as the file names it, and the credential that is made of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
 use crate::config::secret::{self, Source};
+use crate::support::credential::Credential;
 
 /// What is to be done about a secret that is not given in one way.
 pub(super) const ONE_OF: &str = "give exactly one of `file` and `env`";
@@ -20,15 +21,6 @@ pub(super) struct Secret {
     pub(super) file: Option<String>,
     /// An environment variable that holds it.
     pub(super) env: Option<String>,
-}
-
-/// A secret that was read once, and the file that it may be read from again.
-#[derive(Debug, Clone)]
-pub struct Credential {
-    /// As it was when the settings were made.
-    pub secret: SecretString,
-    /// Where it may change.
-    pub file: Option<PathBuf>,
 }
 
 impl Resolver<'_> {

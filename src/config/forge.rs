@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::config::credential::{Credential, ONE_OF, Secret};
+use crate::config::credential::{ONE_OF, Secret};
 use crate::config::resolver::{Purpose, Resolver};
 use crate::config::webhook::{Previews, WebhookSecret, WebhookSettings};
 use crate::forge::github::auth::key::{AppKey, KeyError};
 use crate::forge::github::client::GITHUB_API;
 use crate::forge::github::webhook::rules::Rules;
+use crate::support::credential::Credential;
 
 /// A code host: exactly one of the two.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

@@ -1,19 +1,17 @@
 //! What is looked up outside: images in registries, and where each cluster's secrets are.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::credential::{Credential, Secret};
+use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
+use crate::lookups::all::{LookupSettings, SecretStoreSettings};
+use crate::lookups::registry::{self, ANY_OTHER, Login};
+use crate::lookups::{kubernetes, vault};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
 use crate::model::target::{Clusters, Target};
 use crate::support::host::is_loopback_authority;
-
-/// Every other registry.
-const ANY_OTHER: &str = "*";
 
 /// A registry that is asked whether an image's tag exists.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -89,51 +87,6 @@ pub(super) struct KubernetesAccess {
     ca: Option<String>,
 }
 
-/// What is looked up outside, and how.
-#[derive(Debug, Clone, Default)]
-pub struct LookupSettings {
-    /// The registries that may be asked; no two of the same host.
-    pub registries: Vec<RegistrySettings>,
-    /// Where secrets are looked up, by cluster; nowhere where it is absent.
-    pub secrets: BTreeMap<TargetName, SecretsLookup>,
-}
-
-/// A registry that may be asked.
-#[derive(Debug, Clone)]
-pub struct RegistrySettings {
-    /// Its host as images name it, or `*`.
-    pub host: String,
-    /// Name and password.
-    pub login: Option<(String, Credential)>,
-    /// Whether it is reached by http.
-    pub insecure: bool,
-}
-
-/// Where a cluster's secrets are looked up.
-#[derive(Debug, Clone)]
-pub enum SecretsLookup {
-    /// In Vault.
-    Vault {
-        /// Its address.
-        address: String,
-        /// Where its key-value engine is mounted.
-        mount: String,
-        /// The namespace.
-        namespace: Option<String>,
-        /// May read metadata and the names of keys.
-        token: Credential,
-    },
-    /// In the cluster.
-    Kubernetes {
-        /// The API server's address.
-        server: String,
-        /// May get secrets.
-        token: Credential,
-        /// Who signed the server's certificate, as PEM.
-        ca: Option<Vec<u8>>,
-    },
-}
-
 impl Resolver<'_> {
     pub(super) fn lookups(
         &mut self,
@@ -144,12 +97,13 @@ impl Resolver<'_> {
         let mut lookups = LookupSettings::default();
         for (n, registry) in registries.into_iter().enumerate() {
             let path = format!("registries[{n}]");
+            let host = registry.host.clone();
             let registry = self.registry(&path, registry);
-            if lookups.registries.iter().any(|one| one.host == registry.host) {
-                let message = format!("the registry {} is there already", registry.host);
+            if lookups.registries.contains_key(&host) {
+                let message = format!("the registry {host} is there already");
                 self.report.error(&format!("{path}.host"), message, "remove one of the two");
             }
-            lookups.registries.push(registry);
+            lookups.registries.insert(host, registry);
         }
         for (n, (name, asked)) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}].lookups");
@@ -162,7 +116,7 @@ impl Resolver<'_> {
         lookups
     }
 
-    fn registry(&mut self, path: &str, registry: Registry) -> RegistrySettings {
+    fn registry(&mut self, path: &str, registry: Registry) -> registry::Registry {
         let Registry { host, username, password, insecure } = registry;
         let insecure = insecure.unwrap_or(false);
         if !is_host(&host) {
@@ -178,7 +132,7 @@ impl Resolver<'_> {
             (None, None) => None,
             (Some(username), Some(password)) => {
                 let password = self.credential(&format!("{path}.password"), password);
-                password.map(|password| (username, password))
+                password.map(|password| Login { username, password })
             }
             (Some(_), None) | (None, Some(_)) => {
                 let help = "give both `username` and `password`, or neither";
@@ -194,7 +148,7 @@ impl Resolver<'_> {
                 "let the registry speak https",
             );
         }
-        RegistrySettings { host, login, insecure }
+        registry::Registry { login, insecure }
     }
 
     fn secrets_of(
@@ -202,7 +156,7 @@ impl Resolver<'_> {
         path: &str,
         lookups: Lookups,
         target: &Target,
-    ) -> Option<SecretsLookup> {
+    ) -> Option<SecretStoreSettings> {
         let Lookups { secrets, vault, kubernetes } = lookups;
         match secrets.unwrap_or(SecretsIn::None) {
             SecretsIn::None => None,
@@ -216,7 +170,7 @@ impl Resolver<'_> {
         path: &str,
         access: Option<VaultAccess>,
         target: &Target,
-    ) -> Option<SecretsLookup> {
+    ) -> Option<SecretStoreSettings> {
         let settings = &target.platform.secrets.vault;
         let Some(address) = settings.address.clone() else {
             let help = "add `secrets: {vault: {address: …}}` to the cluster's `platform`";
@@ -231,7 +185,8 @@ impl Resolver<'_> {
         };
         let token = self.credential(&format!("{path}.vault.token"), token)?;
         let namespace = namespace.or_else(|| settings.namespace.clone());
-        Some(SecretsLookup::Vault { address, mount: settings.mount.clone(), namespace, token })
+        let mount = settings.mount.clone();
+        Some(SecretStoreSettings::Vault(vault::Settings { address, mount, namespace, token }))
     }
 
     fn kubernetes(
@@ -239,7 +194,7 @@ impl Resolver<'_> {
         path: &str,
         access: Option<KubernetesAccess>,
         target: &Target,
-    ) -> Option<SecretsLookup> {
+    ) -> Option<SecretStoreSettings> {
         if target.platform.secrets.delivery != Delivery::Kubernetes {
             // A first deployment would be refused for want of what only it brings.
             let message = "the secrets of this cluster come with the apps' own manifests";
@@ -255,7 +210,7 @@ impl Resolver<'_> {
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
         let ca = ca.and_then(|file| self.certificates(&format!("{path}.kubernetes.ca"), &file));
         let token = self.credential(&format!("{path}.kubernetes.token"), token)?;
-        Some(SecretsLookup::Kubernetes { server, token, ca })
+        Some(SecretStoreSettings::Kubernetes(kubernetes::Settings { server, token, ca }))
     }
 
     /// A token goes there, so it is https, or this machine.
@@ -304,10 +259,10 @@ mod tests {
         );
         let found = loaded(&text).settings.lookups.secrets;
         let of = |name: &str| match &found[&TargetName::parse(name).unwrap()] {
-            SecretsLookup::Kubernetes { server, token, ca } => {
+            SecretStoreSettings::Kubernetes(kubernetes::Settings { server, token, ca }) => {
                 (server.clone(), token.file.clone(), ca.is_some())
             }
-            SecretsLookup::Vault { .. } => panic!("not Vault"),
+            SecretStoreSettings::Vault(_) => panic!("not Vault"),
         };
         assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
         assert_eq!(of("b"), ("https://b:6443".to_owned(), None, false));
@@ -325,11 +280,11 @@ mod tests {
         let text = format!("clusters:\n{}{}", cluster("a", ""), cluster("b", ", namespace: other"));
         let found = loaded(&text).settings.lookups.secrets;
         for (name, wanted) in [("a", "team"), ("b", "other")] {
-            let SecretsLookup::Vault { namespace, .. } = &found[&TargetName::parse(name).unwrap()]
+            let SecretStoreSettings::Vault(vault) = &found[&TargetName::parse(name).unwrap()]
             else {
                 panic!("Vault is asked");
             };
-            assert_eq!(namespace.as_deref(), Some(wanted));
+            assert_eq!(vault.namespace.as_deref(), Some(wanted));
         }
     }
 

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
-use crate::config::credential::{Credential, Secret};
+use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::git::ssh;
 use crate::model::ssh::SshAddress;
+use crate::support::credential::Credential;
 
 /// How to come in over ssh.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -8,11 +8,12 @@ use secrecy::ExposeSecret as _;
 
 use crate::config::access::GitAccess;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
-use crate::config::lookups::SecretsLookup;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
 use crate::config::webhook::WebhookSecret;
 use crate::config::{Loaded, Sources, schema};
+use crate::lookups::all::SecretStoreSettings;
+use crate::lookups::vault;
 use crate::model::callers::Pages;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::{Clusters, Environment};
@@ -195,12 +196,13 @@ fn everything_can_be_set() {
     let registries: Vec<_> = lookups
         .registries
         .iter()
-        .map(|one| (one.host.as_str(), one.login.is_some(), one.insecure))
+        .map(|(host, one)| (host.as_str(), one.login.is_some(), one.insecure))
         .collect();
-    let expected = [("ghcr.io", true, false), ("localhost:5000", false, true), ("*", false, false)];
+    let expected = [("*", false, false), ("ghcr.io", true, false), ("localhost:5000", false, true)];
     assert_eq!(registries, expected);
     let vault = &lookups.secrets[&TargetName::parse("prod-1").unwrap()];
-    let SecretsLookup::Vault { address, mount, namespace, token } = vault else { panic!("Vault") };
+    let SecretStoreSettings::Vault(vault) = vault else { panic!("Vault") };
+    let vault::Settings { address, mount, namespace, token } = vault;
     assert_eq!((address.as_str(), mount.as_str()), ("https://vault.example.com", "kv"));
     assert_eq!((namespace.as_deref(), &token.file), (Some("team"), &None));
     assert_eq!((lookups.secrets.len(), limits.lookups.as_secs()), (1, 7));

@@ -4,8 +4,6 @@
 //! `Missing` with why, and what nobody needs is not asked. Whether a missing fact matters is the
 //! target's policy, and a rule.
 
-mod build; // from settings
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +13,15 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::forge::Forge;
-use crate::inventory::{self, Inventory, Looked};
+use crate::inventory::{self, Inventory, Looked, Repository};
+use crate::lookups::all::Lookups;
 use crate::lookups::image::Image;
-use crate::lookups::kubernetes::Kubernetes;
-use crate::lookups::registry::{Build, Builds, BuildsRange, Registries};
-use crate::lookups::vault::Vault;
+use crate::lookups::registry::{Build, Builds, BuildsRange};
 use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
     SecretQuestion,
 };
-use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
+use crate::model::id::{AppKey, TargetName, TeamName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Placed, Spot};
 use crate::model::rollback::Hold;
@@ -47,17 +44,8 @@ struct Inner {
     clock: Clock,
     forge: Forge,
     store: Store,
-    registries: Registries,
-    secrets: BTreeMap<TargetName, Secrets>,
+    lookups: Lookups,
     inventory: Inventory,
-    /// How long all of it may take.
-    most: Duration,
-}
-
-/// Where a cluster's secrets are looked up.
-enum Secrets {
-    Vault(Vault),
-    Kubernetes(Kubernetes),
 }
 
 /// Before the code host is asked once more.
@@ -67,6 +55,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 type Dated<T> = (T, Timestamp);
 
 impl Gatherer {
+    /// One that asks these; nobody is asked anything yet.
+    pub fn new(
+        lookups: Lookups,
+        clock: Clock,
+        forge: Forge,
+        store: Store,
+        repositories: Vec<Repository>,
+    ) -> Self {
+        let inventory = Inventory::new(repositories);
+        Self(Arc::new(Inner { clock, forge, store, lookups, inventory }))
+    }
+
     /// Everything that the questions ask for.
     pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
         let now = self.0.clock.now();
@@ -190,7 +190,7 @@ impl Gatherer {
     where
         F: Future<Output = Result<T, NotKnown>>,
     {
-        let most = self.0.most;
+        let most = self.0.lookups.most;
         let looking = look(self.0.clock.now(), most.mul_f32(0.8));
         tokio::time::timeout(most, looking).await.unwrap_or_else(|_| {
             let why = format!("the manifest repository did not answer within {most:?}");
@@ -200,7 +200,7 @@ impl Gatherer {
 
     /// Whether the configuration lets us ask for this image.
     pub fn may_ask(&self, image: &Image) -> bool {
-        self.0.registries.may_ask(image)
+        self.0.lookups.registries.may_ask(image)
     }
 
     /// A page of the newest builds of an image.
@@ -213,7 +213,7 @@ impl Gatherer {
         range: BuildsRange,
         patience: Duration,
     ) -> Result<Builds, NotKnown> {
-        self.0.registries.builds(image, range, patience, self.0.clock.now()).await
+        self.0.lookups.registries.builds(image, range, patience, self.0.clock.now()).await
     }
 
     /// The images of these tags, of those that there are and that answer in time.
@@ -223,7 +223,7 @@ impl Gatherer {
         tags: &[String],
         patience: Duration,
     ) -> Vec<Build> {
-        self.0.registries.builds_of(image, tags, patience, self.0.clock.now()).await
+        self.0.lookups.registries.builds_of(image, tags, patience, self.0.clock.now()).await
     }
 
     /// Begins to look what is new in the manifest repository, for a deployment that is about to
@@ -247,7 +247,7 @@ impl Asked<'_> {
         who: &str,
         asking: impl Future<Output = Result<Dated<T>, NotKnown>>,
     ) -> Fact<T> {
-        let most = self.inner.most;
+        let most = self.inner.lookups.most;
         match tokio::time::timeout(most, asking).await {
             Ok(Ok((value, at))) => Fact::Known { value, at },
             Ok(Err(NotKnown(why))) => Fact::Missing { why },
@@ -294,7 +294,9 @@ impl Asked<'_> {
 
     async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
         let Questions { target, app, secrets, .. } = self.questions;
-        let Some(place) = self.inner.secrets.get(&target.name) else { return Fact::NotAsked };
+        let Some(place) = self.inner.lookups.secrets.get(&target.name) else {
+            return Fact::NotAsked;
+        };
         if secrets.is_empty() {
             return Fact::NotAsked;
         }
@@ -320,7 +322,7 @@ impl Asked<'_> {
     }
 
     async fn image(&self) -> Fact<bool> {
-        let registries = &self.inner.registries;
+        let registries = &self.inner.lookups.registries;
         let image = Image::parse(&self.questions.image);
         let Some(image) = image.filter(|image| registries.may_ask(image)) else {
             return Fact::NotAsked;
@@ -389,31 +391,6 @@ impl Asked<'_> {
         let Questions { target, app, .. } = self.questions;
         let found = self.inner.store.hold(&target.name, app).await;
         found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
-    }
-}
-
-impl Secrets {
-    /// The keys of a secret, by its name.
-    async fn keys(
-        &self,
-        namespace: &Namespace,
-        name: String,
-        question: SecretQuestion,
-        now: Timestamp,
-    ) -> Result<(String, Option<BTreeSet<String>>), NotKnown> {
-        let SecretQuestion { keys, vault_path } = question;
-        let found = match self {
-            Self::Vault(vault) => vault.keys(&vault_path, &keys, now).await?,
-            Self::Kubernetes(cluster) => cluster.keys(namespace, &name, &keys).await?,
-        };
-        Ok((name, found))
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Vault(_) => "Vault",
-            Self::Kubernetes(_) => "the API server",
-        }
     }
 }
 

@@ -8,13 +8,18 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::sync::Semaphore;
 
-use crate::lookups::{NotKnown, SettingsError};
+use crate::model::facts::NotKnown;
 use crate::support::cause::innermost_cause;
 use crate::support::http::Outbound;
 use crate::support::http::body::{BoundedBody, read_bounded};
 
 /// Between the two tries: enough for a connection that was just being closed.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a client cannot be made of its settings.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub String);
 
 /// How long a client waits, and for how many questions at once.
 #[derive(Debug, Clone, Copy)]

@@ -7,10 +7,10 @@ use reqwest::header::ACCEPT;
 use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
-use crate::lookups::credential::Credential;
-use crate::lookups::http::{Answer, Http, Patience};
-use crate::lookups::{NotKnown, SettingsError};
+use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::model::facts::NotKnown;
 use crate::model::id::Namespace;
+use crate::support::credential::Credential;
 use crate::support::http::Outbound;
 use crate::support::percent::encode_segment;
 
@@ -106,7 +106,7 @@ impl Kubernetes {
         let address = address
             .filter(|_| !matches!(name, "" | "." | ".."))
             .ok_or_else(|| NotKnown::new(format!("{name:?} cannot be the name of a secret")))?;
-        let token = self.token.text().await?;
+        let token = self.token.text().await.map_err(NotKnown::new)?;
         let request = self.http.client().get(address).header(ACCEPT, METADATA);
         self.http.ask(&self.host, request.bearer_auth(token.expose_secret()), ANSWER_BYTES).await
     }

@@ -13,9 +13,9 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::lookups::credential::Credential;
-use crate::lookups::http::{Answer, Http, Patience};
-use crate::lookups::{NotKnown, SettingsError};
+use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::model::facts::NotKnown;
+use crate::support::credential::Credential;
 use crate::support::http::Outbound;
 use crate::support::percent::encode_path_below;
 
@@ -109,7 +109,7 @@ impl Vault {
         let address = place.and_then(|place| self.base.join(&place).ok());
         let address = address
             .ok_or_else(|| NotKnown::new(format!("{mount}/{path} cannot be a path in Vault")))?;
-        let token = token.text().await?;
+        let token = token.text().await.map_err(NotKnown::new)?;
         let unusable = |_| NotKnown::new("our token for Vault holds what no header can carry");
         let mut value = HeaderValue::from_str(token.expose_secret()).map_err(unusable)?;
         value.set_sensitive(true);

@@ -2,6 +2,7 @@
 
 pub mod cache; // a bounded cache
 pub mod cause; // the innermost cause of an error
+pub mod credential; // a secret that may change while we run
 pub mod disk; // whether a folder takes writes
 pub mod globs; // sets of globs
 pub mod host; // whether a host is this machine

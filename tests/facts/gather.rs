@@ -11,6 +11,7 @@ use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::inventory::Repository;
+use the_deployer::lookups::all::Lookups;
 use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
@@ -54,7 +55,9 @@ impl World {
         let repository = Repository { name, repository: manifests.clone(), targets };
         let host = Forge::Local(Local::new(forge.path()));
         let (store, clock_) = (db.store.clone(), clock.clone());
-        let gatherer = Gatherer::new(&settings, clock_, host, store, vec![repository]).unwrap();
+        let Settings { lookups, limits, outbound, .. } = &settings;
+        let lookups = Lookups::new(lookups.clone(), limits.lookups, outbound).unwrap();
+        let gatherer = Gatherer::new(lookups, clock_, host, store, vec![repository]);
         Self { registry, keeper, db, place, manifests, forge, clock, settings, gatherer }
     }
 

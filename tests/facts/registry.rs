@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use the_deployer::lookups::Patience;
-use the_deployer::lookups::credential::Credential;
 use the_deployer::lookups::image::Image;
 use the_deployer::lookups::registry::ANY_OTHER;
 use the_deployer::lookups::registry::Found;
 use the_deployer::lookups::registry::Login;
 use the_deployer::lookups::registry::Registries;
 use the_deployer::lookups::registry::Registry as Known;
+use the_deployer::support::credential::Credential;
 use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
@@ -19,7 +19,7 @@ use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
 use crate::harness::requests::at;
 
 pub(super) fn login(password: &str) -> Login {
-    let password = Credential::Fixed(password.into());
+    let password = Credential { secret: password.into(), file: None };
     Login { username: "deployer".to_owned(), password }
 }
 

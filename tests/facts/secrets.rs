@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::lookups::credential::Credential;
 use the_deployer::lookups::kubernetes;
 use the_deployer::lookups::kubernetes::Kubernetes;
 use the_deployer::lookups::vault;
 use the_deployer::lookups::vault::Vault;
 use the_deployer::model::id::Namespace;
+use the_deployer::support::credential::Credential;
 use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
@@ -20,14 +20,14 @@ fn vault(keeper: &Keeper, token: &str) -> Vault {
         address: keeper.address(),
         mount: "kv".to_owned(),
         namespace: None,
-        token: Credential::Fixed(token.into()),
+        token: Credential { secret: token.into(), file: None },
     };
     Vault::new(settings, PATIENCE, &Outbound::default()).unwrap()
 }
 
 fn cluster(keeper: &Keeper, token: &str) -> Kubernetes {
     provider();
-    let token = Credential::Fixed(token.into());
+    let token = Credential { secret: token.into(), file: None };
     let settings = kubernetes::Settings { server: keeper.address(), token, ca: None };
     Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap()
 }
@@ -112,7 +112,7 @@ async fn a_wrong_mount_is_no_missing_secret() {
         address: format!("{}/", keeper.address()),
         mount: "secret".to_owned(),
         namespace: Some("team".to_owned()),
-        token: Credential::Fixed("good-token".into()),
+        token: Credential { secret: "good-token".into(), file: None },
     };
     keeper.lock().namespace = Some("team".to_owned());
     let vault = Vault::new(settings, PATIENCE, &Outbound::default()).unwrap();
@@ -162,7 +162,7 @@ async fn what_a_cluster_does_not_say_is_not_known_and_why() {
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused() {
     provider();
-    let token = Credential::Fixed("t".into());
+    let token = Credential { secret: "t".into(), file: None };
     let settings = kubernetes::Settings {
         server: "https://localhost".to_owned(),
         token: token.clone(),

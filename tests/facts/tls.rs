@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::lookups::credential::Credential;
 use the_deployer::lookups::kubernetes::Kubernetes;
 use the_deployer::lookups::kubernetes::Settings;
+use the_deployer::support::credential::Credential;
 use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
@@ -18,7 +18,7 @@ async fn a_cluster_is_trusted_by_its_own_authority_and_by_no_other() {
     provider();
     let server = over_tls(&keeper.address()).await;
     let ask = async |ca: Option<&str>| {
-        let token = Credential::Fixed("good-token".into());
+        let token = Credential { secret: "good-token".into(), file: None };
         let settings =
             Settings { server: server.clone(), token, ca: ca.map(|ca| ca.as_bytes().to_vec()) };
         let cluster = Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap();

@@ -8,7 +8,7 @@
 //! what it has not looked at.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -17,13 +17,13 @@ use reqwest::Method;
 use reqwest::header::LINK;
 use sha2::{Digest as _, Sha256};
 
-use crate::lookups::NotKnown;
 use crate::lookups::http::Answer;
 use crate::lookups::image::Image;
-use crate::lookups::registry::made::{Build, Manifest, Said};
-use crate::lookups::registry::question::{Question, Wanted};
-use crate::lookups::registry::tags::{Listing, MOST_TAGS};
-use crate::lookups::registry::{KINDS, Registries, THERE, listing, made, tags};
+use crate::lookups::registry::client::{KINDS, Question, Registries, THERE, Wanted};
+use crate::lookups::registry::listing;
+use crate::lookups::registry::made::{self, Build, Manifest, Said};
+use crate::lookups::registry::tags::{self, ListOrder, Listing, MOST_TAGS};
+use crate::model::facts::NotKnown;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
@@ -38,11 +38,6 @@ const LISTING_BYTES: usize = 16 * 1024 * 1024;
 const MANIFEST_BYTES: usize = 1024 * 1024;
 /// An image's configuration has its whole history.
 const CONFIG_BYTES: usize = 1024 * 1024;
-/// Images that are looked at for one answer, where their times are not known beforehand.
-const LOOKED_AT: usize = 60;
-/// So many for one answer where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the
-/// list. What was looked at is remembered, and further pages look at further tags.
-const MOST_LOOKED_AT: usize = 300;
 /// What is said in place of a page that may not be the end.
 const END_UNKNOWN: &str = "there may be older builds: not all tags were looked at, or not in time";
 /// How many at once; the client has a bound of its own over all of them.
@@ -82,16 +77,6 @@ impl BuildsRange {
     fn end(self) -> usize {
         self.skip.saturating_add(self.limit)
     }
-}
-
-/// The order in which the images of a repository are listed, page by page. It only grows while it is remembered: a
-/// page that goes on tells nothing twice, and passes over nothing.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ListOrder {
-    /// Images, newest first as far as they were looked at together.
-    tags: Vec<String>,
-    /// Every tag that was looked at, also those that are no image.
-    looked_at: HashSet<String>,
 }
 
 /// Why not all tags were listed.
@@ -176,33 +161,7 @@ impl Registries {
         let next = more.then_some(end);
         Ok(Builds { builds, tags: listing.tags.len(), complete, notes, next })
     }
-}
 
-/// Those that do not say when they were made come last.
-fn newest_first(a: &Build, b: &Build) -> Ordering {
-    (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
-}
-
-impl ListOrder {
-    /// Whether there are tags that nobody has looked at yet.
-    fn may_grow(&self, listing: &Listing) -> bool {
-        listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
-    }
-
-    /// The tags that are looked at next, so that there are that many images.
-    fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
-        // Those of earlier pages count no more: this answer looks at as many again.
-        let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
-        let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
-        let mut likely = tags::likely(&listing.tags, &listing.times, wanted.min(most));
-        likely.extend(tags::undated(&listing.tags, &listing.times, &likely, most));
-        likely.retain(|tag| !self.looked_at.contains(*tag));
-        likely.truncate(most.saturating_sub(self.looked_at.len()));
-        likely
-    }
-}
-
-impl Registries {
     /// The images of these tags beside that one, of those that there are and that answer within `patience`.
     pub async fn builds_of(
         &self,
@@ -215,6 +174,11 @@ impl Registries {
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
         question.look(&tags, patience).await.0
     }
+}
+
+/// Those that do not say when they were made come last.
+fn newest_first(a: &Build, b: &Build) -> Ordering {
+    (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
 }
 
 impl Question<'_> {

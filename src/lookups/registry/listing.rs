@@ -8,10 +8,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde_json::error::Category;
 
 use crate::lookups::registry::tags::{Listing, is_real};
@@ -23,13 +26,27 @@ const TAGS_OF_ONE: usize = 32;
 /// where it is no page of tags.
 pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut Listing) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    match PageSeed(listing).deserialize(&mut reader).and_then(|()| reader.end()) {
+    let page = Seed { part: Part::Page, listing };
+    match page.deserialize(&mut reader).and_then(|()| reader.end()) {
         Ok(()) => true,
         Err(error) => cut && error.classify() == Category::Eof,
     }
 }
 
-struct PageSeed<'a>(&'a mut Listing);
+/// A part of a page, and where what it lists is added.
+struct Seed<'a> {
+    part: Part,
+    listing: &'a mut Listing,
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Page,
+    /// A list of tags, or `null` where there is none.
+    Tags,
+    /// The images by digest, each with its tags and times, or `null`.
+    Times,
+}
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
@@ -40,37 +57,7 @@ enum Key {
     Other,
 }
 
-impl<'de> DeserializeSeed<'de> for PageSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for PageSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a page of tags")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Key>()? {
-            match key {
-                Key::Tags => map.next_value_seed(TagsSeed(self.0))?,
-                Key::Manifest => map.next_value_seed(TimesSeed(self.0))?,
-                Key::Other => map.next_value::<IgnoredAny>().map(|_| ())?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A list of tags, or `null` where there is none.
-struct TagsSeed<'a>(&'a mut Listing);
-
-impl<'de> DeserializeSeed<'de> for TagsSeed<'_> {
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -78,52 +65,51 @@ impl<'de> DeserializeSeed<'de> for TagsSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for TagsSeed<'_> {
+impl<'de> Visitor<'de> for Seed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of tags")
+        f.write_str(match self.part {
+            Part::Page => "a page of tags",
+            Part::Tags => "a list of tags",
+            Part::Times => "images by their digests",
+        })
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        match self.part {
+            Part::Page => Err(E::invalid_type(Unexpected::Unit, &self)),
+            Part::Tags | Part::Times => Ok(()),
+        }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Part::Tags = self.part else {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &self));
+        };
         while let Some(tag) = list.next_element::<Text<'_>>()? {
-            self.0.add_tag(&tag.0);
+            self.listing.add_tag(&tag.0);
         }
-        Ok(())
-    }
-}
-
-/// The images by digest, each with its tags and times, or `null`.
-struct TimesSeed<'a>(&'a mut Listing);
-
-impl<'de> DeserializeSeed<'de> for TimesSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TimesSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("images by their digests")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some((_, image)) = map.next_entry::<IgnoredAny, Dated<'_>>()? {
-            let Some(at) = image.time() else { continue };
-            for tag in &image.tag.0 {
-                self.0.add_time(tag, at);
+        let listing = match self.part {
+            Part::Page => self.listing,
+            Part::Tags => return Err(A::Error::invalid_type(Unexpected::Map, &self)),
+            Part::Times => {
+                while let Some((_, image)) = map.next_entry::<IgnoredAny, Dated<'_>>()? {
+                    let Some(at) = image.time() else { continue };
+                    image.tag.iter().for_each(|tag| self.listing.add_time(&tag.0, at));
+                }
+                return Ok(());
+            }
+        };
+        while let Some(key) = map.next_key::<Key>()? {
+            match key {
+                Key::Tags => map.next_value_seed(Seed { part: Part::Tags, listing })?,
+                Key::Manifest => map.next_value_seed(Seed { part: Part::Times, listing })?,
+                Key::Other => map.next_value::<IgnoredAny>().map(|_| ())?,
             }
         }
         Ok(())
@@ -137,8 +123,8 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Dated<'a> {
-    #[serde(default, borrow)]
-    tag: FewTags<'a>,
+    #[serde(default, borrow, deserialize_with = "first::<_, _, TAGS_OF_ONE>")]
+    tag: Vec<Text<'a>>,
     #[serde(borrow)]
     time_created_ms: Option<Text<'a>>,
     #[serde(borrow)]
@@ -156,32 +142,31 @@ impl Dated<'_> {
     }
 }
 
-/// The first tags of one image.
-#[derive(Default)]
-struct FewTags<'a>(Vec<Cow<'a, str>>);
+/// The first `MOST` of a list; the others are passed over.
+pub(super) fn first<'de, D, T, const MOST: usize>(reader: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct First<T, const MOST: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for First<T, MOST> {
+        type Value = Vec<T>;
 
-impl<'de: 'a, 'a> Deserialize<'de> for FewTags<'a> {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Few;
-        impl<'de> Visitor<'de> for Few {
-            type Value = FewTags<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of tags")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FewTags<'de>, A::Error> {
-                let mut tags = Vec::new();
-                while let Some(tag) = list.next_element::<Text<'de>>()? {
-                    if tags.len() < TAGS_OF_ONE {
-                        tags.push(tag.0);
-                    }
-                }
-                Ok(FewTags(tags))
-            }
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
         }
-        reader.deserialize_seq(Few)
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut first = Vec::new();
+            while let Some(one) = list.next_element()? {
+                if first.len() < MOST {
+                    first.push(one);
+                }
+            }
+            Ok(first)
+        }
     }
+    reader.deserialize_seq(First::<T, MOST>(PhantomData))
 }
 
 #[cfg(test)]

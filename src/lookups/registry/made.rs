@@ -1,14 +1,12 @@
 //! What an image says of its making: its manifest, and the configuration that the manifest names. Pure.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
 
+use crate::lookups::registry::listing::first;
 use crate::lookups::registry::tags::is_real;
 
-/// How many platforms of an index are looked at.
+/// How many platforms of an index are looked at; an image has a dozen.
 const CHILDREN: usize = 64;
 
 /// One build: a tag, and what its image says of itself.
@@ -65,33 +63,10 @@ struct Texts {
 
 #[derive(Deserialize)]
 struct Body {
-    #[serde(default, deserialize_with = "first_children")]
+    #[serde(default, deserialize_with = "first::<_, _, CHILDREN>")]
     manifests: Vec<Child>,
     config: Option<Descriptor>,
     annotations: Option<Texts>,
-}
-
-/// The first platforms of an index; an image has a dozen.
-fn first_children<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<Child>, D::Error> {
-    struct First;
-    impl<'de> Visitor<'de> for First {
-        type Value = Vec<Child>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of manifests")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Child>, A::Error> {
-            let mut children = Vec::new();
-            while let Some(child) = list.next_element()? {
-                if children.len() < CHILDREN {
-                    children.push(child);
-                }
-            }
-            Ok(children)
-        }
-    }
-    reader.deserialize_seq(First)
 }
 
 #[derive(Deserialize)]

@@ -7,12 +7,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::{Request, RequestBuilder, Url};
 
-use crate::lookups::http::{Answer, Http, Patience};
-use crate::lookups::registry::{ANY_OTHER, Registry};
-use crate::lookups::{NotKnown, SettingsError, image};
+use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::lookups::image;
+use crate::model::facts::NotKnown;
 use crate::support::cause::innermost_cause;
+use crate::support::credential::Credential;
 use crate::support::http::Outbound;
 use crate::support::http::public::PublicOnly;
+
+/// Every other registry that is on the Internet, asked without credentials.
+pub const ANY_OTHER: &str = "*";
+
+/// What is configured of one registry.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    /// Who we are there; `None`: anybody.
+    pub login: Option<Login>,
+    /// Whether it is reached by http. Everything goes in the clear then.
+    pub insecure: bool,
+}
+
+/// A name and a password.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// The name.
+    pub username: String,
+    /// The password, or a token in its place.
+    pub password: Credential,
+}
 
 /// How often one request is sent on.
 const REDIRECTS: usize = 3;

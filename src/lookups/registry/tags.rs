@@ -12,6 +12,12 @@ use jiff::Timestamp;
 /// Which tags one question keeps: years of builds. What is beyond is counted as left out.
 pub(super) const MOST_TAGS: usize = 20_000;
 
+/// Images that are looked at for one answer, where their times are not known beforehand.
+const LOOKED_AT: usize = 60;
+/// So many for one answer where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the
+/// list. What was looked at is remembered, and further pages look at further tags.
+const MOST_LOOKED_AT: usize = 300;
+
 /// The tags of a repository, as far as they were listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Listing {
@@ -44,6 +50,35 @@ impl Listing {
         if is_build(tag) && self.times.len() < MOST_TAGS {
             self.times.insert(tag.to_owned(), at);
         }
+    }
+}
+
+/// The order in which the images of a repository are listed, page by page. It only grows while it is remembered: a
+/// page that goes on tells nothing twice, and passes over nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ListOrder {
+    /// Images, newest first as far as they were looked at together.
+    pub(super) tags: Vec<String>,
+    /// Every tag that was looked at, also those that are no image.
+    pub(super) looked_at: HashSet<String>,
+}
+
+impl ListOrder {
+    /// Whether there are tags that nobody has looked at yet.
+    pub(super) fn may_grow(&self, listing: &Listing) -> bool {
+        listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
+    }
+
+    /// The tags that are looked at next, so that there are that many images.
+    pub(super) fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
+        // Those of earlier pages count no more: this answer looks at as many again.
+        let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
+        let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
+        let mut chosen = likely(&listing.tags, &listing.times, wanted.min(most));
+        chosen.extend(undated(&listing.tags, &listing.times, &chosen, most));
+        chosen.retain(|tag| !self.looked_at.contains(*tag));
+        chosen.truncate(most.saturating_sub(self.looked_at.len()));
+        chosen
     }
 }
 

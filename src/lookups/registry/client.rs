@@ -1,4 +1,7 @@
-//! Something asked of one image's repository, with whatever proof its registry wants to see.
+//! The registries, and something asked of one image's repository with whatever proof its registry wants to see.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,14 +10,41 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENT
 use reqwest::{Method, Request, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
-use crate::lookups::challenge::{Bearer, Challenge};
-use crate::lookups::http::Answer;
+use crate::lookups::challenge::{self, Bearer, Challenge};
+use crate::lookups::http::{Answer, Patience, SettingsError};
 use crate::lookups::image::Image;
-use crate::lookups::registry::{Login, Registries, Registry, THERE};
-use crate::lookups::{NotKnown, challenge};
+use crate::lookups::registry::made::Build;
+use crate::lookups::registry::route::{ANY_OTHER, Login, Registry, Route};
+use crate::lookups::registry::tags::ListOrder;
+use crate::model::facts::NotKnown;
+use crate::support::cache::Cache;
+use crate::support::http::Outbound;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
+
+/// How long it is remembered that a tag is there.
+pub const THERE: SignedDuration = SignedDuration::from_mins(10);
+/// How long it is remembered that a tag is not there.
+pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
+/// A thousand apps on a few tags each.
+const IMAGES: usize = 4096;
+const TOKENS: usize = 1024;
+/// Lists of builds whose order is remembered: as many as people page through at a time.
+const ORDERS: usize = 64;
+/// Errors of a registry are short; of a manifest nothing is read.
+const ANSWER_BYTES: usize = 16 * 1024;
+
+/// Lists of builds that are made at once: each may hold a page of tags and several manifests in memory.
+const LISTS_AT_ONCE: usize = 4;
+
+/// Every kind that a tag can lead to; a registry says 404 for a kind that is not named.
+pub(super) const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
+     application/vnd.oci.image.manifest.v1+json, \
+     application/vnd.docker.distribution.manifest.list.v2+json, \
+     application/vnd.docker.distribution.manifest.v2+json, \
+     application/vnd.docker.distribution.manifest.v1+prettyjws, */*;q=0.1";
 
 /// The specification's default where a token says nothing of its life.
 const TOKEN_LIFE: i64 = 60;
@@ -24,6 +54,90 @@ const TOKEN_MARGIN: i64 = 10;
 const TOKEN_BYTES: usize = 32 * 1024;
 /// A token goes into a header of each request, and a thousand of them are remembered.
 const LONGEST_TOKEN: usize = 12 * 1024;
+
+/// The registries that may be asked.
+#[derive(Debug)]
+pub struct Registries {
+    route: Route,
+    known: BTreeMap<String, Registry>,
+    images: Mutex<Cache<Image, (bool, Timestamp)>>,
+    tokens: Mutex<Cache<(String, String), Kept>>,
+    pub(super) builds: Mutex<Cache<Image, Build>>,
+    /// By image without a reference.
+    pub(super) orders: Mutex<Cache<Image, ListOrder>>,
+    /// Lists of builds that may be made now.
+    pub(super) lists: Semaphore,
+}
+
+/// What was found, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Whether the tag is there.
+    pub there: bool,
+    /// When the registry said so.
+    pub at: Timestamp,
+}
+
+impl Registries {
+    /// The registries by host, as people name them; [`ANY_OTHER`] is a host too.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn new(
+        known: BTreeMap<String, Registry>,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
+        Ok(Self {
+            route: Route::new(&known, patience, outbound)?,
+            known,
+            images: Mutex::new(Cache::new(IMAGES)),
+            tokens: Mutex::new(Cache::new(TOKENS)),
+            builds: Mutex::new(Cache::new(IMAGES)),
+            orders: Mutex::new(Cache::new(ORDERS)),
+            lists: Semaphore::new(LISTS_AT_ONCE),
+        })
+    }
+
+    /// Whether the configuration lets us ask for this image.
+    pub fn may_ask(&self, image: &Image) -> bool {
+        self.of(image).is_some()
+    }
+
+    fn of(&self, image: &Image) -> Option<&Registry> {
+        let is_public = |_: &&Registry| self.route.may_be_public(&image.host);
+        let other = || self.known.get(ANY_OTHER).filter(is_public);
+        self.known.get(&image.host).or_else(other)
+    }
+
+    /// Whether the image's tag is there.
+    ///
+    /// # Errors
+    /// [`NotKnown`] when the registry does not say, or is none that we may ask.
+    pub async fn has(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
+        if let Some((there, at)) = lock(&self.images).get(image, now) {
+            return Ok(Found { there, at });
+        }
+        let question = self.question(image, now)?;
+        let path = format!("manifests/{}", image.reference);
+        let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
+        let there = question.judge(&question.answer(&wanted).await?)?;
+        let life = if there { THERE } else { NOT_THERE };
+        lock(&self.images).put(image.clone(), (there, now), saturating_add(now, life));
+        Ok(Found { there, at: now })
+    }
+
+    pub(super) fn question<'a>(
+        &'a self,
+        image: &'a Image,
+        now: Timestamp,
+    ) -> Result<Question<'a>, NotKnown> {
+        let registry = self.of(image).ok_or_else(|| {
+            NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
+        })?;
+        Ok(Question { registries: self, registry, image, now })
+    }
+}
 
 /// One image at its registry.
 pub(super) struct Question<'a> {
@@ -181,9 +295,13 @@ impl Question<'_> {
     /// Our name and password, as they are now: those of some registries change twice a day.
     async fn login(&self) -> Result<Proof, NotKnown> {
         match &self.registry.login {
-            Some(login) => Ok(Proof::Login(login.clone(), login.password.text().await?)),
+            Some(login) => Ok(Proof::Login(login.clone(), self.password(login).await?)),
             None => Err(self.not_known("wants a login: add ours under `registries`")),
         }
+    }
+
+    async fn password(&self, login: &Login) -> Result<SecretString, NotKnown> {
+        login.password.text().await.map_err(NotKnown::new)
     }
 
     async fn token(&self, bearer: &Bearer) -> Result<SecretString, NotKnown> {
@@ -197,7 +315,7 @@ impl Question<'_> {
         }
         let mut request = Request::new(Method::GET, address);
         if let Some(login) = &self.registry.login {
-            self.log_in(&mut request, login, &login.password.text().await?)?;
+            self.log_in(&mut request, login, &self.password(login).await?)?;
         }
         let answer = self.registries.route.ask(request, TOKEN_BYTES).await?;
         if !answer.status.is_success() {
