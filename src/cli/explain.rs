@@ -21,8 +21,8 @@ use crate::support::secret_tree::{MASK, mask_tree};
 use crate::templates::set::Template;
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::scalar::untyped;
 use crate::waml::section::{Section, always_exists};
-use crate::waml::typed::untyped;
 
 /// Shows every value that a target ends up with: where it is written, and in which layer.
 ///

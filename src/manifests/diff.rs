@@ -13,7 +13,7 @@ use crate::manifests::object::{BUDGET, Object};
 use crate::model::revision::ManifestFile;
 use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
 use crate::support::secret_tree::{MASK, mask_tree};
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::{emit, yaml};
 
 pub use crate::model::change::{Change, Field, How};

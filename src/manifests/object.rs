@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::model::violation::Violation;
 use crate::waml::node::Node;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::Budget;
 
 /// One rendered object, and the template file that made it.

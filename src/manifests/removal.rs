@@ -12,7 +12,7 @@ use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// What is read of one file that people may have edited.

@@ -7,9 +7,9 @@
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
-use crate::waml::identities::Place;
+use crate::waml::identities::{Identity, Place};
 use crate::waml::node::{Entry, Map, Node, Value};
-use crate::waml::section::{Identity, Section, always_exists, refines};
+use crate::waml::section::{Section, always_exists, refines};
 
 /// One section for one target with nothing left to fill.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::pipeline::merge;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";

@@ -9,6 +9,7 @@ use crate::templates::view::has_registry;
 use crate::waml::Waml;
 use crate::waml::identities::{self, Place};
 use crate::waml::node::{Entry, Node, Path, Step, Value, is_from_waml};
+use crate::waml::quote::quoted;
 use crate::waml::section::Section;
 use crate::waml::section_workload::Volume;
 
@@ -39,7 +40,7 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
         add(scaling.key("replicas"), why, help);
     }
     if let Some(disk) = section.volumes.iter().flatten().find(|one| Volume::is_for_one(one)) {
-        let name = crate::waml::typed::quoted(&disk.name);
+        let name = quoted(&disk.name);
         for key in ["maxUnavailable", "maxSurge"] {
             let why = format!("with the disk {name} the old pod goes before the new one comes");
             add(scaling.key(key), why, "remove it");

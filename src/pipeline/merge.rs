@@ -12,9 +12,9 @@ use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::templates::set::{Template, Templates};
 use crate::waml::Waml;
-use crate::waml::identities::{self, Place};
+use crate::waml::identities::{self, Identity, Place};
 use crate::waml::node::{Node, Path, Value};
-use crate::waml::section::{Identity, Section};
+use crate::waml::section::Section;
 
 /// One section for one target, `null`s still in place.
 #[derive(Debug, Clone)]

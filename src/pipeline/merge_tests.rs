@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::waml::node::Path;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
@@ -82,7 +82,7 @@ deploy:
 /// Whatever its key: what an element is goes by its type.
 #[test]
 fn identity_goes_by_the_type() {
-    use crate::waml::section::Identity;
+    use crate::waml::identities::Identity;
     let of = |path: &str| {
         let steps = path.split('.').fold(Section::place(), |place, step| match step {
             "[]" => place.element(),

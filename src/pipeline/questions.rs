@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::model::facts::{Questions, SecretQuestion};
 use crate::model::id::AppKey;
 use crate::model::target::{Clusters, Target};
-use crate::pipeline::validate::legal;
+use crate::pipeline::validate;
 use crate::pipeline::{Input, default, merge};
 use crate::templates::view;
 use crate::templates::view::ingress;
@@ -23,7 +23,7 @@ pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
     let section = section(input)?;
     let app = &input.waml.app;
     let image = view::reference(section.image.as_ref(), &input.release);
-    legal::is_image(&image, &input.release.tag).then(|| Questions {
+    validate::is_image(&image, &input.release.tag).then(|| Questions {
         app: app.clone(),
         owner: Some(input.waml.owner.clone()).filter(|owner| !owner.is_empty()),
         release: input.release.clone(),
@@ -49,7 +49,7 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for one in section.ingresses() {
         let host = ingress::host(one, target);
-        if legal::is_host(&host) && !hosts.contains(&host) {
+        if validate::is_host(&host) && !hosts.contains(&host) {
             hosts.push(host);
         }
     }
@@ -59,10 +59,10 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
 /// What `secrets` and `env[].secret` name.
 fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
     let wanted = view::secrets::wanted(section, app).into_iter();
-    let legal = wanted.filter(|secret| legal::is_secret(secret.name));
+    let legal = wanted.filter(|secret| validate::is_secret(secret.name));
     legal
         .map(|secret| {
-            let keys = secret.keys.into_iter().filter(|key| legal::is_secret_key(key));
+            let keys = secret.keys.into_iter().filter(|key| validate::is_secret_key(key));
             let keys = keys.map(str::to_owned).collect();
             (secret.name.to_owned(), SecretQuestion { keys, vault_path: secret.path })
         })

@@ -12,6 +12,7 @@ use super::Plan;
 use crate::policy::cost;
 use crate::policy::cost::Spent;
 use crate::policy::expression::{ENV, Expression};
+use crate::waml::quote::quoted;
 
 /// Everything that expressions look at.
 pub(super) struct World {
@@ -78,7 +79,7 @@ impl World {
 fn failed(error: &ExecutionError) -> Answer {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (
-            format!("there is no {}", crate::waml::typed::quoted(key)),
+            format!("there is no {}", quoted(key)),
             "an expression asks `has(a.b)` before it looks at what may be missing",
         ),
         ExecutionError::FunctionError { function, .. } => {

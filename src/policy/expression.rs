@@ -9,8 +9,8 @@ use cel::parser::PrattParser;
 use cel::{Context, Env, IdedExpr};
 
 use crate::policy::watch::watch;
+use crate::waml::quote::quoted;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 /// What an expression can look at.
 pub(super) const VARIABLES: &[&str] = &["waml", "app", "target", "release", "objects"];

@@ -13,7 +13,8 @@ use crate::policy::expression::Fault;
 use crate::policy::{Policy, expression};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::node::{Node, Path, Value};
-use crate::waml::typed::{Reader, quoted};
+use crate::waml::quote::quoted;
+use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
 
 const RULE: &str = "policy";

@@ -17,9 +17,9 @@ use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
 use crate::policy::Policies;
 use crate::templates::engine;
-use crate::waml::identities::Place;
+use crate::waml::identities::{Identity, Place};
 use crate::waml::node::{Map, Node, Path, Value};
-use crate::waml::section::{Identity, Section, always_exists};
+use crate::waml::section::{Section, always_exists};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 

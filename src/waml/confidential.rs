@@ -7,24 +7,14 @@ use std::borrow::Cow;
 use serde_json::Value as Json;
 
 use crate::model::violation::Violation;
-use crate::support::secret_name::is_secret_name;
-use crate::support::secret_sections::is_section;
-use crate::support::secret_text::is_random;
 use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::node::{Node, Path, Step, Value};
-use crate::waml::typed::{quoted, untyped};
+use crate::waml::quote::{is_confidential_key, quoted};
+use crate::waml::scalar::untyped;
 
 /// Whether what is written at a path may be a secret: a message then says what it is, and does not quote it.
 pub fn is_confidential(path: &Path) -> bool {
-    path.0.iter().any(is_confidential_step)
-}
-
-/// Whether what stands below the step may be a secret.
-pub(super) fn is_confidential_step(step: &Step) -> bool {
-    match step {
-        Step::Key(key) => is_section(key) || key == "annotations" || is_secret_name(key),
-        Step::Index(_) => false,
-    }
+    path.0.iter().any(|step| matches!(step, Step::Key(key) if is_confidential_key(key)))
 }
 
 /// Whether the help of a message may repeat what is written, as a line to write. Where secrets stand that is only the
@@ -69,43 +59,6 @@ pub(super) fn may_repeat_text(text: &str, path: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-/// A key as a message shows it where secrets stand: `PASSWORD=x` and `value:x` are values that lack a blank.
-pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    match key.find(|c: char| !is_legal(c)) {
-        None => key.into(),
-        Some(end) => {
-            let (name, rest) = key.split_at(end);
-            let name = if rest.starts_with(['=', ':', ' ']) { name } else { "" };
-            let sign = rest.chars().next().filter(|c| !name.is_empty() && matches!(c, '=' | ':'));
-            format!("{name}{}{MASK}", sign.map_or_else(String::new, String::from)).into()
-        }
-    }
-}
-
-/// A name in a message, where a secret may have been written instead of it.
-pub(crate) fn quoted_name(text: &str) -> String {
-    quoted(&shown_key(text))
-}
-
-/// A host in a message; what is before an `@` can be a name with a password.
-pub(crate) fn quoted_host(text: &str) -> String {
-    match text.rsplit_once('@') {
-        Some((_, host)) => quoted(&format!("{MASK}@{host}")),
-        None => quoted(text),
-    }
-}
-
-/// A reference to a secret in a message, `None` where it can be the secret itself: it has signs that no name of
-/// one has, or is as mixed as no name is.
-pub(crate) fn quoted_reference(text: &str) -> Option<String> {
-    let is_legal = |b: u8| b.is_ascii_alphanumeric() || b"_-./*+".contains(&b);
-    let is_mixed = |part: &str| is_random(part) && part.bytes().any(|b| b.is_ascii_digit());
-    let is_name = text.bytes().all(is_legal) && !text.split(['-', '_', '.', '/']).any(is_mixed);
-    // No secret is as short.
-    (is_name || text.chars().count() < 5).then(|| quoted(text))
 }
 
 /// Takes the secrets that a file is known to have out of what is said of it: a template, a policy or a rule of

@@ -15,7 +15,7 @@ use crate::waml::collect;
 use crate::waml::identities;
 use crate::waml::ignored;
 use crate::waml::node::{Node, Path, Value};
-use crate::waml::section::Section;
+use crate::waml::section::{Defaults, Section};
 use crate::waml::suggest;
 use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
@@ -156,24 +156,6 @@ pub struct Waml {
     misnamed: BTreeSet<TargetName>,
     /// The settings that every target overrides; found once, because each target's layers are merged for it.
     overridden: OnceLock<Vec<(Path, Position)>>,
-}
-
-/// One entry of `defaults`.
-#[derive(Debug, Clone)]
-pub struct Defaults {
-    /// Which entry of the file it is, from 0.
-    pub index: usize,
-    /// Which targets it is for.
-    pub matcher: Globs,
-    /// The settings, without `match`.
-    pub section: Node,
-}
-
-impl Defaults {
-    /// Whether any of the targets is one that it is for.
-    pub fn is_for_any(&self, targets: &[&TargetName]) -> bool {
-        targets.iter().any(|target| self.matcher.is_match(target.as_str()))
-    }
 }
 
 static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);

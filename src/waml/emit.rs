@@ -314,7 +314,7 @@ mod tests {
             let saphyr: Json = serde_saphyr::from_str(&text).unwrap();
             proptest::prop_assert_eq!(&saphyr, &value, "saphyr on\n{}", text);
             let ours = crate::waml::yaml::parse_stream("f", &text, &crate::waml::yaml::Budget::default()).unwrap();
-            proptest::prop_assert_eq!(&crate::waml::typed::untyped(&ours[0]), &value, "ours on\n{}", text);
+            proptest::prop_assert_eq!(&crate::waml::scalar::untyped(&ours[0]), &value, "ours on\n{}", text);
         }
     }
 }

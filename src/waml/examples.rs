@@ -5,8 +5,8 @@
 
 use crate::support::secret_mask::mask_secrets;
 use crate::support::secret_name::is_secret_name;
-use crate::waml::confidential::shown_key;
 use crate::waml::node::{Node, Value};
+use crate::waml::quote::shown_key;
 
 /// Stands for a value that is the reader's to fill in, or not to be shown.
 pub(super) const ELLIPSIS: &str = "…";

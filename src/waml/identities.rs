@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
-use crate::waml::confidential::{is_confidential, shown_key};
+use crate::waml::confidential::is_confidential;
 use crate::waml::node::{Node, Origin, Path, Scalar, Step, Value};
-use crate::waml::section::{Identity, identity};
+use crate::waml::quote::shown_key;
 use crate::waml::shape::{Shape, Shapes};
 
 /// A place in a schema, followed beside a value: it knows the type of what may stand there.
@@ -75,6 +75,44 @@ impl<'s> Place<'s> {
         match self.shapes.resolve(self.shape) {
             Shape::Nullable(inner) => self.shapes.resolve(inner),
             shape => shape,
+        }
+    }
+}
+
+/// The types whose values have an identity, by their names in the schema; see DESIGN, "Merge".
+///
+/// In a list of such, a later layer's element joins the earlier one of the same identity; others stay
+/// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
+fn identity(type_name: &str) -> Option<Identity> {
+    match type_name {
+        "EnvVar" | "Secret" | "Volume" | "Port" | "Link" => Some(Identity::Name),
+        "Service" => Some(Identity::NameOrSlug),
+        "Ingress" => Some(Identity::Host),
+        "IngressPath" => Some(Identity::Path),
+        _ => None,
+    }
+}
+
+/// What tells the elements of a list apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// `name`.
+    Name,
+    /// `name`, and the app's slug where there is none.
+    NameOrSlug,
+    /// `host` or `hostPrefix`.
+    Host,
+    /// `path`, and `/` where there is none.
+    Path,
+}
+
+impl Identity {
+    /// The keys that make the identity.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Name | Self::NameOrSlug => &["name"],
+            Self::Host => &["host", "hostPrefix"],
+            Self::Path => &["path"],
         }
     }
 }

@@ -6,10 +6,11 @@ use crate::model::violation::{Position, Violation};
 use crate::support::text::with_line_feeds;
 use crate::waml::collect;
 use crate::waml::confidential::may_repeat_text;
-use crate::waml::document::Defaults;
 use crate::waml::examples;
 use crate::waml::identities::Place;
 use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::quote::quoted;
+use crate::waml::section::Defaults;
 use crate::waml::suggest;
 
 /// The rule that this module's warnings name.
@@ -115,7 +116,7 @@ pub(crate) fn unmatched(
         let names = || targets.iter().map(|target| target.as_str());
         let meant = suggest::nearest(text, names())
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
-        let message = format!("{} matches no target of this app", crate::waml::typed::quoted(text));
+        let message = format!("{} matches no target of this app", quoted(text));
         let violation = Violation::warning(RULE, message)
             .expected("these settings are for nothing")
             .help(format!("the targets are {}{meant}", suggest::list(names())));

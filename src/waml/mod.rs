@@ -8,10 +8,10 @@
 //!
 //! Knows nothing of templates, targets' settings or Kubernetes objects.
 
+pub mod quote; // how a message quotes a hostile text
 pub mod node; // a value with its place
 pub mod yaml; // reading YAML
-mod build; // the parser's events become nodes
-mod scalar; // what a plain scalar means
+pub(crate) mod scalar; // what a plain scalar means
 pub mod typed; // a node read by a type's JSON Schema
 mod shape; // a JSON Schema made ready for checking
 mod formats; // named forms of text

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::model::violation::Position;
-use crate::waml::confidential::{is_confidential_step, shown_key};
+use crate::waml::quote::{is_confidential_key, shown_key};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,6 +243,16 @@ impl Path {
         Self(steps)
     }
 
+    /// The elements of the list under a key, each with its way; none where there is no list.
+    pub fn each<'a, T: 'a>(
+        &self,
+        key: &str,
+        list: impl IntoIterator<Item = &'a Vec<T>>,
+    ) -> impl Iterator<Item = (Self, &'a T)> {
+        let path = self.key(key);
+        list.into_iter().flatten().enumerate().map(move |(at, one)| (path.index(at), one))
+    }
+
     /// Reads the written form; `None` where it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
@@ -267,13 +277,13 @@ impl fmt::Display for Path {
         for (n, step) in self.0.iter().enumerate() {
             match step {
                 Step::Key(key) => {
-                    let key = if is_confidential { shown_key(key) } else { key.into() };
+                    let shown = if is_confidential { shown_key(key) } else { key.into() };
                     let dot = if n == 0 { "" } else { "." };
-                    write!(f, "{dot}{key}")?;
+                    write!(f, "{dot}{shown}")?;
+                    is_confidential = is_confidential || is_confidential_key(key);
                 }
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
-            is_confidential = is_confidential || is_confidential_step(step);
         }
         Ok(())
     }

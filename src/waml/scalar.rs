@@ -1,10 +1,12 @@
-//! What a plain scalar means when a boolean, a number or text is wanted.
+//! What a plain scalar means when a boolean, a number or text is wanted, or when nobody says what is.
 //!
 //! YAML 1.1 and 1.2 disagree on words such as `on`, `017` and `1_000`. Where text is wanted the
 //! spelling is kept; where a number or a boolean is wanted a spelling that the two read
 //! differently is refused with what to write instead, and never guessed.
 
-use crate::waml::node::Scalar;
+use serde_json::Value as Json;
+
+use crate::waml::node::{Node, Scalar, Value};
 
 /// Words that YAML 1.1 reads as booleans and YAML 1.2 as text.
 const YAML11_WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
@@ -99,6 +101,31 @@ fn is_decimal(text: &str) -> bool {
 
 fn misread(why: &str, help: String) -> Misread {
     Misread { why: why.to_owned(), help }
+}
+
+/// A value whose type nobody prescribes, as YAML 1.2's core schema reads it.
+pub(crate) fn untyped(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::List(list) => Json::Array(list.iter().map(untyped).collect()),
+        Value::Map(map) => Json::Object(
+            map.iter().map(|(key, entry)| (key.clone(), untyped(&entry.node))).collect(),
+        ),
+        Value::Scalar(scalar) => untyped_scalar(scalar),
+    }
+}
+
+fn untyped_scalar(scalar: &Scalar) -> Json {
+    if scalar.quoted {
+        return Json::String(scalar.text.clone());
+    }
+    if let Ok(boolean) = boolean(scalar) {
+        return Json::Bool(boolean);
+    }
+    if let Ok(integer) = integer(scalar) {
+        return Json::from(integer);
+    }
+    number(scalar).map_or_else(|_| Json::String(scalar.text.clone()), Json::from)
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::id::TargetName;
+use crate::support::globs::Globs;
 use crate::waml::identities::Place;
+use crate::waml::node::Node;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
     Alerts, Canary, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
@@ -117,41 +120,21 @@ impl Section {
     }
 }
 
-/// The types whose values have an identity, by their names in the schema; see DESIGN, "Merge".
-///
-/// In a list of such, a later layer's element joins the earlier one of the same identity; others stay
-/// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
-pub(super) fn identity(type_name: &str) -> Option<Identity> {
-    match type_name {
-        "EnvVar" | "Secret" | "Volume" | "Port" | "Link" => Some(Identity::Name),
-        "Service" => Some(Identity::NameOrSlug),
-        "Ingress" => Some(Identity::Host),
-        "IngressPath" => Some(Identity::Path),
-        _ => None,
-    }
+/// One entry of `defaults`.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    /// Which entry of the file it is, from 0.
+    pub index: usize,
+    /// Which targets it is for.
+    pub matcher: Globs,
+    /// The settings, without `match`.
+    pub section: Node,
 }
 
-/// What tells the elements of a list apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identity {
-    /// `name`.
-    Name,
-    /// `name`, and the app's slug where there is none.
-    NameOrSlug,
-    /// `host` or `hostPrefix`.
-    Host,
-    /// `path`, and `/` where there is none.
-    Path,
-}
-
-impl Identity {
-    /// The keys that make the identity.
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Name | Self::NameOrSlug => &["name"],
-            Self::Host => &["host", "hostPrefix"],
-            Self::Path => &["path"],
-        }
+impl Defaults {
+    /// Whether any of the targets is one that it is for.
+    pub fn is_for_any(&self, targets: &[&TargetName]) -> bool {
+        targets.iter().any(|target| self.matcher.is_match(target.as_str()))
     }
 }
 

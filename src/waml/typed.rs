@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
-use crate::support::secret_mask::mask_secrets;
 use crate::support::secret_name::is_secret_name;
 use crate::support::secret_text::is_random;
 use crate::waml::collect;
-use crate::waml::confidential::{is_confidential, may_repeat, quoted_name};
+use crate::waml::confidential::{is_confidential, may_repeat};
 use crate::waml::examples;
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
-use crate::waml::scalar::{self, Misread};
+use crate::waml::quote::{quoted, quoted_name};
+use crate::waml::scalar::{self, Misread, untyped};
 use crate::waml::shape::{Deeper, Field, Object, Shape, Shapes};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
@@ -434,38 +434,4 @@ fn within(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misread> {
         (None, None) => String::new(),
     };
     Err(Misread { why: "is out of range".to_owned(), help })
-}
-
-/// A value whose type nobody prescribes, as YAML 1.2's core schema reads it.
-pub fn untyped(node: &Node) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::List(list) => Json::Array(list.iter().map(untyped).collect()),
-        Value::Map(map) => Json::Object(
-            map.iter().map(|(key, entry)| (key.clone(), untyped(&entry.node))).collect(),
-        ),
-        Value::Scalar(scalar) => untyped_scalar(scalar),
-    }
-}
-
-fn untyped_scalar(scalar: &Scalar) -> Json {
-    if scalar.quoted {
-        return Json::String(scalar.text.clone());
-    }
-    if let Ok(boolean) = scalar::boolean(scalar) {
-        return Json::Bool(boolean);
-    }
-    if let Ok(integer) = scalar::integer(scalar) {
-        return Json::from(integer);
-    }
-    scalar::number(scalar).map_or_else(|_| Json::String(scalar.text.clone()), Json::from)
-}
-
-/// A hostile text for a message: escaped, and cut after 60 characters.
-pub fn quoted(text: &str) -> String {
-    // Masked whole: a part of a secret has not its form any more.
-    let text = mask_secrets(text);
-    let cut: String = text.chars().take(60).collect();
-    let more = if cut.len() < text.len() { "…" } else { "" };
-    format!("`{}{more}`", cut.escape_debug())
 }

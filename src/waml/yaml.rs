@@ -1,14 +1,22 @@
-//! Reading YAML into [`Node`]s; `build` beside it takes the events of the YAML parser.
+//! Reading YAML into [`Node`]s: anchors, aliases, merge keys, tags, and the budget that stops what would grow
+//! without bound.
 //!
-//! They are taken from events, so that every value keeps its spelling and its place, and counts
-//! what they make: text that would grow without bound when aliases are followed is refused
-//! before it does. Knows nothing of what the values mean.
+//! They are taken from the events of the YAML parser, so that every value keeps its spelling and its place. What they
+//! make is counted: text that would grow when aliases are followed is refused before it does. Knows nothing of what
+//! the values mean.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
+
 use crate::model::violation::{Position, Violation};
-use crate::waml::build::Builder;
-use crate::waml::node::Node;
+use crate::support::secret_mask::mask_values;
+use crate::waml::collect;
+use crate::waml::examples;
+use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
+use crate::waml::quote::shown_key;
+use crate::waml::scalar;
 
 /// The rule that all of this module's violations name.
 pub const RULE: &str = "yaml";
@@ -101,7 +109,7 @@ fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Box<Violation>> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-pub(super) fn fault(message: String) -> Violation {
+fn fault(message: String) -> Violation {
     Violation::error(RULE, message)
 }
 
@@ -109,13 +117,379 @@ fn start(file: &str) -> Position {
     position(&Arc::from(file), 1, 1, 1)
 }
 
-pub(super) fn position(file: &Arc<str>, line: usize, column: usize, length: usize) -> Position {
+fn position(file: &Arc<str>, line: usize, column: usize, length: usize) -> Position {
     let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Position {
         file: file.clone(),
         line: narrow(line.max(1)),
         column: narrow(column),
         length: narrow(length),
+    }
+}
+
+struct Builder<'a> {
+    parser: Parser<'a, granit_parser::StrInput<'a>>,
+    text: &'a str,
+    file: Arc<str>,
+    layer: Arc<str>,
+    budget: &'a Budget,
+    nodes: usize,
+    bytes: usize,
+    anchors: HashMap<usize, Node>,
+    violations: &'a mut Vec<Violation>,
+}
+
+/// What is being built, from the outside in.
+enum Open {
+    List { origin: Origin, anchor: usize, items: Vec<Node> },
+    Map { origin: Origin, anchor: usize, map: Map, merges: Vec<Node>, key: Option<Key> },
+}
+
+struct Key {
+    text: String,
+    position: Position,
+    /// `<<`, unquoted.
+    merge: bool,
+}
+
+type Fault = Box<Violation>;
+
+/// In bytes; no name that anything knows is nearly as long.
+const LONGEST_KEY: usize = 1024;
+
+impl<'a> Builder<'a> {
+    fn new(
+        file: &str,
+        text: &'a str,
+        budget: &'a Budget,
+        violations: &'a mut Vec<Violation>,
+    ) -> Self {
+        Self {
+            parser: Parser::new_from_str(text),
+            text,
+            file: Arc::from(file),
+            layer: Arc::from(file),
+            budget,
+            nodes: 0,
+            bytes: 0,
+            anchors: HashMap::new(),
+            violations,
+        }
+    }
+
+    /// Every document of the stream.
+    fn documents(&mut self) -> Result<Vec<Node>, Fault> {
+        let mut documents = Vec::new();
+        let mut stack: Vec<Open> = Vec::new();
+        while let Some(next) = self.parser.next() {
+            let (event, span) = next.map_err(|error| self.syntax(&error))?;
+            if let Some(node) = self.event(event, span, &mut stack)? {
+                documents.push(node);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Takes one event; gives the document back when the event completes it.
+    fn event(
+        &mut self,
+        event: Event<'a>,
+        span: Span,
+        stack: &mut Vec<Open>,
+    ) -> Result<Option<Node>, Fault> {
+        let origin = self.origin(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let quoted = !matches!(style, ScalarStyle::Plain);
+                let node = self.scalar(text.into_owned(), quoted, tag.as_deref(), origin)?;
+                self.complete(node, anchor, stack)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", &origin);
+                self.open(Open::List { origin, anchor, items: Vec::new() }, stack)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "map", &origin);
+                let (map, merges) = (Map::new(), Vec::new());
+                self.open(Open::Map { origin, anchor, map, merges, key: None }, stack)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(stack),
+            Event::Alias(id) => {
+                let node = self.alias(id, stack.len(), &origin)?;
+                self.complete(node, 0, stack)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: String,
+        quoted: bool,
+        tag: Option<&Tag>,
+        origin: Origin,
+    ) -> Result<Node, Fault> {
+        self.spend(1, text.len(), &origin)?;
+        let mut quoted = quoted;
+        match tag.map(|tag| tag.core_suffix().ok_or(tag.suffix())) {
+            None | Some(Ok("null" | "bool" | "int" | "float")) => {}
+            Some(Ok("str")) => quoted = true,
+            Some(Ok(suffix) | Err(suffix)) => self.unknown_tag(suffix, &origin),
+        }
+        if !quoted && scalar::is_null(&text) {
+            return Ok(Node::new(Value::Null, origin));
+        }
+        Ok(Node::new(Value::Scalar(Scalar { text, quoted }), origin))
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, origin: &Origin) {
+        if let Some(tag) = tag
+            && tag.core_suffix() != Some(expected)
+        {
+            self.unknown_tag(tag.suffix(), origin);
+        }
+    }
+
+    fn unknown_tag(&mut self, suffix: &str, origin: &Origin) {
+        // A password may begin with `!`.
+        let is_known =
+            matches!(suffix, "binary" | "merge" | "omap" | "pairs" | "set" | "timestamp")
+                || matches!(suffix, "bool" | "float" | "int" | "map" | "null" | "seq" | "str");
+        let tag =
+            if is_known { format!("the tag `!{suffix}`") } else { "a tag (`!…`)".to_owned() };
+        let violation = fault(format!("{tag} means nothing here"))
+            .at("", Some(origin.position.clone()))
+            .help("remove the tag; quote the value to make it text");
+        collect::add(self.violations, violation);
+    }
+
+    fn open(&mut self, open: Open, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
+        let (Open::List { origin, .. } | Open::Map { origin, .. }) = &open;
+        self.spend(1, 0, origin)?;
+        self.within_depth(stack.len() + 1, origin)?;
+        stack.push(open);
+        Ok(None)
+    }
+
+    fn within_depth(&self, depth: usize, origin: &Origin) -> Result<(), Fault> {
+        if depth <= self.budget.depth {
+            return Ok(());
+        }
+        let message = format!("values are nested more than {} deep here", self.budget.depth);
+        Err(Box::new(fault(message).at("", Some(origin.position.clone()))))
+    }
+
+    fn close(&mut self, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
+        let (node, anchor) = match stack.pop() {
+            Some(Open::List { origin, anchor, items }) => {
+                (Node::new(Value::List(items), origin), anchor)
+            }
+            Some(Open::Map { origin, anchor, map, merges, .. }) => {
+                (Node::new(Value::Map(self.merged(map, merges)), origin), anchor)
+            }
+            None => return Ok(None),
+        };
+        self.complete(node, anchor, stack)
+    }
+
+    /// Puts a finished value where it belongs: into what is open, or out as the document.
+    fn complete(
+        &mut self,
+        node: Node,
+        anchor: usize,
+        stack: &mut [Open],
+    ) -> Result<Option<Node>, Fault> {
+        if anchor > 0 {
+            // An anchor keeps a copy, whether or not an alias takes it.
+            let (nodes, bytes) = weight(&node);
+            self.spend(nodes, bytes, &node.origin)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        match stack.last_mut() {
+            None => return Ok(Some(node)),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { key: key @ None, .. }) => *key = Some(key_of(node)?),
+            Some(Open::Map { map, merges, key, .. }) => {
+                if let Some(key) = key.take() {
+                    self.insert(map, merges, key, node);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn insert(&mut self, map: &mut Map, merges: &mut Vec<Node>, key: Key, node: Node) {
+        if key.merge {
+            merges.push(node);
+            return;
+        }
+        if let Some(first) = map.get(&key.text) {
+            let shown = shown_key(&key.text);
+            let violation = fault(format!("the key `{shown}` is set twice"))
+                .help(format!("keep one of the two; the first is in line {}", first.key.line))
+                .at(shown, Some(key.position));
+            collect::add(self.violations, violation);
+            return;
+        }
+        map.insert(key.text, Entry { key: key.position, node });
+    }
+
+    /// Applies `<<`: what the map says itself wins, then the first that says it.
+    fn merged(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
+        for source in merges {
+            let sources = match source.value {
+                Value::List(list) => list,
+                Value::Map(_) | Value::Null | Value::Scalar(_) => vec![source],
+            };
+            for source in sources {
+                match source.value {
+                    Value::Map(other) => {
+                        for (key, entry) in other {
+                            map.entry(key).or_insert(entry);
+                        }
+                    }
+                    Value::Null | Value::Scalar(_) | Value::List(_) => collect::add(
+                        self.violations,
+                        fault("`<<` takes a map, or a list of maps".to_owned())
+                            .at("<<", Some(source.origin.position)),
+                    ),
+                }
+            }
+        }
+        map
+    }
+
+    fn alias(&mut self, id: usize, open: usize, origin: &Origin) -> Result<Node, Fault> {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            let message = "the alias refers to what holds it".to_owned();
+            return Err(Box::new(fault(message).at("", Some(origin.position.clone()))));
+        };
+        let (nodes, bytes) = weight(&node);
+        self.spend(nodes, bytes, origin)?;
+        self.within_depth(open + depth(&node), origin)?;
+        Ok(node)
+    }
+
+    fn spend(&mut self, nodes: usize, bytes: usize, origin: &Origin) -> Result<(), Fault> {
+        self.nodes += nodes;
+        self.bytes += bytes;
+        let message = if self.nodes > self.budget.nodes {
+            format!("the file has more than {} values once aliases are followed", self.budget.nodes)
+        } else if self.bytes > self.budget.text {
+            format!("the file has more than {} bytes once aliases are followed", self.budget.text)
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(
+            fault(message)
+                .at("", Some(origin.position.clone()))
+                .help("make the file smaller; every alias counts as a copy of what it refers to"),
+        ))
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        let length = span
+            .slice(self.text)
+            .and_then(|slice| slice.split(['\n', '\r']).next())
+            .map_or(1, |line| line.trim_end().chars().count().max(1));
+        let position = position(&self.file, span.start.line(), span.start.col() + 1, length);
+        Origin { position, layer: self.layer.clone() }
+    }
+
+    fn syntax(&self, error: &granit_parser::ScanError) -> Fault {
+        let mark = error.marker();
+        let place = position(&self.file, mark.line(), mark.col() + 1, 1);
+        let number = mark.line().saturating_sub(1);
+        let line = self.text.lines().nth(number).unwrap_or_default();
+        // There may be a secret on it.
+        let may_repeat = || mask_values(self.text, &(0..0)).lines().nth(number) == Some(line);
+        let help = if line.trim_start_matches(' ').starts_with('\t') {
+            "indent with spaces; YAML does not allow tabs there".to_owned()
+        } else if let Some(help) = help_to_quote(line, mark.col(), may_repeat) {
+            help
+        } else {
+            "look at the indentation, quotes and colons of this line and the one before".to_owned()
+        };
+        Box::new(
+            fault(format!("this is not YAML: {}", error.info())).at("", Some(place)).help(help),
+        )
+    }
+}
+
+/// The line with its value in quotes, where the value begins with a character that YAML keeps for itself, or has a
+/// colon and a space in it.
+fn help_to_quote(line: &str, column: usize, may_repeat: impl Fn() -> bool) -> Option<String> {
+    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let (before, rest) = line.split_at_checked(at)?;
+    let first = rest.chars().next()?;
+    let (start, why) = match first {
+        '@' | '`' | '%' => (before, format!("no text begins with `{first}` in YAML")),
+        '*' => (before, "`*` begins an alias in YAML".to_owned()),
+        ':' if rest.starts_with(": ") => {
+            // The value began behind the key's own colon.
+            let end = before.find(": ")? + 2;
+            (
+                before.get(..end)?,
+                "a text with a colon and a space in it is a map in YAML".to_owned(),
+            )
+        }
+        _ => return None,
+    };
+    let value = line.get(start.len()..)?.trim();
+    let start = start.trim_start();
+    let key = start.trim_start_matches("- ").strip_suffix(": ").unwrap_or_default();
+    let is_key = !key.is_empty() && !key.contains([' ', ':', '{', '[', '"', '\'']);
+    let shown = match examples::quoted(key, value).filter(|_| may_repeat()) {
+        Some(value) if is_key || start == "- " => format!("{start}{value}"),
+        _ if is_key => format!("{start}\"…\""),
+        _ => "\"…\"".to_owned(),
+    };
+    Some(format!("{why}: put it in quotes: `{shown}`"))
+}
+
+fn key_of(node: Node) -> Result<Key, Fault> {
+    let position = node.origin.position;
+    match node.value {
+        Value::Scalar(scalar) if scalar.text.len() > LONGEST_KEY => {
+            let length = scalar.text.len();
+            let message = format!("a key has {length} bytes, more than the limit of {LONGEST_KEY}");
+            Err(Box::new(fault(message).at("", Some(position)).help("give it a shorter name")))
+        }
+        Value::Scalar(scalar) => {
+            let merge = scalar.text == "<<" && !scalar.quoted;
+            Ok(Key { text: scalar.text, position, merge })
+        }
+        Value::Null => Ok(Key { text: "null".to_owned(), position, merge: false }),
+        Value::List(_) | Value::Map(_) => Err(Box::new(
+            fault("a list or a map cannot be a key".to_owned()).at("", Some(position)),
+        )),
+    }
+}
+
+/// How deep a value nests; 0 for a scalar.
+fn depth(node: &Node) -> usize {
+    let below = match &node.value {
+        Value::Null | Value::Scalar(_) => return 0,
+        Value::List(list) => list.iter().map(depth).max(),
+        Value::Map(map) => map.values().map(|entry| depth(&entry.node)).max(),
+    };
+    1 + below.unwrap_or(0)
+}
+
+/// How many values and bytes of text a copy of the node takes. A key is a value of its own, as it is
+/// where it is written.
+fn weight(node: &Node) -> (usize, usize) {
+    let sum = |(n, b): (usize, usize), key: usize, bytes: usize, child: &Node| {
+        let (nodes, text) = weight(child);
+        (n + key + nodes, b + bytes + text)
+    };
+    match &node.value {
+        Value::Null => (1, 0),
+        Value::Scalar(scalar) => (1, scalar.text.len()),
+        Value::List(list) => list.iter().fold((1, 0), |all, child| sum(all, 0, 0, child)),
+        Value::Map(map) => {
+            map.iter().fold((1, 0), |all, (key, entry)| sum(all, 1, key.len(), &entry.node))
+        }
     }
 }
 

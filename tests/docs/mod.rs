@@ -279,7 +279,8 @@ fn told_by_tests() -> String {
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_dir() {
                 collect(&path, told);
-            } else if name == "violations.txt" || name.contains("test") {
+            } else if name == "violations.txt" || name.contains("test") || folder.ends_with("tests")
+            {
                 *told += &fs::read_to_string(&path).unwrap();
             }
         }

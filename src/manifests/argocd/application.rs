@@ -11,7 +11,7 @@ use crate::model::target::Target;
 use crate::support::percent::encode_segment;
 use crate::waml::document::Link;
 use crate::waml::emit;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// The manifest repository as Argo CD sees it.

@@ -6,7 +6,7 @@ use crate::manifests::argocd::application::{Source, metadata};
 use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::waml::emit;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// What is read of a project that people may have edited.

@@ -19,7 +19,7 @@ use crate::manifests::{disks, replicas};
 use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;
-use crate::waml::typed::untyped;
+use crate::waml::scalar::untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// Ours have some kilobytes; a dashboard in a `ConfigMap` may have more than a WAML.

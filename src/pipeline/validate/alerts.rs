@@ -8,9 +8,9 @@ use crate::templates::promql;
 use crate::templates::view::alerts::{expression, on};
 use crate::templates::view::watched::Watched;
 use crate::waml::node::{Node, Path, is_from_waml};
+use crate::waml::quote::quoted;
 use crate::waml::section_operations::Alert;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 const RULE: &str = "alerts";
 

@@ -133,11 +133,9 @@ fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mu
         "Certificate" | "CachedCertificate" => certificate(made, name),
         _ => None,
     };
-    if let Some(path) = path {
-        report.add(&path, violation);
-    } else {
-        let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
-        report.add_at("slug", place, violation);
+    match path {
+        Some(path) => report.add(&path, violation),
+        None => report.add_to_file(made.valid.waml(), &Path::root().key("slug"), violation),
     }
 }
 

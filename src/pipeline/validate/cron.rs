@@ -7,8 +7,8 @@ use jiff::tz::TimeZoneDatabase;
 use super::{Report, Subject, schedule};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
+use crate::waml::quote::quoted;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 /// The names that the bundled tz database has: the same on every machine.
 static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {

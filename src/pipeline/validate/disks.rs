@@ -25,20 +25,14 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
         } else {
             Violation::error(RULE, message).help(help(field))
         };
-        match volume(made, disk) {
-            Some(path) => report.add(&path.key(key(field)), violation),
-            None => report.say(violation),
-        }
+        let path = volume(made, disk).map(|path| path.key(key(field)));
+        report.add_or_say(path.as_ref(), violation);
     }
     for disk in &wanted {
         let is_same =
             |one: &&Disk| one.object.is_same(&disk.object) && one.template == disk.template;
         let Some(former) = live.left_over.iter().find(is_same) else { continue };
-        let violation = left_over(former, disk);
-        match volume(made, disk) {
-            Some(path) => report.add(&path, violation),
-            None => report.say(violation),
-        }
+        report.add_or_say(volume(made, disk).as_ref(), left_over(former, disk));
     }
 }
 

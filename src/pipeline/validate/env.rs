@@ -2,8 +2,8 @@
 
 use super::{Report, Subject, names};
 use crate::model::violation::Violation;
-use crate::waml::confidential::{quoted_name, quoted_reference};
 use crate::waml::node::Path;
+use crate::waml::quote::{quoted_name, quoted_reference};
 use crate::waml::section_workload::{EnvVar, SecretKey};
 
 /// Prefixes that Kubernetes fills itself, for the API server's address.
@@ -62,7 +62,7 @@ fn secret_key(secret: &SecretKey, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes' `IsConfigMapKey`: the key can be the name of a file.
-pub(super) fn is_key(text: &str) -> bool {
+pub(crate) fn is_key(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && text != "."

@@ -7,15 +7,15 @@
 //! well be two apps, and each should know of the other: that is a warning. So it is where the app
 //! has had that path before the other one was refused for it.
 
-use super::unknown::{self, Wanted};
+use super::unknown::Wanted;
 use super::{Report, Subject};
 use crate::model::facts::Fact;
 use crate::model::route::{self, Route, RouteClaim, RouteOverlap};
 use crate::model::violation::Violation;
 use crate::templates::view::ingress::host;
 use crate::waml::node::Path;
+use crate::waml::quote::quoted;
 use crate::waml::section_network::Ingress;
-use crate::waml::typed::quoted;
 
 const RULE: &str = "hosts";
 
@@ -25,9 +25,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.cluster.filter(|_| !ingresses.is_empty()) else { return };
     let what = "whether other apps have these hosts";
     let wanted = Wanted { rule: RULE, what, path: Some(&path) };
-    let Some(routes) = unknown::known(&subject.facts.routes, &wanted, subject, report) else {
-        return;
-    };
+    let Some(routes) = wanted.known(&subject.facts.routes, subject, report) else { return };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
     for (index, ingress) in ingresses.iter().enumerate() {
         let address = Address { subject, host: host(ingress, target), others: &others };

@@ -6,8 +6,8 @@ use crate::model::platform::cloud::{Cloud, Provider};
 use crate::model::violation::Violation;
 use crate::templates::view::iam::aws_role;
 use crate::waml::node::Path;
+use crate::waml::quote::quoted;
 use crate::waml::section_operations::Iam;
-use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(iam) = &subject.section.iam else { return };

@@ -3,7 +3,9 @@
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::effect::{find_overridden, without_effect};
+use crate::waml::node::{Path, is_from_waml};
 
+/// Values in whose stead others count.
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for one in without_effect(subject.section, subject.tree) {
         let message = format!("`{}` does nothing: {}", one.path, one.why);
@@ -17,5 +19,21 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             .expected("overridden everywhere")
             .help("remove it; `bart explain` shows what is in its stead");
         report.add_at(&path.to_string(), place.clone(), violation);
+    }
+}
+
+/// Parts that the template makes nothing of.
+pub(super) fn unused(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for (part, entry) in subject.tree.as_map().into_iter().flatten() {
+        // For the rules, not for templates.
+        let is_ours = matches!(part.as_str(), "template" | "removes");
+        if is_ours || subject.template.uses(part) || !is_from_waml(&entry.node) {
+            continue;
+        }
+        let message = format!("the template `{}` makes nothing of `{part}`", subject.template.id());
+        let violation = Violation::warning("unused", message)
+            .expected("without effect")
+            .help(format!("remove `{part}`, or use a template that knows it"));
+        report.add(&Path::root().key(part), violation);
     }
 }

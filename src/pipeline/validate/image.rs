@@ -1,31 +1,49 @@
-//! The image has a name that a registry can have.
-//!
-//! The grammar of OCI's and Docker's references. The tag is no part of it: that comes with the
-//! release.
+//! The image has a name that a registry can have, and is there.
 
-use super::{Report, Subject, legal};
-use crate::model::id::is_rfc1123_label;
+use super::unknown::{self, Wanted};
+use super::{Report, Subject};
+use crate::model::id::{ImageTag, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::templates::view::{has_registry, reference};
-use crate::waml::confidential::quoted_host;
-use crate::waml::node::Path;
-use crate::waml::typed::quoted;
+use crate::waml::node::{Path, is_from_waml};
+use crate::waml::quote::{quoted, quoted_host};
 
 /// Registries take no longer names.
 const LONGEST: usize = 255;
 
+/// The grammar of OCI's and Docker's references. The tag is no part of it: that comes with the release.
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let path = Path::root().key("image");
     if !parts(subject, &path, report) {
         return;
     }
     let whole = reference(subject.section.image.as_ref(), subject.release);
-    if !legal::is_image(&whole, &subject.release.tag) {
+    if !is_image(&whole, &subject.release.tag) {
         let message = format!("{} is not the name of an image", quoted(&whole));
         let violation = Violation::error("image", message)
             .expected("not an image's name")
             .help("set `image.repository` to the image's name in its registry, at most 255 characters in all");
         report.add(&path, violation);
+    }
+}
+
+/// The image tag exists in its registry.
+pub(super) fn tag(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let path = Path::root().key("image");
+    // A name that the template or the release gives stands nowhere in the WAML.
+    let written = subject.tree.get("image").is_some_and(is_from_waml);
+    let what = "whether the image is in its registry";
+    let wanted = Wanted { rule: "image-tag", what, path: written.then_some(&path) };
+    if wanted.known(&subject.facts.image, subject, report) == Some(&false) {
+        let image = reference(subject.section.image.as_ref(), subject.release);
+        let age = unknown::age(&subject.facts.image, subject);
+        let violation = Violation::error(
+            "image-tag",
+            format!("there is no image {}{age}", quoted(&image)),
+        )
+        .expected("has no such tag")
+        .help("wait until the build has pushed it, deploy a tag that is there, or correct `image`");
+        report.add_or_say(written.then_some(&path), violation);
     }
 }
 
@@ -59,7 +77,13 @@ fn is_registry(text: &str) -> bool {
     text.len() <= LONGEST && is_host(host) && folder.is_none_or(are_parts)
 }
 
-pub(super) fn is_repository(text: &str) -> bool {
+/// A whole reference with this tag.
+pub(crate) fn is_image(reference: &str, tag: &ImageTag) -> bool {
+    let name = reference.strip_suffix(tag.as_str()).and_then(|name| name.strip_suffix(':'));
+    name.is_some_and(is_repository)
+}
+
+fn is_repository(text: &str) -> bool {
     text.len() <= LONGEST
         && if has_registry(text) {
             !text.ends_with('/') && is_registry(text)

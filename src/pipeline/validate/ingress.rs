@@ -6,10 +6,9 @@ use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::templates::view::network::PortRef;
 use crate::templates::view::{ingress, network};
-use crate::waml::confidential::quoted_host;
 use crate::waml::node::{Path, Step, is_from_waml};
+use crate::waml::quote::{quoted, quoted_host};
 use crate::waml::section_network::Ingress;
-use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
@@ -152,7 +151,7 @@ impl Address<'_> {
 }
 
 /// A name, or all names one level below one.
-pub(super) fn is_host(text: &str) -> bool {
+pub(crate) fn is_host(text: &str) -> bool {
     let name = text.strip_prefix("*.").unwrap_or(text);
     text.len() <= 253
         && !is_address(name)

@@ -5,9 +5,9 @@ use indexmap::IndexMap;
 use super::{Report, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
-use crate::waml::confidential::{is_confidential, quoted_name};
+use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
-use crate::waml::typed::quoted;
+use crate::waml::quote::{quoted, quoted_name};
 
 /// Prefixes under which we, and Argo CD, write ourselves.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];

@@ -2,11 +2,9 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database,
-    delivery, deployer, disks, disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag,
-    ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes, redis, removal,
-    rendered, replicas, reserved, resources, routes, scaling, secrets, slo, stateful, target,
-    unused, vault, versions, volumes, windows,
+    Made, Report, Subject, access, alerts, autoscaling, collision, cron, disks, env, hosts, iam,
+    ignored, image, ingress, kubernetes, labels, names, plaintext, ports, probes, removal,
+    rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -75,356 +73,169 @@ impl Rule {
     }
 }
 
+/// The rules as a table: name, weight, and when it runs by which function; what it checks; where it comes from.
+macro_rules! rules {
+    ($($name:literal $weight:ident $when:ident $(($check:path))?; $about:literal; $source:literal;)*) => {
+        &[$(Rule {
+            name: $name,
+            about: $about,
+            source: $source,
+            weight: Weight::$weight,
+            check: Check::$when$(($check))?,
+        }),*]
+    };
+}
+
 /// Every rule, in the order in which they run.
-pub const RULES: &[Rule] = &[
-    Rule {
-        name: "yaml",
-        about: "The file is one YAML document within its limits, no key twice.",
-        source: "YAML 1.2; limits of our own",
-        weight: Weight::Error,
-        check: Check::Reading,
-    },
-    Rule {
-        name: "schema",
-        about: "Every value has the type that the schema gives it.",
-        source: "the JSON Schema of the WAML",
-        weight: Weight::Error,
-        check: Check::Reading,
-    },
-    Rule {
-        name: "unknown-key",
-        about: "Every key is one that the schema knows.",
-        source: "the JSON Schema of the WAML",
-        weight: Weight::Error,
-        check: Check::Reading,
-    },
-    Rule {
-        name: "unique",
-        about: "No list has two things of the same name.",
-        source: "how layers are merged: docs/waml.md",
-        weight: Weight::Error,
-        check: Check::Reading,
-    },
-    Rule {
-        name: "template",
-        about: "The template and its version exist.",
-        source: "the set of templates",
-        weight: Weight::Error,
-        check: Check::Choosing,
-    },
-    Rule {
-        name: "target",
-        about: "The target is under `deploy` and known to the configuration.",
-        source: "the source document: an app is deployed only where its WAML says so",
-        weight: Weight::Error,
-        check: Check::Settings(target::check),
-    },
-    Rule {
-        name: "names",
-        about: "Names, and names made from them, are legal in Kubernetes.",
-        source: r#"Kubernetes, "Object Names and IDs"; RFC 1123, RFC 1035, RFC 6335"#,
-        weight: Weight::Error,
-        check: Check::Settings(names::check),
-    },
-    Rule {
-        name: "reserved",
-        about: "The namespace is one for apps, neither Kubernetes' nor the platform's, and no name is.",
-        source: r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#,
-        weight: Weight::Error,
-        check: Check::Settings(reserved::check),
-    },
-    Rule {
-        name: "labels",
-        about: "Labels and annotations are legal in Kubernetes, and not ours.",
-        source: r#"Kubernetes, "Labels and Selectors" and "Annotations""#,
-        weight: Weight::Error,
-        check: Check::Settings(labels::check),
-    },
-    Rule {
-        name: "image",
-        about: "The image has a name that a registry can have.",
-        source: r#"OCI distribution specification, "Pulling manifests""#,
-        weight: Weight::Error,
-        check: Check::Settings(image::check),
-    },
-    Rule {
-        name: "ports",
-        about: "Every port has a number, and no two of the app's ports clash.",
-        source: "the source document: ports map from ingress to service to pod",
-        weight: Weight::Error,
-        check: Check::Settings(ports::check),
-    },
-    Rule {
-        name: "ingress",
-        about: "Hosts and paths are legal, and every path leads to a port of a service.",
-        source: "the source document: ports map from ingress to service to pod; RFC 1123, RFC 3986",
-        weight: Weight::Error,
-        check: Check::Settings(ingress::check),
-    },
-    Rule {
-        name: "routes",
-        about: "Two addresses do not take each other's requests, and the target can route and cache as is asked.",
-        source: "what the target's platform can do: docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(routes::check),
-    },
-    Rule {
-        name: "probes",
-        about: "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.",
-        source: r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#,
-        weight: Weight::Both,
-        check: Check::Settings(probes::check),
-    },
-    Rule {
-        name: "resources",
-        about: "Quantities are such as somebody means, and requests are within limits.",
-        source: r#"Kubernetes, "Resource Management for Pods and Containers""#,
-        weight: Weight::Both,
-        check: Check::Settings(resources::check),
-    },
-    Rule {
-        name: "scaling",
-        about: "A rolling update can make progress.",
-        source: r#"Kubernetes, "Deployments", rolling update"#,
-        weight: Weight::Error,
-        check: Check::Settings(scaling::check),
-    },
-    Rule {
-        name: "autoscaling",
-        about: "The autoscaler's numbers fit, and what it measures is requested.",
-        source: r#"Kubernetes, "Horizontal Pod Autoscaling""#,
-        weight: Weight::Error,
-        check: Check::Settings(autoscaling::check),
-    },
-    Rule {
-        name: "disruption",
-        about: "Nodes can be drained without taking the app away, and can be drained at all, with the pods that the app has.",
-        source: r#"Kubernetes, "Specifying a Disruption Budget for your Application""#,
-        weight: Weight::Error,
-        check: Check::Settings(disruption::check),
-    },
-    Rule {
-        name: "env",
-        about: "Environment variables have legal names and one source, and secrets legal keys.",
-        source: r#"POSIX, "Environment Variables"; Kubernetes, "Secrets""#,
-        weight: Weight::Error,
-        check: Check::Settings(env::check),
-    },
-    Rule {
-        name: "volumes",
-        about: "Volumes have a folder of their own, are one thing, and disks are shared only if they can be; one larger than clouds have is a warning.",
-        source: r#"Kubernetes, "Volumes""#,
-        weight: Weight::Both,
-        check: Check::Settings(volumes::check),
-    },
-    Rule {
-        name: "cron",
-        about: "The schedule is one that Kubernetes takes and that comes, and its time zone exists.",
-        source: r#"Kubernetes, "CronJob""#,
-        weight: Weight::Error,
-        check: Check::Settings(cron::check),
-    },
-    Rule {
-        name: "grpc",
-        about: "gRPC is served at a port that the app has; where it is not known which, that is a warning.",
-        source: "what measures it: docs/alerts.md",
-        weight: Weight::Both,
-        check: Check::Settings(grpc::check),
-    },
-    Rule {
-        name: "slo",
-        about: "The objective's class is known, its numbers can be kept and missed, and something measures it.",
-        source: r#"the source document; The Site Reliability Workbook, chapter 5, "Alerting on SLOs""#,
-        weight: Weight::Both,
-        check: Check::Settings(slo::check),
-    },
-    Rule {
-        name: "alerts",
-        about: "Alerts are known or have an expression, with sane thresholds and durations.",
-        source: "the source document; Prometheus, its language and durations",
-        weight: Weight::Both,
-        check: Check::Settings(alerts::check),
-    },
-    Rule {
-        name: "vault",
-        about: "What is asked for in Vault has a legal path, and is the app's to read.",
-        source: "Vault, its policies; what the target shares: docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(vault::check),
-    },
-    Rule {
-        name: "delivery",
-        about: "How secrets reach pods on the target can do what the app wants of it.",
-        source: "what the target's platform can do: docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(delivery::check),
-    },
-    Rule {
-        name: "iam",
-        about: "Rights in the cloud are well formed, not over everything, and to be had on the target.",
-        source: "Google Cloud and AWS, their names of roles; docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(iam::check),
-    },
-    Rule {
-        name: "database",
-        about: "A database has a version, a size and a tier that exist, on a target that has databases.",
-        source: "Cloud SQL, its settings; docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(database::check),
-    },
-    Rule {
-        name: "redis",
-        about: "A Redis has a version and a size that exist, on a target that has any.",
-        source: "Memorystore, its settings; docs/platform.md",
-        weight: Weight::Both,
-        check: Check::Settings(redis::check),
-    },
-    Rule {
-        name: "canary",
-        about: "A canary takes steps that fit, at intervals that can be measured, and is done within a day.",
-        source: "Flagger, \"Deployment Strategies\"",
-        weight: Weight::Error,
-        check: Check::Settings(canary::check),
-    },
-    Rule {
-        name: "versions",
-        about: "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.",
-        source: "Traefik, \"Weighted Round Robin\"; RFC 1123",
-        weight: Weight::Error,
-        check: Check::Settings(versions::check),
-    },
-    Rule {
-        name: "ignored",
-        about: "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that every target has otherwise or that others make useless.",
-        source: "a promise of ours: nothing is ignored in silence",
-        weight: Weight::Warning,
-        check: Check::Settings(ignored::check),
-    },
-    Rule {
-        name: "unused",
-        about: "What the WAML sets is used by the template.",
-        source: "a promise of ours: nothing is ignored in silence",
-        weight: Weight::Warning,
-        check: Check::Settings(unused::check),
-    },
-    Rule {
-        name: "hosts",
-        about: "No other app in the cluster has the host with the same path, and none of another owner's a longer or shorter path of the host; one of the same owner's is a warning.",
-        source: "the source document: no other ingress already has the same host",
-        weight: Weight::Both,
-        check: Check::Facts(hosts::check),
-    },
-    Rule {
-        name: "secrets",
-        about: "Secrets that the app refers to exist, and have the keys that it names; one that is optional is a warning.",
-        source: "the source document: referenced secrets exist",
-        weight: Weight::Both,
-        check: Check::Facts(secrets::check),
-    },
-    Rule {
-        name: "image-tag",
-        about: "The image tag exists in its registry.",
-        source: "OCI distribution specification, \"Pulling manifests\"",
-        weight: Weight::Error,
-        check: Check::Facts(image_tag::check),
-    },
-    Rule {
-        name: "branch",
-        about: "The commit is on a branch that the target takes.",
-        source: "the source document: feature branches are not deployed to production",
-        weight: Weight::Error,
-        check: Check::Facts(branch::check),
-    },
-    Rule {
-        name: "owner",
-        about: "The app and its namespace belong to the repository that deploys.",
-        source: "a promise of ours: nobody takes over another team's app by its name",
-        weight: Weight::Error,
-        check: Check::Facts(owner::check),
-    },
-    Rule {
-        name: "locks",
-        about: "No lock stops the deployment.",
-        source: "whoever placed it: `bart lock`",
-        weight: Weight::Error,
-        check: Check::Facts(locks::check),
-    },
-    Rule {
-        name: "deployer",
-        about: "Who deploys is in one of the teams that the target asks for.",
-        source: "the target's policy: `policies.deploy_teams` of the cluster",
-        weight: Weight::Error,
-        check: Check::Facts(deployer::check),
-    },
-    Rule {
-        name: "hold",
-        about: "Automation does not deploy over a rollback, nor anybody again what was rolled back from.",
-        source: "the person who rolled back: `bart rollback`, `bart hold`; `policies.holds` of the cluster",
-        weight: Weight::Error,
-        check: Check::Facts(hold::check),
-    },
-    Rule {
-        name: "windows",
-        about: "The target is open: the windows of its policy allow a deployment now.",
-        source: "the operators of the target: `policies.windows`",
-        weight: Weight::Error,
-        check: Check::Facts(windows::check),
-    },
-    Rule {
-        name: "rendered",
-        about: "Rendered objects are well formed, in the app's namespace, and none is there twice.",
-        source: r#"Kubernetes, "Objects In Kubernetes"; a promise of ours: an app stays in its namespace"#,
-        weight: Weight::Error,
-        check: Check::Objects(rendered::check),
-    },
-    Rule {
-        name: "kubernetes",
-        about: "Rendered objects of Kubernetes' own kinds have only fields that the cluster's version of it knows, all that it needs, each of its type.",
-        source: "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest",
-        weight: Weight::Error,
-        check: Check::Objects(kubernetes::check),
-    },
-    Rule {
-        name: "plaintext",
-        about: "No rendered object holds a secret in plain text; what may be none is a warning.",
-        source: "the token formats of those who issue them; a promise of ours: secrets never stand in git",
-        weight: Weight::Both,
-        check: Check::Objects(plaintext::check),
-    },
-    Rule {
-        name: "stateful",
-        about: "No object that keeps data is removed unless the section's `removes` says so; an entry that removes nothing is a warning.",
-        source: "a promise of ours: data is never lost by a side effect",
-        weight: Weight::Both,
-        check: Check::Objects(stateful::check),
-    },
-    Rule {
-        name: "replicas",
-        about: "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number; where the number cannot be read, nothing is deployed.",
-        source: r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#,
-        weight: Weight::Both,
-        check: Check::Objects(replicas::check),
-    },
-    Rule {
-        name: "collision",
-        about: "No object, and no Secret that is made of one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is made twice.",
-        source: "a promise of ours: nobody takes over another team's app by its name",
-        weight: Weight::Both,
-        check: Check::Objects(collision::check),
-    },
-    Rule {
-        name: "disks",
-        about: "A disk that is live is not made smaller, and keeps its storage class, also where it was made without one, and its access modes.",
-        source: r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#,
-        weight: Weight::Both,
-        check: Check::Objects(disks::check),
-    },
-    Rule {
-        name: "removal",
-        about: "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.",
-        source: "a promise of ours: data is never lost by a side effect; the target's policy: `policies.removals`",
-        weight: Weight::Both,
-        check: Check::Objects(removal::check),
-    },
-];
+pub const RULES: &[Rule] = rules! {
+    "yaml" Error Reading;
+        "The file is one YAML document within its limits, no key twice.";
+        "YAML 1.2; limits of our own";
+    "schema" Error Reading;
+        "Every value has the type that the schema gives it.";
+        "the JSON Schema of the WAML";
+    "unknown-key" Error Reading;
+        "Every key is one that the schema knows.";
+        "the JSON Schema of the WAML";
+    "unique" Error Reading;
+        "No list has two things of the same name.";
+        "how layers are merged: docs/waml.md";
+    "template" Error Choosing;
+        "The template and its version exist.";
+        "the set of templates";
+    "target" Error Settings(access::target);
+        "The target is under `deploy` and known to the configuration.";
+        "the source document: an app is deployed only where its WAML says so";
+    "names" Error Settings(names::check);
+        "Names, and names made from them, are legal in Kubernetes.";
+        r#"Kubernetes, "Object Names and IDs"; RFC 1123, RFC 1035, RFC 6335"#;
+    "reserved" Error Settings(names::reserved);
+        "The namespace is one for apps, neither Kubernetes' nor the platform's, and no name is.";
+        r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#;
+    "labels" Error Settings(labels::check);
+        "Labels and annotations are legal in Kubernetes, and not ours.";
+        r#"Kubernetes, "Labels and Selectors" and "Annotations""#;
+    "image" Error Settings(image::check);
+        "The image has a name that a registry can have.";
+        r#"OCI distribution specification, "Pulling manifests""#;
+    "ports" Error Settings(ports::check);
+        "Every port has a number, and no two of the app's ports clash.";
+        "the source document: ports map from ingress to service to pod";
+    "ingress" Error Settings(ingress::check);
+        "Hosts and paths are legal, and every path leads to a port of a service.";
+        "the source document: ports map from ingress to service to pod; RFC 1123, RFC 3986";
+    "routes" Both Settings(routes::check);
+        "Two addresses do not take each other's requests, and the target can route and cache as is asked.";
+        "what the target's platform can do: docs/platform.md";
+    "probes" Both Settings(probes::check);
+        "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.";
+        r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#;
+    "resources" Both Settings(resources::check);
+        "Quantities are such as somebody means, and requests are within limits.";
+        r#"Kubernetes, "Resource Management for Pods and Containers""#;
+    "scaling" Error Settings(scaling::check);
+        "A rolling update can make progress.";
+        r#"Kubernetes, "Deployments", rolling update"#;
+    "autoscaling" Error Settings(autoscaling::check);
+        "The autoscaler's numbers fit, and what it measures is requested.";
+        r#"Kubernetes, "Horizontal Pod Autoscaling""#;
+    "disruption" Error Settings(scaling::disruption);
+        "Nodes can be drained without taking the app away, and can be drained at all, with the pods that the app has.";
+        r#"Kubernetes, "Specifying a Disruption Budget for your Application""#;
+    "env" Error Settings(env::check);
+        "Environment variables have legal names and one source, and secrets legal keys.";
+        r#"POSIX, "Environment Variables"; Kubernetes, "Secrets""#;
+    "volumes" Both Settings(volumes::check);
+        "Volumes have a folder of their own, are one thing, and disks are shared only if they can be; one larger than clouds have is a warning.";
+        r#"Kubernetes, "Volumes""#;
+    "cron" Error Settings(cron::check);
+        "The schedule is one that Kubernetes takes and that comes, and its time zone exists.";
+        r#"Kubernetes, "CronJob""#;
+    "grpc" Both Settings(ports::grpc);
+        "gRPC is served at a port that the app has; where it is not known which, that is a warning.";
+        "what measures it: docs/alerts.md";
+    "slo" Both Settings(slo::check);
+        "The objective's class is known, its numbers can be kept and missed, and something measures it.";
+        r#"the source document; The Site Reliability Workbook, chapter 5, "Alerting on SLOs""#;
+    "alerts" Both Settings(alerts::check);
+        "Alerts are known or have an expression, with sane thresholds and durations.";
+        "the source document; Prometheus, its language and durations";
+    "vault" Both Settings(secrets::vault);
+        "What is asked for in Vault has a legal path, and is the app's to read.";
+        "Vault, its policies; what the target shares: docs/platform.md";
+    "delivery" Both Settings(secrets::delivery);
+        "How secrets reach pods on the target can do what the app wants of it.";
+        "what the target's platform can do: docs/platform.md";
+    "iam" Both Settings(iam::check);
+        "Rights in the cloud are well formed, not over everything, and to be had on the target.";
+        "Google Cloud and AWS, their names of roles; docs/platform.md";
+    "database" Both Settings(stores::database);
+        "A database has a version, a size and a tier that exist, on a target that has databases.";
+        "Cloud SQL, its settings; docs/platform.md";
+    "redis" Both Settings(stores::redis);
+        "A Redis has a version and a size that exist, on a target that has any.";
+        "Memorystore, its settings; docs/platform.md";
+    "canary" Error Settings(traffic::canary);
+        "A canary takes steps that fit, at intervals that can be measured, and is done within a day.";
+        "Flagger, \"Deployment Strategies\"";
+    "versions" Error Settings(traffic::versions);
+        "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.";
+        "Traefik, \"Weighted Round Robin\"; RFC 1123";
+    "ignored" Warning Settings(ignored::check);
+        "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that every target has otherwise or that others make useless.";
+        "a promise of ours: nothing is ignored in silence";
+    "unused" Warning Settings(ignored::unused);
+        "What the WAML sets is used by the template.";
+        "a promise of ours: nothing is ignored in silence";
+    "hosts" Both Facts(hosts::check);
+        "No other app in the cluster has the host with the same path, and none of another owner's a longer or shorter path of the host; one of the same owner's is a warning.";
+        "the source document: no other ingress already has the same host";
+    "secrets" Both Facts(secrets::check);
+        "Secrets that the app refers to exist, and have the keys that it names; one that is optional is a warning.";
+        "the source document: referenced secrets exist";
+    "image-tag" Error Facts(image::tag);
+        "The image tag exists in its registry.";
+        "OCI distribution specification, \"Pulling manifests\"";
+    "branch" Error Facts(access::branch);
+        "The commit is on a branch that the target takes.";
+        "the source document: feature branches are not deployed to production";
+    "owner" Error Facts(access::owner);
+        "The app and its namespace belong to the repository that deploys.";
+        "a promise of ours: nobody takes over another team's app by its name";
+    "locks" Error Facts(access::locks);
+        "No lock stops the deployment.";
+        "whoever placed it: `bart lock`";
+    "deployer" Error Facts(access::deployer);
+        "Who deploys is in one of the teams that the target asks for.";
+        "the target's policy: `policies.deploy_teams` of the cluster";
+    "hold" Error Facts(access::hold);
+        "Automation does not deploy over a rollback, nor anybody again what was rolled back from.";
+        "the person who rolled back: `bart rollback`, `bart hold`; `policies.holds` of the cluster";
+    "windows" Error Facts(access::windows);
+        "The target is open: the windows of its policy allow a deployment now.";
+        "the operators of the target: `policies.windows`";
+    "rendered" Error Objects(rendered::check);
+        "Rendered objects are well formed, in the app's namespace, and none is there twice.";
+        r#"Kubernetes, "Objects In Kubernetes"; a promise of ours: an app stays in its namespace"#;
+    "kubernetes" Error Objects(kubernetes::check);
+        "Rendered objects of Kubernetes' own kinds have only fields that the cluster's version of it knows, all that it needs, each of its type.";
+        "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest";
+    "plaintext" Both Objects(plaintext::check);
+        "No rendered object holds a secret in plain text; what may be none is a warning.";
+        "the token formats of those who issue them; a promise of ours: secrets never stand in git";
+    "stateful" Both Objects(removal::stateful);
+        "No object that keeps data is removed unless the section's `removes` says so; an entry that removes nothing is a warning.";
+        "a promise of ours: data is never lost by a side effect";
+    "replicas" Both Objects(scaling::replicas);
+        "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number; where the number cannot be read, nothing is deployed.";
+        r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#;
+    "collision" Both Objects(collision::check);
+        "No object, and no Secret that is made of one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is made twice.";
+        "a promise of ours: nobody takes over another team's app by its name";
+    "disks" Both Objects(disks::check);
+        "A disk that is live is not made smaller, and keeps its storage class, also where it was made without one, and its access modes.";
+        r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#;
+    "removal" Both Objects(removal::many);
+        "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.";
+        "a promise of ours: data is never lost by a side effect; the target's policy: `policies.removals`";
+};

@@ -1,58 +1,40 @@
 //! VALIDATE: all rules run, and every violation is told, each at its place.
 //!
-//! One rule a file; [`RULES`] is the list. What a rule must know of the world stands in
+//! [`RULES`] is the list; a file has rules that tell one story. What a rule must know of the world stands in
 //! [`Facts`], so rules are pure; what could not be found out is judged in `unknown`. A value that
 //! was already reported as broken is not reported again by a rule that stumbles over it.
 
 pub mod list; // all rules
+mod access; // who may deploy what where, and when
 mod alerts;
 mod autoscaling;
-mod cron;
-mod branch;
-mod deployer;
-mod canary;
 mod collision;
+mod cron;
 mod disks;
-mod disruption;
 mod env;
 mod hosts;
-mod grpc;
-mod database;
-mod delivery;
 mod iam;
 mod ignored;
 mod image;
-mod image_tag;
 mod ingress;
 mod kubernetes;
 mod labels;
-pub(crate) mod legal;
-mod hold;
-mod locks;
-mod names;
-mod owner;
+mod names; // … and those of Kubernetes and of the platform
 mod plaintext;
-mod ports;
+mod ports; // … and gRPC's
 mod probes;
-mod removal;
+mod removal; // what keeps data, and many objects at once
 mod rendered;
-mod replicas;
-mod redis;
-mod reserved; // names of Kubernetes and of the platform
 mod resources;
 mod routes;
-mod scaling;
+mod scaling; // … disruption, replicas
 mod schedule;
-mod secrets;
-mod stateful;
+mod secrets; // … Vault, delivery
 mod slo;
-mod target;
+mod stores; // databases, Redis
+mod traffic; // canaries, versions
 mod unknown; // what could not be found out
-mod unused;
-mod versions;
-mod vault;
 mod volumes;
-mod windows;
 
 use list::Check;
 
@@ -70,6 +52,12 @@ use crate::waml::confidential::hide_secrets;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
 use crate::waml::{Waml, collect};
+
+// The rules of form, for those who look things up by these names.
+pub(crate) use env::is_key as is_secret_key;
+pub(crate) use image::is_image;
+pub(crate) use ingress::is_host;
+pub(crate) use names::is_subdomain as is_secret;
 
 pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, Weight, When};
@@ -141,9 +129,22 @@ impl Report<'_> {
             .unwrap_or_else(|| self.tree.nearest(path).1)
     }
 
+    /// Adds a violation about the value at that path; without a path one that has no place.
+    pub(crate) fn add_or_say(&mut self, path: Option<&Path>, violation: Violation) {
+        match path {
+            Some(path) => self.add(path, violation),
+            None => self.say(violation),
+        }
+    }
+
     /// Adds a violation that has its place already, or none.
     pub(crate) fn say(&mut self, violation: Violation) {
         collect::add(&mut self.violations, violation);
+    }
+
+    /// Adds a violation about a value of the file outside of its sections.
+    pub(crate) fn add_to_file(&mut self, waml: &Waml, path: &Path, violation: Violation) {
+        self.add_at(&path.to_string(), waml.root.nearest(path).1, violation);
     }
 
     /// Adds a violation about something else, at a place of its own.
@@ -283,10 +284,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
         objects: made.objects,
     };
     for (path, violation) in made.template.policies.violations(&made.valid.target().name, plan) {
-        match path {
-            Some(path) => report.add(path, violation),
-            None => report.say(violation),
-        }
+        report.add_or_say(path, violation);
     }
     let mut violations = report.violations;
     sort(&mut violations);
@@ -298,5 +296,4 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

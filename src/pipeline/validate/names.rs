@@ -1,11 +1,14 @@
-//! Names that become names of objects are legal, and short enough for what is made from them.
+//! Names that become names of objects are legal, short enough for what is made from them, and free.
 
-use super::{Report, Subject};
+use super::{Made, Report, Subject};
+use crate::manifests::object::Object;
 use crate::model::id::is_rfc1123_label;
+use crate::model::namespaces::NamespaceRefusal;
+use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::waml::confidential::{is_confidential, quoted_reference};
+use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
-use crate::waml::typed::quoted;
+use crate::waml::quote::{quoted, quoted_reference};
 
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
@@ -57,12 +60,11 @@ pub(super) fn secret_name(name: &str, path: &Path, report: &mut Report<'_>) {
 /// The slug begins a service's name, which is stricter than a label (RFC 1035).
 fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
     let slug = subject.waml.app.slug.as_str();
-    let (_, place) = subject.waml.root.nearest(&Path::root().key("slug"));
     if !is_service_name(slug) {
         let violation = Violation::error("names", format!("the slug `{slug}` begins with a digit"))
             .expected("no name for a Service")
             .help(LABEL);
-        report.add_at("slug", place, violation);
+        report.add_to_file(subject.waml, &Path::root().key("slug"), violation);
     }
 }
 
@@ -74,7 +76,7 @@ fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &
 }
 
 /// As Kubernetes checks it: its parts may be longer than a label.
-pub(super) fn is_subdomain(text: &str) -> bool {
+pub(crate) fn is_subdomain(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let is_part = |part: &str| {
         !part.is_empty()
@@ -96,4 +98,53 @@ pub(super) fn is_port_name(text: &str) -> bool {
         && is_rfc1123_label(text)
         && text.bytes().any(|b| b.is_ascii_lowercase())
         && !text.contains("--")
+}
+
+/// Names that belong to Kubernetes, to the platform or to its operators are not an app's.
+///
+/// An app in `kube-system`, or one whose service account is `default`, would act with rights that were
+/// given to somebody else. The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and what a
+/// rollback brings back (`deployments/rollback`).
+pub(super) fn reserved(subject: &Subject<'_>, report: &mut Report<'_>) {
+    // Without the target, the rule `target` says so.
+    let Some(target) = subject.cluster else { return };
+    // A name that stands in for another is none that somebody wrote.
+    let app = &subject.waml.app;
+    if subject.waml.has_own_namespace()
+        && let Some(violation) = namespace(app.namespace.as_str(), target)
+    {
+        report.add_to_file(subject.waml, &Path::root().key("namespace"), violation);
+    }
+    // The kinds that carry the slug as their name.
+    let of_slug =
+        if subject.waml.has_own_slug() { &["ServiceAccount", "Service"][..] } else { &[] };
+    for kind in of_slug.iter().copied() {
+        if let Some(owner) = target.owner_of_object(&app.namespace, kind, app.slug.as_str()) {
+            let violation = taken("slug", app.slug.as_str(), kind, owner);
+            return report.add_to_file(subject.waml, &Path::root().key("slug"), violation);
+        }
+    }
+    for (index, service) in subject.section.service.iter().flatten().enumerate() {
+        let Some(name) = &service.name else { continue };
+        if let Some(owner) = target.owner_of_object(&app.namespace, "Service", name) {
+            let path = Path::root().key("service").index(index).key("name");
+            report.add(&path, taken("name", name, "Service", owner));
+        }
+    }
+}
+
+/// The same of what a template makes of it.
+pub(super) fn reserved_for(made: &Made<'_>, object: &Object) -> Option<&'static str> {
+    let namespace = &made.valid.waml().app.namespace;
+    made.valid.target().owner_of_object(namespace, object.kind(), object.name())
+}
+
+fn namespace(name: &str, target: &Target) -> Option<Violation> {
+    let NamespaceRefusal { message, expected, help, .. } = target.refuse_namespace(name)?;
+    Some(Violation::error("reserved", message).expected(expected).help(help))
+}
+
+fn taken(what: &str, name: &str, kind: &str, owner: &str) -> Violation {
+    let message = format!("the {what} `{name}` would make the {kind} `{name}`, {owner}");
+    Violation::error("reserved", message).expected("is taken").help("choose another name")
 }

@@ -6,6 +6,7 @@ use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
 use crate::templates::view::probes::{KINDS, Probed, number};
 use crate::waml::node::{Path, is_from_waml};
+use crate::waml::quote::quoted;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
@@ -133,7 +134,7 @@ fn known_port(
     if network::probed(ports, Some(port)).is_some() {
         return;
     }
-    let shown = crate::waml::typed::quoted(port);
+    let shown = quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     if number(port).is_some() {
         // A container may listen where no service leads; more often the number is a slip.

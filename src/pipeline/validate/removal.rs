@@ -1,23 +1,32 @@
-//! A deployment that removes much is stopped: a template, or a part of the WAML, may have gone missing.
+//! A deployment removes nothing that keeps data, and not much at once, without saying so: a template, or a part of the
+//! WAML, may have gone missing.
 //!
-//! How much that is, the target's policy says. What the section's `removes` names does not count. A help has
-//! room for some dozen names: of more, warnings beside the error have the other lines to write.
+//! What `latest` holds on the target is compared with what was rendered. Argo CD prunes what is
+//! gone, and with a volume claim or a database goes what is in it. Saying so is
+//! `removes: [{kind, name}]` in the section; once the object is gone the entry means nothing, and
+//! a warning asks for it to be taken out, lest it lets a later object of that name go too.
 
-use super::stateful::{gone, is_meant};
-use super::{Made, Report};
-use crate::model::facts::{Fact, LiveObject};
+use super::{Made, Report, unknown};
+use crate::manifests::object::Object;
+use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::lock::{OnRemoval, RemovalLimit};
+use crate::model::stateful::{group, keeps_data};
 use crate::model::violation::Violation;
+use crate::waml::node::Path;
+use crate::waml::quote::quoted;
+use crate::waml::section::Removal;
 
 /// More are not named in the message; the helps have them all.
 const NAMED: usize = 5;
 /// How many bytes of entries one help has: with the words around them it is shown whole.
 const LONGEST_LINE: usize = 1600;
 
-const RULE: &str = "removal";
-
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
-    // What is not known is told by the rule `stateful`, which asks the same.
+/// Stops a deployment that removes much, unless what it removes is named.
+///
+/// How much that is, the target's policy says. A help has room for some dozen names: of more, warnings beside the
+/// error have the other lines to write.
+pub(super) fn many(made: &Made<'_>, report: &mut Report<'_>) {
+    // What is not known is told by the rule `stateful`.
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
     let live = &live.objects;
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
@@ -44,7 +53,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     );
     let look = "look whether the template, or a large part of the WAML, has gone missing";
     match action {
-        OnRemoval::Warn => report.say(Violation::warning(RULE, message).help(look)),
+        OnRemoval::Warn => report.say(Violation::warning("removal", message).help(look)),
         OnRemoval::Stop => {
             let lines = lines(&gone);
             let count = lines.len();
@@ -58,13 +67,13 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
             let help = format!(
                 "{look}; if they are to go, say so under the target: `removes: [{first}]`{all}"
             );
-            report.say(Violation::error(RULE, message).help(help));
+            report.say(Violation::error("removal", message).help(help));
             for (index, line) in lines.enumerate() {
                 let message =
                     format!("what this deployment removes, line {} of {count}", index + 2);
                 let help =
                     format!("if these are to go, too, add them to the same `removes`: `{line}`");
-                report.say(Violation::warning(RULE, message).help(help));
+                report.say(Violation::warning("removal", message).help(help));
             }
         }
     }
@@ -84,4 +93,78 @@ fn lines(gone: &[&LiveObject]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Refuses to remove what keeps data, unless it is named.
+pub(super) fn stateful(made: &Made<'_>, report: &mut Report<'_>) {
+    let declared = made.valid.section().removes.as_deref().unwrap_or_default();
+    let LiveApp { objects: live, staying, .. } = match &made.valid.facts().live {
+        Fact::NotAsked => return,
+        Fact::Known { value, .. } => value,
+        Fact::Missing { why } => {
+            let what = "what this deployment would remove";
+            let target = Some(made.valid.target());
+            return report.say(unknown::missing("stateful", what, why, target));
+        }
+    };
+    for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
+        if !declared.iter().any(|removal| is_meant(removal, object)) {
+            report.say(undeclared(object, staying.contains(object)));
+        }
+    }
+    for (index, removal) in declared.iter().enumerate() {
+        let is_gone = gone(live, made.objects).any(|object| is_meant(removal, object));
+        if !is_gone {
+            let still =
+                made.objects.iter().any(|o| o.kind() == removal.kind && o.name() == removal.name);
+            report.add(&Path::root().key("removes").index(index), idle(removal, still));
+        }
+    }
+}
+
+/// What is live and was not rendered; an object is the same in any version of its group.
+fn gone<'a>(live: &'a [LiveObject], objects: &'a [Object]) -> impl Iterator<Item = &'a LiveObject> {
+    live.iter().filter(|live| {
+        !objects.iter().any(|object| {
+            object.kind() == live.kind
+                && object.name() == live.name
+                && group(object.text(["apiVersion", ""])) == group(&live.api_version)
+        })
+    })
+}
+
+fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
+    removal.kind == object.kind && removal.name == object.name
+}
+
+/// `stays`: Argo CD is told to leave it in the cluster.
+fn undeclared(object: &LiveObject, stays: bool) -> Violation {
+    let LiveObject { api_version: _, kind, name } = object;
+    let message = if stays {
+        format!(
+            "this deployment would take {kind} `{name}` out of the manifests: Argo CD leaves it in the cluster, \
+             and the data in it is no app's"
+        )
+    } else {
+        format!("this deployment would remove {kind} `{name}`, and the data in it")
+    };
+    Violation::error("stateful", message).help(format!(
+        "put back what makes it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
+    ))
+}
+
+fn idle(removal: &Removal, still: bool) -> Violation {
+    let shown = format!("{} {}", removal.kind, quoted(&removal.name));
+    let (message, help) = if still {
+        (
+            format!("{shown} is still rendered, so nothing removes it"),
+            "take away what makes it, or this entry",
+        )
+    } else {
+        (
+            format!("there is no {shown} to remove"),
+            "take this entry out: it has done its work, or has the wrong name",
+        )
+    };
+    Violation::warning("stateful", message).expected("removes nothing").help(help)
 }

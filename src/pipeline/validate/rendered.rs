@@ -4,11 +4,12 @@
 
 use std::collections::HashSet;
 
-use super::{Made, Report, reserved};
+use super::{Made, Report, names};
 use crate::manifests::object::Object;
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::templates::set::Template;
+use crate::waml::quote::quoted;
 
 const RULE: &str = "rendered";
 
@@ -79,7 +80,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
         report.say(violation);
     }
     for object in made.objects {
-        if let Some(owner) = reserved::of_object(made, object) {
+        if let Some(owner) = names::reserved_for(made, object) {
             let message = format!("has a name that is taken: it is {owner}");
             report.say(fault(object, &message, "choose another name for what makes it"));
         }
@@ -160,7 +161,7 @@ fn is_cluster_scoped(kind: &str) -> bool {
 }
 
 fn fault(object: &Object, message: &str, help: &str) -> Violation {
-    let name = crate::waml::typed::quoted(object.name());
+    let name = quoted(object.name());
     let shown = if object.kind().is_empty() {
         "an object".to_owned()
     } else {

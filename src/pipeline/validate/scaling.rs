@@ -1,10 +1,14 @@
-//! A rolling update can make progress.
+//! How many pods there are: while they are replaced, while nodes are drained, and when an autoscaler takes over.
 
-use super::{Report, Subject};
+use super::{Made, Report, Subject};
 use crate::manifests::int_or_string::NumberOrPercent;
+use crate::manifests::replicas::scaled_by;
+use crate::model::facts::{Fact, LiveReplicas};
 use crate::model::violation::Violation;
-use crate::waml::node::Path;
+use crate::waml::node::{Path, is_from_waml};
+use crate::waml::quote::quoted;
 
+/// A rolling update can make progress.
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(scaling) = &subject.section.scaling else { return };
     let path = Path::root().key("scaling");
@@ -27,7 +31,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 /// Kubernetes refuses more than 100 % where pods stay or are away; only `maxSurge` may be more. The number,
 /// unless it is refused: what comes of it is nothing to tell.
-pub(super) fn at_most_all(
+fn at_most_all(
     rule: &'static str,
     what: &str,
     number: Option<NumberOrPercent>,
@@ -41,7 +45,7 @@ pub(super) fn at_most_all(
 }
 
 /// Reads a number or percentage; reports it where it is neither.
-pub(super) fn number(
+fn number(
     rule: &'static str,
     text: Option<&str>,
     path: &Path,
@@ -50,10 +54,118 @@ pub(super) fn number(
     let text = text?;
     let found = NumberOrPercent::parse(text);
     if found.is_none() {
-        let shown = crate::waml::typed::quoted(text);
+        let shown = quoted(text);
         let violation =
             Violation::error(rule, format!("{shown} is neither a number nor a percentage"));
         report.add(path, violation.expected("a number or a percentage").help("write `1` or `25%`"));
     }
     found
+}
+
+/// Nodes can be drained without taking the app away, and can be drained at all.
+pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(disruption) = &subject.section.disruption else { return };
+    let path = Path::root().key("disruption");
+    let available = number(
+        "disruption",
+        disruption.min_available.as_deref(),
+        &path.key("minAvailable"),
+        report,
+    );
+    let unavailable = number(
+        "disruption",
+        disruption.max_unavailable.as_deref(),
+        &path.key("maxUnavailable"),
+        report,
+    );
+    let available = at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
+    let unavailable =
+        at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
+    one_of_two(subject, &path, report);
+    let pods = subject.fewest_pods();
+    if pods == Some(0) {
+        // Where no pod runs, no drain waits for one.
+        return;
+    }
+    let blocked = match (available, unavailable) {
+        // Kubernetes rounds a share up: half of one pod is one.
+        (Some(least), _) => pods.is_some_and(|pods| least.of(pods) >= pods),
+        (None, most) => most.is_some_and(NumberOrPercent::is_zero),
+    };
+    if blocked {
+        let key = if available.is_some() { "minAvailable" } else { "maxUnavailable" };
+        let pods = match pods {
+            Some(1) => " of the one that the app has".to_owned(),
+            Some(pods) => format!(" of the {pods} that the app has at least"),
+            None => String::new(),
+        };
+        let message = format!("no pod{pods} may be away, so no node can be drained");
+        let violation = Violation::error("disruption", message).expected("blocks every drain");
+        report.add(
+            &path.key(key),
+            violation
+                .help("allow at least one pod to be away: `maxUnavailable: 1`, or run more pods"),
+        );
+    }
+}
+
+/// Kubernetes takes one of the two. Over a template's default the WAML's own wins; two of the
+/// WAML's are a contradiction.
+fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+    let written = |key| {
+        subject.tree.at(&path.key(key)).is_some_and(|node| !node.is_null() && is_from_waml(node))
+    };
+    if written("minAvailable") && written("maxUnavailable") {
+        let message = "a disruption has `minAvailable` or `maxUnavailable`, not both";
+        let violation = Violation::error("disruption", message).expected("one too many");
+        report.add(
+            &path.key("maxUnavailable"),
+            violation.help("keep one; `null` takes the other one away"),
+        );
+    }
+}
+
+impl Subject<'_> {
+    /// The smallest number of pods that the app can have.
+    fn fewest_pods(&self) -> Option<u32> {
+        let horizontal = self.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref());
+        match horizontal {
+            Some(horizontal) => Some(horizontal.min_replicas.unwrap_or(1)),
+            None => self.section.scaling.as_ref().and_then(|scaling| scaling.replicas),
+        }
+    }
+}
+
+/// A deployment that hands the number of pods over to an autoscaler says so.
+pub(super) fn replicas(made: &Made<'_>, report: &mut Report<'_>) {
+    if let Fact::Missing { why } = &made.valid.facts().live {
+        return unknown_replicas(made, why, report);
+    }
+    for LiveReplicas { kind, name, number } in made.kept_replicas {
+        let message = format!(
+            "{kind} `{name}` runs {number} pods, and from now on its autoscaler says how many"
+        );
+        let help = format!(
+            "nothing is to be done: this deployment keeps `replicas: {number}`, so that no pod goes before the \
+             autoscaler counts, and the next one leaves it out"
+        );
+        let violation = Violation::warning("replicas", message).help(help);
+        report.add(&Path::root().key("autoscaling"), violation);
+    }
+}
+
+/// Whatever the target's policy lets pass: a number that is live and not kept costs pods.
+fn unknown_replicas(made: &Made<'_>, why: &str, report: &mut Report<'_>) {
+    let mut objects = made.objects.iter();
+    let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {
+        return;
+    };
+    let message = format!(
+        "it is not known how many pods {} `{}` runs now, which its autoscaler would take over: {why}",
+        workload.kind, workload.name
+    );
+    let help = "deploy again once what is live can be read: without its number Kubernetes goes down to 1 pod";
+    let violation =
+        Violation::error("replicas", message).expected("could not be checked").help(help);
+    report.add(&Path::root().key("autoscaling"), violation);
 }

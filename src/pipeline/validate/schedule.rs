@@ -3,6 +3,8 @@
 //! Five fields, each `*` or `?`, numbers, names, ranges `a-b`, steps `/n`, and lists of those; or one
 //! of the words that begin with `@`. The day of the week goes from 0 to 6: other programs take 7.
 
+use crate::waml::quote::quoted;
+
 /// What is wrong with a schedule, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -81,7 +83,7 @@ fn word(text: &str) -> Result<(), Fault> {
     if is_every || WORDS.contains(&text) {
         return Ok(());
     }
-    let message = format!("{} is no schedule", crate::waml::typed::quoted(text));
+    let message = format!("{} is no schedule", quoted(text));
     let help =
         "use `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`, `@every 90m`, or five fields";
     Err(Fault { message, help })
@@ -128,7 +130,7 @@ fn field(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
 /// `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
 fn range(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
     let fault = |what: String| Fault {
-        message: format!("{} is no {}: {what}", crate::waml::typed::quoted(text), bounds.name),
+        message: format!("{} is no {}: {what}", quoted(text), bounds.name),
         help: bounds.help,
     };
     let (values, step) = match text.split_once('/') {
@@ -177,7 +179,7 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     let digits = text.strip_prefix('+').unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let read = is_number.then(|| digits.parse().ok()).flatten();
-    read.ok_or_else(|| format!("{} is no number", crate::waml::typed::quoted(text)))
+    read.ok_or_else(|| format!("{} is no number", quoted(text)))
 }
 
 /// How long months are; February has its leap day.

@@ -1,32 +1,35 @@
-//! Secrets that the app refers to exist, and have the keys that it names.
+//! Secrets that the app refers to exist, are its own to read, and reach its pods as it wants them.
 //!
-//! Where they are looked for is the cluster's affair: Kubernetes Secrets of the namespace, or
-//! Vault. A secret that the app starts without (`optional: true`) is a warning.
+//! Where they are looked for is the cluster's affair: Kubernetes Secrets of the namespace, or Vault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::env::is_key;
 use super::unknown::{self, Wanted};
-use super::{Report, Subject, legal};
+use super::{Report, Subject};
+use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
+use crate::model::platform::vault_path::VaultPath;
+use crate::model::target::Target;
 use crate::model::violation::{Severity, Violation};
-use crate::templates::view::secrets::{Wanted as Named, wanted};
-use crate::waml::confidential::quoted_reference;
+use crate::templates::view::delivery as agent;
+use crate::templates::view::secrets::wanted;
 use crate::waml::node::Path;
-use crate::waml::section_workload::SecretKey;
+use crate::waml::quote::{quoted, quoted_reference};
+use crate::waml::section_workload::{Secret, SecretKey};
 use crate::waml::suggest;
-
-const RULE: &str = "secrets";
 
 /// The keys of each secret; `None` where there is no such secret.
 type Found = BTreeMap<String, Option<BTreeSet<String>>>;
 
+/// Secrets that the app refers to exist, and have the keys that it names.
+///
+/// A secret that the app starts without (`optional: true`) is a warning.
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(first) = first_use(subject) else { return };
     let what = "whether the secrets exist";
-    let wanted = Wanted { rule: RULE, what, path: Some(&first) };
-    let Some(found) = unknown::known(&subject.facts.secrets, &wanted, subject, report) else {
-        return;
-    };
+    let wanted = Wanted { rule: "secrets", what, path: Some(&first) };
+    let Some(found) = wanted.known(&subject.facts.secrets, subject, report) else { return };
     for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
         let path = Path::root().key("secrets").index(index).key("name");
         let optional = secret.optional.unwrap_or(false);
@@ -52,12 +55,12 @@ fn key(
     match found.get(&secret.name) {
         Some(None) => report.add(&path.key("name"), no_secret(&secret.name, false, subject)),
         // The rule `env` tells of keys that cannot exist.
-        Some(Some(keys)) if legal::is_secret_key(&secret.key) && !keys.contains(&secret.key) => {
+        Some(Some(keys)) if is_key(&secret.key) && !keys.contains(&secret.key) => {
             let age = unknown::age(&subject.facts.secrets, subject);
             let key = quoted_reference(&secret.key).unwrap_or_else(|| "of this name".to_owned());
             let message = format!("the secret `{}` has no key {key}{age}", secret.name);
             let help = suggest::hint(&secret.key, keys.iter().map(String::as_str));
-            let violation = Violation::error(RULE, message).expected("no such key");
+            let violation = Violation::error("secrets", message).expected("no such key");
             report.add(&path.key("key"), violation.help(help));
         }
         Some(Some(_)) | None => {}
@@ -69,7 +72,7 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
     let age = unknown::age(&subject.facts.secrets, subject);
     let message = format!("there is no secret `{name}`{wherein}{age}");
     let severity = if optional { Severity::Warning } else { Severity::Error };
-    let violation = Violation { severity, ..Violation::error(RULE, message) };
+    let violation = Violation { severity, ..Violation::error("secrets", message) };
     violation.expected("no such secret").help(format!("{remedy} first, or correct the name"))
 }
 
@@ -85,7 +88,7 @@ fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
         return (format!(" in the namespace `{}`", app.namespace), cluster);
     };
     let all = wanted(subject.section, app);
-    let named = all.into_iter().find(|secret: &Named<'_>| secret.name == name);
+    let named = all.into_iter().find(|secret| secret.name == name);
     let path = named.map(|secret| secret.path).unwrap_or_default();
     let vault = format!("write it to `{path}` of the engine `{}`", secrets.vault.mount);
     match secrets.delivery {
@@ -103,4 +106,121 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
     };
     let any = subject.section.secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
     if any { Some(Path::root().key("secrets")) } else { from_env() }
+}
+
+/// What is asked for in Vault has a legal path, and is the app's to read.
+pub(super) fn vault(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(target) = subject.facts.clusters.find(subject.target) else { return };
+    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
+        let Some(text) = &secret.path else { continue };
+        let path = Path::root().key("secrets").index(index).key("path");
+        if check_path(text, &path, subject, &target, report).is_some_and(|found| !found.is_plain())
+        {
+            let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
+            let message = format!("{shown} stands for more than one secret");
+            let violation = Violation::error("vault", message).expected("not one secret");
+            report.add(&path, violation.help("write the path without `*` and `+`"));
+        }
+    }
+    let Some(vault) = &subject.section.vault else { return };
+    for (index, text) in vault.paths.iter().flatten().enumerate() {
+        let path = Path::root().key("vault").key("paths").index(index);
+        check_path(text, &path, subject, &target, report);
+    }
+    if !target.platform.secrets.vault.operator && subject.template.uses("vault") {
+        let message = format!("nobody makes roles in Vault for apps on `{}`", target.name);
+        let violation = Violation::warning("vault", message).expected("without effect");
+        let help = "ask the operator for the right to read these paths";
+        report.add(&Path::root().key("vault"), violation.help(help));
+    }
+}
+
+fn check_path<'a>(
+    text: &'a str,
+    path: &Path,
+    subject: &Subject<'_>,
+    target: &Target,
+    report: &mut Report<'_>,
+) -> Option<VaultPath<'a>> {
+    let app = &subject.waml.app;
+    let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
+    let violation = match VaultPath::parse(text) {
+        // Whose a path is goes by the namespace.
+        Ok(found) if subject.waml.stands_in => return Some(found),
+        Ok(found) if target.platform.secrets.vault.allows(app, found) => return Some(found),
+        Ok(_) => Violation::error("vault", format!("{shown} is not `{app}`'s to read"))
+            .expected("not this namespace's")
+            .help(format!(
+                "use a path below `{}/`; what is shared, the operator lists in `platform.secrets.vault.shared`",
+                app.namespace
+            )),
+        Err(rule) => Violation::error("vault", format!("{shown} is not a path in Vault"))
+            .expected("not a path in Vault")
+            .help(rule),
+    };
+    report.add(path, violation);
+    None
+}
+
+/// What brings environment variables, too.
+const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operator`";
+
+/// How secrets reach pods on the target can do what the app wants of it: the Vault agent brings files, and no
+/// environment variables.
+pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(target) = subject.facts.clusters.find(subject.target) else { return };
+    if target.platform.secrets.delivery != Delivery::VaultAgent {
+        return;
+    }
+    variables(subject, &target.name, report);
+    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
+        listed(secret, &Path::root().key("secrets").index(index), &target.name, report);
+    }
+    for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
+        if agent::is_ours(key) {
+            let message = format!("{} is set by the-deployer on `{}`", quoted(key), target.name);
+            let violation = Violation::error("delivery", message).expected("not yours to set");
+            let help = "list the secret under `secrets`; its `path` says where it is in Vault";
+            report.add(&Path::root().key("annotations").key(key), violation.help(help));
+        }
+    }
+}
+
+fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>) {
+    let wanted = wanted(subject.section, &subject.waml.app);
+    for (index, variable) in subject.section.env.iter().flatten().enumerate() {
+        let Some(from) = &variable.secret else { continue };
+        let folder = wanted.iter().find(|secret| secret.name == from.name).map(agent::folder);
+        let file = format!("{}/{}", folder.unwrap_or_default(), from.key);
+        let name = quoted(&variable.name);
+        let message = format!("{name} cannot come from a secret on `{target}`");
+        let violation = Violation::error("delivery", message)
+            .expected("the Vault agent brings files only")
+            .help(format!(
+                "list {} under `secrets` and read the file {}, or use a target that delivers by {OTHERS}",
+                quoted(&from.name),
+                quoted(&file)
+            ));
+        report.add(&Path::root().key("env").index(index).key("secret"), violation);
+    }
+}
+
+fn listed(secret: &Secret, path: &Path, target: &TargetName, report: &mut Report<'_>) {
+    let name = quoted(&secret.name);
+    if secret.mount_path.is_none() {
+        let message = format!("the keys of {name} are files on `{target}`, not variables");
+        let violation = Violation::warning("delivery", message).expected("becomes files");
+        let help = format!(
+            "read them below {}/{}, or set `mountPath` to another folder",
+            agent::FOLDER,
+            secret.name
+        );
+        report.add(path, violation.help(help));
+    }
+    if secret.optional == Some(true) {
+        let message = format!("no pod starts without {name} on `{target}`");
+        let violation = Violation::warning("delivery", message).expected("without effect");
+        let help = "see that it is in Vault: the Vault agent waits for it";
+        report.add(&path.key("optional"), violation.help(help));
+    }
 }

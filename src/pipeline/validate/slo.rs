@@ -7,9 +7,9 @@ use crate::model::violation::Violation;
 use crate::templates::view::slo::{FASTEST_BURN, Promise, promised, unmeasured, usual_bounds};
 use crate::templates::view::watched::Watched;
 use crate::waml::node::{Path, is_from_waml};
+use crate::waml::quote::quoted;
 use crate::waml::section_operations::Slo;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 const RULE: &str = "slo";
 

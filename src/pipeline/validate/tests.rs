@@ -1,22 +1,13 @@
 //! One section at a time, and what is said of it.
 
-#[path = "tests_refused.rs"]
 mod refused;
-#[path = "tests_traffic.rs"]
 mod traffic;
-#[path = "tests_shares.rs"]
 mod shares;
-#[path = "tests_workloads.rs"]
 mod workloads;
-#[path = "tests_facts.rs"]
 mod facts;
-#[path = "tests_live.rs"]
 mod live;
-#[path = "tests_deployer.rs"]
 mod deployer;
-#[path = "tests_reserved.rs"]
 mod reserved;
-#[path = "tests_hold.rs"]
 mod hold;
 
 use std::sync::{Arc, LazyLock};

@@ -26,23 +26,22 @@ pub(super) struct Wanted<'a> {
     pub(super) path: Option<&'a Path>,
 }
 
-/// What is known; nothing where nobody was asked, and a violation where there was no answer.
-pub(super) fn known<'a, T>(
-    fact: &'a Fact<T>,
-    wanted: &Wanted<'_>,
-    subject: &Subject<'_>,
-    report: &mut Report<'_>,
-) -> Option<&'a T> {
-    match fact {
-        Fact::NotAsked => None,
-        Fact::Known { value, .. } => Some(value),
-        Fact::Missing { why } => {
-            let violation = missing(wanted.rule, wanted.what, why, subject.cluster);
-            match wanted.path {
-                Some(path) => report.add(path, violation),
-                None => report.say(violation),
+impl Wanted<'_> {
+    /// What is known; nothing where nobody was asked, and a violation where there was no answer.
+    pub(super) fn known<'f, T>(
+        &self,
+        fact: &'f Fact<T>,
+        subject: &Subject<'_>,
+        report: &mut Report<'_>,
+    ) -> Option<&'f T> {
+        match fact {
+            Fact::NotAsked => None,
+            Fact::Known { value, .. } => Some(value),
+            Fact::Missing { why } => {
+                let violation = missing(self.rule, self.what, why, subject.cluster);
+                report.add_or_say(self.path, violation);
+                None
             }
-            None
         }
     }
 }

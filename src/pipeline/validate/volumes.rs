@@ -8,12 +8,12 @@ use super::{Report, Subject};
 use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::templates::view::secrets::volume_name;
-use crate::waml::confidential::{is_confidential, quoted_name};
+use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
+use crate::waml::quote::{quoted, quoted_name};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
 use crate::waml::section_workload::Volume;
-use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let mut folders: HashMap<String, Path> = HashMap::new();

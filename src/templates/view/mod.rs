@@ -12,8 +12,8 @@ pub(crate) mod naming; // names made of two names
 pub(crate) mod watched;
 pub(crate) mod alerts;
 pub(crate) mod slo;
-pub(crate) mod secrets; // which secrets an app needs, and how they reach its pods
-pub(crate) mod agent; // … by the Vault agent
+pub(crate) mod secrets; // which secrets an app needs
+pub(crate) mod delivery; // … and how they reach its pods
 pub(crate) mod vault; // what an app may read in Vault
 pub(crate) mod iam; // what an app may do in the cloud
 mod database;
@@ -78,7 +78,7 @@ pub(crate) fn of(input: ViewInput<'_>) -> Map<String, Json> {
     set("ingress", json!(ingresses));
     set("probes", probes::Probed::of(section, tree, slug).view());
     set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
-    set("delivery", secrets::delivery(section, &waml.app, target));
+    set("delivery", delivery::objects(section, &waml.app, target));
     set("vault", vault::of(section, &waml.app, target));
     set("iam", iam::of(section, &waml.app, target));
     set("database", database::of(section, &waml.app, target));
@@ -86,7 +86,7 @@ pub(crate) fn of(input: ViewInput<'_>) -> Map<String, Json> {
     set("env", env(section, &waml.app, target));
     set("volumes", volumes::of(section.volumes.as_deref(), slug));
     let annotations = volumes::annotations(section);
-    set("annotations", secrets::annotations(annotations, section, &waml.app, target));
+    set("annotations", delivery::annotations(annotations, section, &waml.app, target));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));

@@ -1,14 +1,13 @@
-//! Which secrets an app needs, and how each reaches its pods on a target.
+//! Which secrets an app needs, and what of them its pods mount.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::id::{AppKey, is_rfc1123_label};
-use crate::model::platform::secrets::{Delivery, Secrets, Vault};
-use crate::model::target::Target;
-use crate::templates::view::{agent, vault, without_nulls};
+use crate::model::platform::secrets::{Delivery, Vault};
+use crate::templates::view::without_nulls;
 use crate::waml::section::Section;
 use crate::waml::section_workload::Secret;
 
@@ -87,55 +86,4 @@ pub(super) fn short(secret: &str, longest: usize) -> String {
     let hash = hex::encode(Sha256::digest(secret));
     let start: String = plain.replace('.', "-").chars().take(longest - 13).collect();
     format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
-}
-
-/// The pods' other annotations, and those by which the Vault agent is asked; null without any.
-pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
-    match (others, agent_annotations(section, app, target)) {
-        (Json::Object(mut all), Some(agents)) => {
-            all.extend(agents);
-            Json::Object(all)
-        }
-        (_, Some(agents)) => Json::Object(agents),
-        (others, None) => others,
-    }
-}
-
-fn agent_annotations(
-    section: &Section,
-    app: &AppKey,
-    target: &Target,
-) -> Option<Map<String, Json>> {
-    let secrets = wanted(section, app);
-    let by_agent = target.platform.secrets.delivery == Delivery::VaultAgent;
-    (by_agent && !secrets.is_empty()).then(|| agent::annotations(&secrets, section, app, target))
-}
-
-/// The objects that make Kubernetes Secrets on the target: for each operator a list, empty unless
-/// it is the one that delivers.
-pub(super) fn delivery(section: &Section, app: &AppKey, target: &Target) -> Json {
-    let Secrets { delivery, vault, external } = &target.platform.secrets;
-    let secrets: Json = wanted(section, app).iter().map(object).collect();
-    let only = |operator: Delivery| if *delivery == operator { secrets.clone() } else { json!([]) };
-    json!({
-        "external": only(Delivery::ExternalSecrets),
-        "store": {"name": external.name, "kind": external.kind, "refresh": external.refresh},
-        "static": only(Delivery::VaultSecretsOperator),
-        "vault": without_nulls(json!({
-            "role": vault::role(app, target), "auth": vault.auth, "mount": vault.mount,
-            "namespace": vault.namespace, "connection": vault.connection, "refresh": vault.refresh,
-        })),
-        // A Job reads its secrets when it starts: there is nothing to restart.
-        "restart": section.cron.is_none(),
-    })
-}
-
-fn object(secret: &Wanted<'_>) -> Json {
-    let patterns = |keys: &BTreeSet<&str>| -> Vec<String> {
-        keys.iter().map(|key| format!("^{}$", key.replace('.', "\\."))).collect()
-    };
-    json!({
-        "name": secret.name, "path": secret.path, "whole": secret.whole,
-        "keys": secret.keys, "patterns": patterns(&secret.keys),
-    })
 }

@@ -19,8 +19,8 @@ use crate::model::kubernetes::KubernetesVersion;
 use crate::model::revision::ManifestFile;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
+use crate::waml::quote::quoted;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 const RULE: &str = "kubernetes";
 

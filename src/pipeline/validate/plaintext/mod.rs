@@ -16,6 +16,7 @@ use crate::support::secret_text::{
     SecretMatch, find_in_arguments, find_named_secret, find_secrets, is_value,
 };
 use crate::waml::node::{Node, Path};
+use crate::waml::quote::quoted;
 
 const RULE: &str = "plaintext";
 
@@ -47,7 +48,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
 fn values_of_a_secret(object: &Object, report: &mut Report<'_>) {
     let parts = ["data", "stringData"].into_iter().filter_map(|part| object.json.get(part));
     if parts.filter_map(Json::as_object).any(|values| !values.is_empty()) {
-        let name = crate::waml::typed::quoted(object.name());
+        let name = quoted(object.name());
         let message = format!("Secret {name} has its values in it (template {})", object.source);
         report.say(Violation::error(RULE, message).help(
             "keep secrets in Vault or in the cluster, and let the template only refer to them",
@@ -117,7 +118,7 @@ impl<'o> Search<'_, 'o> {
 }
 
 fn tell(object: &Object, at: &str, found: SecretMatch<'_>, tree: &Node, report: &mut Report<'_>) {
-    let name = crate::waml::typed::quoted(object.name());
+    let name = quoted(object.name());
     let what = found.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());
     let severity = if found.certain { Severity::Error } else { Severity::Warning };
@@ -139,10 +140,7 @@ fn tell(object: &Object, at: &str, found: SecretMatch<'_>, tree: &Node, report: 
     };
     let violation = Violation { severity, ..Violation::error(RULE, message) };
     let violation = violation.expected("looks like a secret").help(help);
-    match written(tree, found.text) {
-        Some(path) => report.add(&path, violation),
-        None => report.say(violation),
-    }
+    report.add_or_say(written(tree, found.text).as_ref(), violation);
 }
 
 /// Where the settings have the text.

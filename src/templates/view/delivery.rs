@@ -1,17 +1,20 @@
-//! The annotations by which a pod asks for the Vault agent, and the agent's templates.
+//! How secrets reach an app's pods on a target: by the objects of operators, or by the Vault agent.
 //!
-//! A template writes each key of a secret into a file of its own, as a mounted Kubernetes Secret
+//! The agent is asked by annotations of the pod, in which its templates are. A template writes each key of a secret into a file of its own, as a mounted Kubernetes Secret
 //! has them. It is text of ours; what a WAML has a part in stands in it as a quoted Go string of
 //! which all but letters, digits and a few harmless characters are escaped.
 //!
 //! The names are those of the injector, `agent-inject/agent/annotations.go` of hashicorp/vault-k8s.
 
-use serde_json::{Map, Value as Json};
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json, json};
 
 use crate::model::id::AppKey;
+use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::target::Target;
-use crate::templates::view::secrets::{Wanted, short};
-use crate::templates::view::vault;
+use crate::templates::view::secrets::{Wanted, short, wanted};
+use crate::templates::view::{vault, without_nulls};
 use crate::waml::section::Section;
 
 const PREFIX: &str = "vault.hashicorp.com/";
@@ -26,14 +29,14 @@ const LONGEST: usize = 41;
 /// What the template itself renders to: nothing. The files are written on the way.
 const MARKER: &str = ".agent";
 
-pub(super) fn annotations(
-    secrets: &[Wanted<'_>],
-    section: &Section,
-    app: &AppKey,
-    target: &Target,
-) -> Map<String, Json> {
+/// The pods' other annotations, and those by which the Vault agent is asked; null without any.
+pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
+    let secrets = wanted(section, app);
+    if target.platform.secrets.delivery != Delivery::VaultAgent || secrets.is_empty() {
+        return others;
+    }
     let platform = &target.platform.secrets.vault;
-    let mut all = Map::new();
+    let mut all = if let Json::Object(others) = others { others } else { Map::new() };
     let mut set =
         |key: &str, value: String| drop(all.insert(format!("{PREFIX}{key}"), value.into()));
     set("agent-inject", "true".to_owned());
@@ -46,7 +49,7 @@ pub(super) fn annotations(
         // An agent that stays beside it would keep a Job from ever ending.
         set("agent-pre-populate-only", "true".to_owned());
     }
-    for secret in secrets {
+    for secret in &secrets {
         let name = short(secret.name, LONGEST);
         let path = format!("{}/data/{}", platform.mount, secret.path);
         set(&format!("agent-inject-template-{name}"), template(&path, &folder(secret)));
@@ -54,7 +57,7 @@ pub(super) fn annotations(
         set(&format!("agent-inject-file-{name}"), MARKER.to_owned());
         set(&format!("secret-volume-path-{name}"), folder(secret));
     }
-    all
+    Json::Object(all)
 }
 
 /// Whether the annotation is one that says what the agent brings, which is ours to say. Others
@@ -94,6 +97,35 @@ fn template(path: &str, folder: &str) -> String {
 /// "String literals").
 fn go_string(text: &str) -> String {
     vault::quoted(text, "/._-")
+}
+
+/// The objects that make Kubernetes Secrets on the target: for each operator a list, empty unless
+/// it is the one that delivers.
+pub(super) fn objects(section: &Section, app: &AppKey, target: &Target) -> Json {
+    let Secrets { delivery, vault, external } = &target.platform.secrets;
+    let secrets: Json = wanted(section, app).iter().map(object).collect();
+    let only = |operator: Delivery| if *delivery == operator { secrets.clone() } else { json!([]) };
+    json!({
+        "external": only(Delivery::ExternalSecrets),
+        "store": {"name": external.name, "kind": external.kind, "refresh": external.refresh},
+        "static": only(Delivery::VaultSecretsOperator),
+        "vault": without_nulls(json!({
+            "role": vault::role(app, target), "auth": vault.auth, "mount": vault.mount,
+            "namespace": vault.namespace, "connection": vault.connection, "refresh": vault.refresh,
+        })),
+        // A Job reads its secrets when it starts: there is nothing to restart.
+        "restart": section.cron.is_none(),
+    })
+}
+
+fn object(secret: &Wanted<'_>) -> Json {
+    let patterns = |keys: &BTreeSet<&str>| -> Vec<String> {
+        keys.iter().map(|key| format!("^{}$", key.replace('.', "\\."))).collect()
+    };
+    json!({
+        "name": secret.name, "path": secret.path, "whole": secret.whole,
+        "keys": secret.keys, "patterns": patterns(&secret.keys),
+    })
 }
 
 #[cfg(test)]

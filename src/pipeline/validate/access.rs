@@ -1,0 +1,212 @@
+//! Who may deploy what where, and when: the target is known, the app is the repository's, the commit on a branch that
+//! the target takes, the deployer in one of its teams, and neither a lock, a hold nor the calendar says no.
+
+use super::unknown::{self, Wanted};
+use super::{Report, Subject};
+use crate::model::facts::NotOwned;
+use crate::model::id::{RepoName, TargetName};
+use crate::model::lock::{Lock, LockScope};
+use crate::model::rollback::{Hold, Holds};
+use crate::model::violation::Violation;
+use crate::model::window::{self, Opening, Weekly};
+use crate::support::globs::Globs;
+use crate::waml::node::Path;
+use crate::waml::quote::quoted;
+use crate::waml::suggest;
+
+/// The target is known to the configuration. (That it is under `deploy`, merging has seen to.)
+pub(super) fn target(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let is_misnamed = subject.waml.is_misnamed(subject.target);
+    if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
+        return;
+    }
+    let known: Vec<&str> =
+        subject.facts.clusters.names().into_iter().map(TargetName::as_str).collect();
+    let name = subject.target.as_str();
+    let path = Path::root().key("deploy").key(name);
+    let violation = Violation::error("target", format!("there is no cluster `{name}`"))
+        .expected("not a configured cluster")
+        .help(suggest::hint(name, known));
+    report.add_to_file(subject.waml, &path, violation);
+}
+
+/// An app belongs to the repository that deployed it first, and a namespace to the owners of the
+/// repositories that deploy there.
+///
+/// Slugs and namespaces are first come, first served on each target. Anybody could write another
+/// team's names into a WAML; here that meets a no. An app that is new in a namespace may join
+/// when its repository has the same GitHub owner as one that is there already.
+pub(super) fn owner(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let what = "whose the app and its namespace are";
+    let wanted = Wanted { rule: "owner", what, path: None };
+    let Some(owner) = wanted.known(&subject.facts.owner, subject, report) else { return };
+    let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
+    // What an operator writes to give the app to who deploys it now.
+    let moving =
+        format!("`the-deployer owners move {app} --target {target} --to {us} --reason TEXT`");
+    let (key, message, expected, help) = match (owner.allow(us), &owner.app) {
+        (Err(NotOwned::App), Some(theirs)) => (
+            "slug",
+            format!("`{app}` on `{target}` belongs to {theirs}, not to {us}"),
+            format!("belongs to {theirs}"),
+            "choose another slug; if the app has really moved, an operator says so",
+        ),
+        (Err(NotOwned::App | NotOwned::Namespace), _) => {
+            let mut owners: Vec<&str> = owner.namespace.iter().map(RepoName::owner).collect();
+            owners.dedup();
+            let (namespace, owners) = (&app.namespace, suggest::list(owners));
+            (
+                "namespace",
+                format!(
+                    "the namespace `{namespace}` on `{target}` has apps of {owners}, and {us} is none of theirs"
+                ),
+                "belongs to others".to_owned(),
+                "choose a namespace of your own; to let the repository in, an operator says so",
+            )
+        }
+        (Ok(()), _) => return,
+    };
+    let violation = Violation::error("owner", message).expected(expected);
+    let violation = violation.help(format!("{help}: {moving}"));
+    report.add_to_file(subject.waml, &Path::root().key(key), violation);
+}
+
+/// The commit is on a branch that the target takes: a feature branch does not reach production.
+pub(super) fn branch(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let globs = subject.cluster.and_then(|target| target.policies.branches.as_deref());
+    let Some(globs) = globs else { return };
+    let what = "whether the commit is on a branch that the target takes";
+    let wanted = Wanted { rule: "branch", what, path: None };
+    let Some(found) = wanted.known(&subject.facts.branches, subject, report) else { return };
+    let allowed = Globs::parse_readable(globs);
+    if found.iter().any(|branch| allowed.is_match(branch)) {
+        return;
+    }
+    let age = unknown::age(&subject.facts.branches, subject);
+    let on = match found.as_slice() {
+        [] => "on none of the branches".to_owned(),
+        [one] => format!("on {}, which is none of the branches", quoted(one)),
+        [one, ..] => format!("on {} and others, none of them one of the branches", quoted(one)),
+    };
+    let (commit, target) = (subject.release.commit.short(), subject.target);
+    let message = format!("the commit {commit} is {on} that `{target}` takes{age}");
+    let list = suggest::list(globs.iter().map(String::as_str));
+    let help = format!("`{target}` takes {list}: merge the commit there and deploy it again");
+    report.say(Violation::error("branch", message).help(help));
+}
+
+/// Who deploys is in one of the teams that the target asks for.
+pub(super) fn deployer(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
+    let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
+    let what = "whether who deploys is in a team that the target asks for";
+    let wanted = Wanted { rule: "deployer", what, path: None };
+    let found = wanted.known(&subject.facts.deployer, subject, report);
+    let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
+    let target = subject.target;
+    let list = suggest::list(teams.iter().map(String::as_str));
+    let message = format!("{} is in none of the teams that `{target}` asks for", deployer.login);
+    let help = format!("`{target}` takes deployments by members of {list}: let one of them deploy");
+    report.say(Violation::error("deployer", message).help(help));
+}
+
+/// No lock stops the deployment.
+pub(super) fn locks(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let wanted = Wanted { rule: "locks", what: "whether a lock stops this", path: None };
+    let Some(locks) = wanted.known(&subject.facts.locks, subject, report) else { return };
+    for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
+        report.say(locked(lock));
+    }
+}
+
+/// Whether the lock is for this deployment and has not run out.
+fn is_locked_by(lock: &Lock, subject: &Subject<'_>) -> bool {
+    let is_for = match &lock.scope {
+        LockScope::Everything => true,
+        LockScope::Target(target) => target == subject.target,
+        LockScope::Owner(owner) => owner.eq_ignore_ascii_case(&subject.waml.owner),
+        LockScope::App(target, app) => target == subject.target && *app == subject.waml.app,
+    };
+    is_for && lock.until.is_none_or(|until| until > subject.facts.taken_at)
+}
+
+fn locked(lock: &Lock) -> Violation {
+    let what = match &lock.scope {
+        LockScope::Everything => "everything".to_owned(),
+        LockScope::Target(target) => format!("`{target}`"),
+        LockScope::Owner(owner) => format!("every app of {owner}"),
+        LockScope::App(target, app) => format!("`{app}` on `{target}`"),
+    };
+    let Lock { scope: _, reason, by, since, until } = lock;
+    let since = since.strftime("%F %H:%M UTC");
+    let (end, again) = match until {
+        Some(until) => {
+            (format!("until {}", until.strftime("%F %H:%M UTC")), "deploy again after that, or ")
+        }
+        None => ("until it is unlocked".to_owned(), ""),
+    };
+    let message = format!("{what} is locked by {by} since {since}, {end}: {reason}");
+    Violation::error("locks", message).help(format!(
+        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
+    ))
+}
+
+/// Nobody is held from deploying the app to the target, as automation is after a rollback; nor does a person
+/// deploy again what was rolled back from.
+pub(super) fn hold(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let wanted = Wanted { rule: "hold", what: "whether a hold stops this", path: None };
+    let Some(Some(hold)) = wanted.known(&subject.facts.hold, subject, report) else { return };
+    let is_bad = hold.away.as_ref().is_some_and(|away| away == subject.release);
+    let holds = subject.cluster.map(|target| target.policies.holds).unwrap_or_default();
+    let release = "release the hold with `bart unhold`";
+    let help = match holds {
+        Holds::Off => return,
+        Holds::Everybody => release.to_owned(),
+        Holds::Automation if is_bad => {
+            format!("deploy another release, or {release} to deploy this one all the same")
+        }
+        Holds::Automation if !subject.facts.automatic => return,
+        Holds::Automation => {
+            format!("a person may deploy a newer release, which ends the hold; or {release}")
+        }
+    };
+    let Hold { target, app, by, reason, since, rollback, away, to } = hold;
+    let since = since.strftime("%F %H:%M UTC");
+    let message = match (rollback, away, to) {
+        (Some(_), Some(away), Some(to)) => format!(
+            "{by} rolled `{app}` on `{target}` back from {} to {to}, {since}: {reason}",
+            away.tag
+        ),
+        (Some(_), _, Some(to)) => {
+            format!("{by} rolled `{app}` on `{target}` back to {to}, {since}: {reason}")
+        }
+        _ => format!("`{app}` on `{target}` is held by {by} since {since}: {reason}"),
+    };
+    report.say(Violation::error("hold", message).help(help));
+}
+
+/// The target is open: the windows of its policy allow a deployment now.
+pub(super) fn windows(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let windows = subject.cluster.map_or(&[][..], |target| &target.policies.windows);
+    if windows.is_empty() {
+        return;
+    }
+    // The configuration was refused if one cannot be read. Whoever brings one all the same must
+    // not find the door open.
+    let read: Result<Vec<Weekly>, _> = windows.iter().map(Weekly::parse).collect();
+    let opening = match read {
+        Ok(read) => window::at(&read, subject.facts.taken_at),
+        Err(error) => {
+            let message = format!("a window of `{}` cannot be read: {error}", subject.target);
+            return report.say(Violation::error("windows", message).help("tell the operator"));
+        }
+    };
+    let Opening::Closed { reason, next } = opening else { return };
+    let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let message = format!("`{}` takes no deployments at this time{why}", subject.target);
+    let help = next.map_or_else(
+        || "no time of the week is open: ask the operator".to_owned(),
+        |next| format!("deploy again from {} on", next.strftime("%A, %F %H:%M %Z")),
+    );
+    report.say(Violation::error("windows", message).help(help));
+}

@@ -1,0 +1,60 @@
+//! How a message quotes a text of a hostile file: escaped, cut, and without what may be a secret.
+
+use std::borrow::Cow;
+
+use crate::support::secret_mask::mask_secrets;
+use crate::support::secret_name::is_secret_name;
+use crate::support::secret_sections::is_section;
+use crate::support::secret_text::is_random;
+use crate::support::secret_tree::MASK;
+
+/// A hostile text for a message: escaped, and cut after 60 characters.
+pub fn quoted(text: &str) -> String {
+    // Masked whole: a part of a secret has not its form any more.
+    let text = mask_secrets(text);
+    let cut: String = text.chars().take(60).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("`{}{more}`", cut.escape_debug())
+}
+
+/// Whether what stands below the key may be a secret.
+pub(super) fn is_confidential_key(key: &str) -> bool {
+    is_section(key) || key == "annotations" || is_secret_name(key)
+}
+
+/// A key as a message shows it where secrets stand: `PASSWORD=x` and `value:x` are values that lack a blank.
+pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    match key.find(|c: char| !is_legal(c)) {
+        None => key.into(),
+        Some(end) => {
+            let (name, rest) = key.split_at(end);
+            let name = if rest.starts_with(['=', ':', ' ']) { name } else { "" };
+            let sign = rest.chars().next().filter(|c| !name.is_empty() && matches!(c, '=' | ':'));
+            format!("{name}{}{MASK}", sign.map_or_else(String::new, String::from)).into()
+        }
+    }
+}
+
+/// A name in a message, where a secret may have been written instead of it.
+pub(crate) fn quoted_name(text: &str) -> String {
+    quoted(&shown_key(text))
+}
+
+/// A host in a message; what is before an `@` can be a name with a password.
+pub(crate) fn quoted_host(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((_, host)) => quoted(&format!("{MASK}@{host}")),
+        None => quoted(text),
+    }
+}
+
+/// A reference to a secret in a message, `None` where it can be the secret itself: it has signs that no name of
+/// one has, or is as mixed as no name is.
+pub(crate) fn quoted_reference(text: &str) -> Option<String> {
+    let is_legal = |b: u8| b.is_ascii_alphanumeric() || b"_-./*+".contains(&b);
+    let is_mixed = |part: &str| is_random(part) && part.bytes().any(|b| b.is_ascii_digit());
+    let is_name = text.bytes().all(is_legal) && !text.split(['-', '_', '.', '/']).any(is_mixed);
+    // No secret is as short.
+    (is_name || text.chars().count() < 5).then(|| quoted(text))
+}
