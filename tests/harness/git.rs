@@ -43,6 +43,9 @@ impl Bare {
         fs::create_dir_all(path).unwrap();
         let bare = Self(path.to_owned());
         bare.run(&["init", "--quiet", "--bare", "--initial-branch=main", "."]);
+        // Hosts tidy up at times of their own, not behind each push.
+        let mut config = fs::OpenOptions::new().append(true).open(path.join("config")).unwrap();
+        config.write_all(b"[receive]\n\tautogc = false\n").unwrap();
         bare
     }
 

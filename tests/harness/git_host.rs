@@ -2,9 +2,10 @@
 //!
 //! Asks for a token, counts requests, and can misbehave the ways servers do.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -299,13 +300,19 @@ async fn cut(response: Response, keep: usize) -> Response {
     Response::from_parts(parts, body)
 }
 
+/// The program behind `git http-backend`: started by itself, a request costs one process less.
+static HTTP_BACKEND: LazyLock<PathBuf> = LazyLock::new(|| {
+    let output = std::process::Command::new("git").arg("--exec-path").output().unwrap();
+    let folder = String::from_utf8(output.stdout).unwrap();
+    Path::new(folder.trim_end()).join("git-http-backend")
+});
+
 /// One run of `git http-backend`, as a CGI program.
 async fn backend(world: &World, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let mut command = tokio::process::Command::new("git");
+    let mut command = tokio::process::Command::new(&*HTTP_BACKEND);
     command
-        .arg("http-backend")
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .envs(hermetic())

@@ -212,10 +212,12 @@ fn prepare(folder: &Path) -> String {
     fs::create_dir(folder.join("root")).unwrap();
     fs::write(folder.join("serve"), forced_command(folder)).unwrap();
     let place = folder.display();
+    // Bash reads the user's own `.bashrc` where it is the first shell behind ssh: that is no part of a host.
     let settings = format!(
         "HostKey {place}/host\nAuthorizedKeysFile {place}/authorized_keys\nStrictModes no\n\
          UsePAM no\nPidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-         PermitRootLogin prohibit-password\nForceCommand /bin/sh {place}/serve\nLogLevel VERBOSE\n"
+         PermitRootLogin prohibit-password\nForceCommand /bin/sh {place}/serve\nLogLevel VERBOSE\n\
+         SetEnv SHLVL=1\n"
     );
     fs::write(folder.join("sshd_config"), settings).unwrap();
     let uid = fs::metadata(folder).unwrap().uid();
