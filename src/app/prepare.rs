@@ -15,7 +15,9 @@ use crate::forge::local::Local;
 use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
-use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
+use crate::git::writer::{
+    self, Amendment, Edit, ManifestRepository, Message, RemoteSettings, WriteError, Written,
+};
 use crate::manifests::argocd::application::Source;
 use crate::manifests::bootstrap;
 use crate::manifests::bootstrap::{Verdict, Wanted};
@@ -111,7 +113,8 @@ async fn repository(
         SigningKey { home, ..key }
     };
     let signing = writer.signing.map(beside);
-    let settings = writer::Settings { alone: false, clone_dir: clone.clone(), signing, ..writer };
+    let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
+    let settings = writer::Settings { remote, alone: false, signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
     let done = write(&repository, wanted, options, clock).await;
     repository.close().await;

@@ -11,8 +11,7 @@ use crate::deployments::Manifests;
 use crate::deployments::readiness::Readiness;
 use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
-use crate::git::follow;
-use crate::git::writer::{self, ManifestRepository};
+use crate::git::writer::{self, ManifestRepository, RemoteSettings};
 use crate::manifests::argocd::application::Source;
 use crate::model::ssh::SshAddress;
 use crate::support::clock::Clock;
@@ -55,9 +54,9 @@ pub(super) fn templates(
     settings: &TemplatesSettings,
     client: &reqwest::Client,
     forge: &Forge,
-) -> Option<follow::Settings> {
+) -> Option<RemoteSettings> {
     let TemplatesSettings::Repository(one) = settings else { return None };
-    Some(follow::Settings {
+    Some(RemoteSettings {
         url: one.url.clone(),
         branch: one.branch.clone(),
         clone_dir: one.clone_dir.clone(),
@@ -88,19 +87,21 @@ pub(super) fn repository_settings(
     people: &str,
 ) -> writer::Settings {
     writer::Settings {
-        url: one.url.clone(),
-        branch: one.branch.clone(),
-        clone_dir: one.clone_dir.clone(),
+        remote: RemoteSettings {
+            url: one.url.clone(),
+            branch: one.branch.clone(),
+            clone_dir: one.clone_dir.clone(),
+            tokens: access::tokens(&one.access, Access::Write, forge),
+            ssh: access::ssh(&one.access),
+            client: client.clone(),
+            silence: GIT_SILENCE,
+            total: GIT_TOTAL,
+        },
         // It is made in our storage folder, which is locked.
         alone: one.embedded,
         identity: one.identity.clone(),
         people: people.to_owned(),
         signing: one.signing.clone(),
-        tokens: access::tokens(&one.access, Access::Write, forge),
-        ssh: access::ssh(&one.access),
-        client: client.clone(),
-        silence: GIT_SILENCE,
-        total: GIT_TOTAL,
         budget: one.budget,
         push: one.push,
         now: time_of(clock),

@@ -88,6 +88,6 @@ pub async fn push(
     on_its_way: OnItsWay,
 ) -> (Result<Written, WriteError>, Option<HandEdit>) {
     let hand_edits = change.write.hand_edits.clone();
-    let ended = repository.write_announced(change.write, at, lease, on_its_way).await;
+    let ended = repository.write_announced(change.write, at, lease, Some(on_its_way)).await;
     (ended, hand_edits.found())
 }

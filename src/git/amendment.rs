@@ -56,7 +56,7 @@ pub(super) fn edit(
         add(objects, root, path, edit, &mut wanted)?;
     }
     if wanted.is_empty() && root.is_some() {
-        let is_named = message.id().is_some();
+        let is_named = message.id.is_some();
         return Ok(if is_named { Edited::AlreadyThere } else { Edited::Unchanged });
     }
     for (path, Seen(seen)) in seen {

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryInitOptions};
@@ -60,19 +61,12 @@ fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
 }
 
 /// Whether that folder is still at that path.
-#[cfg(unix)]
 fn is_same(opened: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     let Ok((opened, there)) = opened.metadata().and_then(|one| Ok((one, fs::metadata(path)?)))
     else {
         return false;
     };
     (opened.dev(), opened.ino()) == (there.dev(), there.ino())
-}
-
-#[cfg(not(unix))]
-fn is_same(_: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 /// What a process left that was killed while it made one.

@@ -6,7 +6,6 @@
 //! it while the old one is in use.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -204,7 +203,7 @@ impl RemoteBranch {
     /// Opens the clone in `folder`, or begins one there. Asks the server nothing yet.
     fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, Trouble> {
         let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
-            .map_err(|error| disk(&remote, folder, &error))?;
+            .map_err(|error| WriteError::disk(&remote, folder, error))?;
         let tip = tip.map_or(Seen::NotYet, |tip| Seen::At(Some(tip)));
         let (reference, push) = (reference.to_owned(), push::of(by, remote.clone()));
         Ok(Self { clone, reference, remote, by, push, tip, next: Next::None(0) })
@@ -212,7 +211,9 @@ impl RemoteBranch {
 
     /// Throws the clone away and begins another.
     fn renew(&mut self) -> Result<(), Trouble> {
-        self.clone.renew().map_err(|error| disk(&self.remote, &self.clone.folder, &error))?;
+        self.clone
+            .renew()
+            .map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
         self.tip = Seen::NotYet;
         Ok(())
     }
@@ -290,7 +291,7 @@ impl RemoteBranch {
         self.clone.remember(tip)?;
         if !self.had_a_branch() {
             let noted = fs::write(self.note(), &self.clone.marker);
-            noted.map_err(|error| disk(&self.remote, &self.clone.folder, &error))?;
+            noted.map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
         }
         Ok(())
     }
@@ -329,16 +330,9 @@ impl RemoteBranch {
         let beside = with_suffix(&folder, "next");
         let open = |at: &Path| Self::open(at, &self.reference, self.remote.clone(), self.by);
         open(&beside)?.look()?;
-        clone::replace(&folder, &beside).map_err(|error| disk(&self.remote, &folder, &error))?;
+        clone::replace(&folder, &beside)
+            .map_err(|error| WriteError::disk(&self.remote, &folder, error))?;
         *self = open(&folder)?;
         Ok(())
-    }
-}
-
-fn disk(remote: &Remote, folder: &Path, error: &io::Error) -> WriteError {
-    WriteError::Disk {
-        repository: remote.to_string(),
-        folder: folder.display().to_string(),
-        cause: error.to_string(),
     }
 }

@@ -48,7 +48,7 @@ impl Change {
                 let edit = restore.hand_edits.found();
                 restore.message.over(edit.as_ref())
             }
-            Self::Amend(amendment) => amendment.message.text().to_owned(),
+            Self::Amend(amendment) => amendment.message.text.clone(),
         }
     }
 
@@ -56,8 +56,8 @@ impl Change {
     pub(super) fn asker(&self) -> Option<Asker<'_>> {
         match self {
             Self::Deploy(write) => Some(Asker::Login(&write.note.actor)),
-            Self::Restore(restore) => restore.message.actor().map(Asker::Named),
-            Self::Amend(amendment) => amendment.message.actor().map(Asker::Named),
+            Self::Restore(restore) => restore.message.actor.as_deref().map(Asker::Named),
+            Self::Amend(amendment) => amendment.message.actor.as_deref().map(Asker::Named),
         }
     }
 
@@ -65,8 +65,8 @@ impl Change {
     pub(super) fn id(&self) -> Option<&DeployId> {
         match self {
             Self::Deploy(write) => Some(&write.revision.id),
-            Self::Restore(restore) => restore.message.id(),
-            Self::Amend(amendment) => amendment.message.id(),
+            Self::Restore(restore) => restore.message.id.as_ref(),
+            Self::Amend(amendment) => amendment.message.id.as_ref(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Texts name the repository by its address without secrets; they never hold a token.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
@@ -194,18 +195,29 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// The server cannot be talked to, and does not say for how long.
+    pub(super) fn unreachable(repository: impl Display, cause: impl Into<String>) -> Self {
+        let repository = repository.to_string();
+        Self::Unreachable { repository, cause: cause.into(), wait: None }
+    }
+
+    /// Our disk fails us in that folder.
+    pub(super) fn disk(repository: impl Display, folder: &Path, cause: impl Display) -> Self {
+        let (repository, cause) = (repository.to_string(), cause.to_string());
+        Self::Disk { repository, folder: folder.display().to_string(), cause }
+    }
+
     /// Of a failure of git on our side. A disk without room, or a process with too many open files, is
     /// no damage: it passes.
     pub(super) fn of_git(repository: String, folder: &Path, error: &git2::Error) -> Self {
         let cause = error.message().to_owned();
-        let at = || folder.display().to_string();
-        if repository == at() && !folder.exists() {
+        if repository == folder.display().to_string() && !folder.exists() {
             return Self::NotFound { repository };
         }
         match (disk::shortage(folder, &cause), error.class()) {
-            (Some(cause), _) => Self::Disk { repository, folder: at(), cause },
-            (None, git2::ErrorClass::Net) => Self::Unreachable { repository, cause, wait: None },
-            (None, git2::ErrorClass::Os) => Self::Disk { repository, folder: at(), cause },
+            (Some(cause), _) => Self::disk(repository, folder, cause),
+            (None, git2::ErrorClass::Net) => Self::unreachable(repository, cause),
+            (None, git2::ErrorClass::Os) => Self::disk(repository, folder, cause),
             (None, _) => Self::Corrupt { repository, cause },
         }
     }
@@ -298,14 +310,7 @@ impl SigningError {
     /// Whether trying again can help. A machine without memory, a full disk, an agent that is away:
     /// all that passes. Final is only what is known to be.
     pub fn passes(&self) -> bool {
-        match self {
-            Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_) => true,
-            Self::NoProgram(_)
-            | Self::TooDeep { .. }
-            | Self::BadKey(_)
-            | Self::Unusable(_)
-            | Self::Ssh => false,
-        }
+        matches!(self, Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_))
     }
 
     /// The same of a key that has signed before: it is not the key.

@@ -66,10 +66,6 @@ impl Failure {
         Self::Broken(clean(&unreported(words)))
     }
 
-    pub(super) fn cut(error: &std::io::Error) -> Self {
-        Self::Broken(clean(&format!("the connection was cut ({error})")))
-    }
-
     pub(super) fn late(after: Duration) -> Self {
         Self::Broken(format!("the exchange was not over after {} s", after.as_secs_f32()))
     }
@@ -101,9 +97,7 @@ impl Failure {
             Self::Moved { .. } | Self::NotGit(_) | Self::TooLarge(_) | Self::NoSsh(_) => {
                 WriteError::Invalid(format!("{repository}: {cause}"))
             }
-            Self::Server { .. } | Self::Broken(_) => {
-                WriteError::Unreachable { repository, cause, wait: None }
-            }
+            Self::Server { .. } | Self::Broken(_) => WriteError::unreachable(repository, cause),
             Self::Said { kind, words, trust } => said(kind, words, &trust, repository, help),
         }
     }
@@ -127,9 +121,7 @@ fn said(kind: Kind, said: String, trust: &str, repository: String, help: &str) -
         Kind::ReadOnly => refused("give that key the right to write there"),
         Kind::NoRepository => WriteError::NotFound { repository },
         // What nobody knows may pass: a host that is being worked on has many words for it.
-        Kind::NoConnection | Kind::Other => {
-            WriteError::Unreachable { repository, cause: said, wait: None }
-        }
+        Kind::NoConnection | Kind::Other => WriteError::unreachable(repository, said),
     }
 }
 

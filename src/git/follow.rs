@@ -4,46 +4,23 @@
 //! also remembers one commit by name, for whoever has judged it good. Knows nothing of what the
 //! files mean.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use git2::{Oid, Repository};
 
-use crate::git::address::Address;
 use crate::git::clone::{CachedClone, Found};
 use crate::git::error::{Trouble, WriteError};
-use crate::git::remote::{self, HEADS, Remote, Source, Way};
+pub use crate::git::remote::RemoteSettings;
+use crate::git::remote::{Remote, Source};
 use crate::git::snapshot::{self, Entry, Failed, Limits};
-use crate::git::token::Tokens;
-use crate::git::{ssh, tree};
+use crate::git::tree;
 use crate::model::id::CommitSha;
 use crate::support::disk;
+use crate::support::sync::lock;
 
 /// The commit that was judged good last. A reference, so that its objects stay.
 const GOOD: &str = "refs/the-deployer/good";
-
-/// What to follow, and how to come in.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
-    pub url: String,
-    /// The branch: `main`.
-    pub branch: String,
-    /// Where the bare clone is kept. Nobody else may use it.
-    pub clone_dir: PathBuf,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
-    /// private key.
-    pub tokens: Tokens,
-    /// How to come in, where it is behind ssh.
-    pub ssh: Option<ssh::Access>,
-    /// The HTTP client of the process.
-    pub client: reqwest::Client,
-    /// The longest silence of the server.
-    pub silence: Duration,
-    /// The longest that one request may take in all.
-    pub total: Duration,
-}
 
 /// Why a branch cannot be followed at the moment. Texts hold no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +84,7 @@ struct Tracked {
     source: Source,
     name: String,
     branch: String,
+    reference: String,
     clone: CachedClone,
 }
 
@@ -115,13 +93,9 @@ impl TrackedBranch {
     ///
     /// # Errors
     /// When a setting or the folder cannot be used.
-    pub async fn open(settings: Settings) -> Result<Self, FollowError> {
-        let Settings { url, branch, clone_dir, tokens, ssh, client, silence, total } = settings;
-        let address = Address::parse(&url).map_err(FollowError::Invalid)?;
-        remote::reference(&branch).map_err(FollowError::Invalid)?;
-        let name = address.to_string();
-        let way = Way { tokens: &tokens, ssh: &ssh, client: &client, silence, total };
-        let source = way.source(address).map_err(FollowError::Invalid)?;
+    pub async fn open(settings: RemoteSettings) -> Result<Self, FollowError> {
+        let (name, reference, source) = settings.locate().map_err(FollowError::Invalid)?;
+        let RemoteSettings { branch, clone_dir, .. } = settings;
         let remote = match &source {
             Source::Folder(_) => None,
             Source::Server(remote) => Some(remote.clone()),
@@ -129,7 +103,7 @@ impl TrackedBranch {
         let opened = blocking(move || {
             let clone = CachedClone::open(&clone_dir, format!("follow {name} {branch}\n"));
             let (clone, _) = clone.map_err(|error| on_disk(&name, &clone_dir, &error))?;
-            Ok(Tracked { source, name, branch, clone })
+            Ok(Tracked { source, name, branch, reference, clone })
         });
         Ok(Self { tracked: Arc::new(Mutex::new(opened.await?)), remote })
     }
@@ -209,7 +183,7 @@ impl TrackedBranch {
         work: impl FnOnce(&mut Tracked) -> Result<T, FollowError> + Send + 'static,
     ) -> Result<T, FollowError> {
         let tracked = Arc::clone(&self.tracked);
-        blocking(move || work(&mut tracked.lock().unwrap_or_else(PoisonError::into_inner))).await
+        blocking(move || work(&mut lock(&tracked))).await
     }
 }
 
@@ -237,16 +211,15 @@ impl Tracked {
     }
 
     fn fetch(&self) -> Result<Found, FollowError> {
-        let reference = format!("{HEADS}{}", self.branch);
         let not_found = || FollowError::NotFound { repository: self.name.clone() };
         match &self.source {
             Source::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
             Source::Folder(path) => {
-                let found = self.clone.fetch_folder(path, &reference);
+                let found = self.clone.fetch_folder(path, &self.reference);
                 found.map_err(|error| self.broken(&error))
             }
             Source::Server(remote) => {
-                let found = self.clone.fetch(remote, &reference);
+                let found = self.clone.fetch(remote, &self.reference);
                 found.map_err(|error| match error.trouble(remote) {
                     Trouble::Damaged(error) => self.broken(&error),
                     Trouble::Error(WriteError::NotFound { .. }) => not_found(),

@@ -2,6 +2,8 @@
 //!
 //! Every path is made here and only here, from identifiers that cannot hold a slash or `..`.
 
+use std::collections::HashSet;
+
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::Revision;
 
@@ -51,12 +53,12 @@ impl std::fmt::Display for RepoPath {
 
 /// `manifests`: a folder for each target.
 pub fn targets_folder() -> RepoPath {
-    path(["manifests".to_owned()])
+    RepoPath(vec!["manifests".to_owned()])
 }
 
 /// `apps/<cluster>`: the Applications of a target's apps.
 pub fn applications_folder(target: &TargetName) -> RepoPath {
-    path(["apps".to_owned(), target.to_string()])
+    RepoPath(vec!["apps".to_owned(), target.to_string()])
 }
 
 /// The app whose Application is in a file of that name; `None` where it is none's.
@@ -68,22 +70,17 @@ pub fn app_of_application(file: &str) -> Option<AppKey> {
 
 /// `manifests/<cluster>`: everything of a target.
 pub fn target_folder(target: &TargetName) -> RepoPath {
-    path(["manifests".to_owned(), target.to_string()])
+    targets_folder().join(target.as_str())
 }
 
 /// `manifests/<cluster>/<namespace>`: the apps of a namespace on a target.
 pub fn namespace_folder(target: &TargetName, namespace: &Namespace) -> RepoPath {
-    path(["manifests".to_owned(), target.to_string(), namespace.to_string()])
+    target_folder(target).join(namespace.as_str())
 }
 
 /// `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
 pub fn app_folder(target: &TargetName, app: &AppKey) -> RepoPath {
-    path([
-        "manifests".to_owned(),
-        target.to_string(),
-        app.namespace.to_string(),
-        app.slug.to_string(),
-    ])
+    namespace_folder(target, &app.namespace).join(app.slug.as_str())
 }
 
 /// `manifests/<cluster>/<namespace>/<app>/<deploy id>`
@@ -98,23 +95,18 @@ pub fn latest_folder(target: &TargetName, app: &AppKey) -> RepoPath {
 
 /// `apps/<cluster>/<namespace>.<app>.yaml`: the app's Argo CD Application.
 pub fn application_file(target: &TargetName, app: &AppKey) -> RepoPath {
-    let file = format!("{}.{}.yaml", app.namespace, app.slug);
-    path(["apps".to_owned(), target.to_string(), file])
+    applications_folder(target).join(format!("{}.{}.yaml", app.namespace, app.slug))
 }
 
 /// `apps/<cluster>/project.yaml`: the AppProject that bounds the cluster's apps. No app's file has
 /// that name: theirs have a dot between namespace and slug.
 pub fn project_file(target: &TargetName) -> RepoPath {
-    path(["apps".to_owned(), target.to_string(), "project.yaml".to_owned()])
+    applications_folder(target).join("project.yaml")
 }
 
 /// `apps/<cluster>.yaml`: the cluster's app of apps.
 pub fn parent_file(target: &TargetName) -> RepoPath {
-    path(["apps".to_owned(), format!("{target}.yaml")])
-}
-
-fn path<const N: usize>(parts: [String; N]) -> RepoPath {
-    RepoPath(parts.into())
+    RepoPath(vec!["apps".to_owned(), format!("{target}.yaml")])
 }
 
 /// Which revisions go when `written` joins `present` (its folder may hold it already).
@@ -144,13 +136,10 @@ pub fn check_files(revision: &Revision) -> Result<(), String> {
     if let Some(file) = files.iter().find(|file| !is_file_name(&file.name)) {
         return Err(format!("revision {id} has a file {:?}, which is not a plain name", file.name));
     }
-    let mut names: Vec<String> = files.iter().map(|file| file.name.to_lowercase()).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair.first() == pair.last()) {
-        Some(pair) => Err(format!(
-            "revision {id} has the file {} twice",
-            pair.first().map_or("", |name| name)
-        )),
+    let mut names = HashSet::new();
+    let mut lower = files.iter().map(|file| file.name.to_lowercase());
+    match lower.find(|name| !names.insert(name.clone())) {
+        Some(name) => Err(format!("revision {id} has the file {name} twice")),
         None => Ok(()),
     }
 }

@@ -77,11 +77,8 @@ impl LocalBranch {
     /// show that they can.
     pub(super) fn ready(&self) -> Result<(), Trouble> {
         self.look()?;
-        disk::try_write(&self.path).map_err(|error| {
-            let folder = self.path.display().to_string();
-            let (repository, cause) = (folder.clone(), error.to_string());
-            WriteError::Disk { repository, folder, cause }.into()
-        })
+        disk::try_write(&self.path)
+            .map_err(|error| WriteError::disk(self.path.display(), &self.path, error).into())
     }
 
     /// A branch with one app in it, begun beside others or in place of one that is gone, would be
@@ -159,11 +156,8 @@ impl LocalBranch {
             Ok(false) => {}
             Err(error) => tracing::warn!(lock = %lock.display(), %error, "a lock cannot be judged"),
         }
-        Published::Locked(WriteError::Unreachable {
-            repository: self.path.display().to_string(),
-            cause: format!("another git holds {}", lock.display()),
-            wait: None,
-        })
+        let cause = format!("another git holds {}", lock.display());
+        Published::Locked(WriteError::unreachable(self.path.display(), cause))
     }
 }
 
@@ -185,15 +179,12 @@ pub(super) fn create(path: &Path, branch: &str) -> Result<(), WriteError> {
         // Onto nothing, or onto an empty folder.
         fs::rename(new, path)
     });
-    made.map_err(|error| WriteError::Disk {
-        repository: path.display().to_string(),
-        folder: path.display().to_string(),
-        cause: match error.kind() {
-            ErrorKind::DirectoryNotEmpty => {
-                "it is no bare repository, and not empty: move it away".to_owned()
-            }
-            _ => error.to_string(),
-        },
+    made.map_err(|error| match error.kind() {
+        ErrorKind::DirectoryNotEmpty => {
+            let cause = "it is no bare repository, and not empty: move it away";
+            WriteError::disk(path.display(), path, cause)
+        }
+        _ => WriteError::disk(path.display(), path, error),
     })
 }
 
@@ -203,7 +194,7 @@ fn not_open(path: &Path, error: &git2::Error) -> Trouble {
         return WriteError::NotFound { repository }.into();
     }
     if let Some(cause) = disk::shortage_of_files(path, error.message()) {
-        return WriteError::Disk { folder: repository.clone(), repository, cause }.into();
+        return WriteError::disk(repository, path, cause).into();
     }
     let help = "name a bare repository (`git init --bare`)";
     WriteError::Invalid(format!("{repository} is no bare repository: {help}")).into()

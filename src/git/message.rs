@@ -79,9 +79,12 @@ pub struct RollbackNote {
 /// A whole commit message, and what its commit is found again by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    text: String,
-    id: Option<DeployId>,
-    actor: Option<String>,
+    /// The whole text.
+    pub(super) text: String,
+    /// The id in its trailer, if it has one.
+    pub(super) id: Option<DeployId>,
+    /// Who asked, if a person did.
+    pub(super) actor: Option<String>,
 }
 
 impl Message {
@@ -102,33 +105,21 @@ impl Message {
 
     /// The message of a rollback.
     pub fn of_rollback(note: &RollbackNote) -> Self {
-        let RollbackNote {
-            id,
-            app,
-            target,
-            to,
-            from,
-            tag,
-            repository,
-            repository_number,
-            commit,
-            actor,
-            reason,
-        } = note;
+        let RollbackNote { id, app, target, to, from, tag, .. } = note;
         let text = with_trailers(
             format!("roll {app} back to {tag} on {target}"),
             &[
                 (ROLLBACK_ID, id.to_string()),
                 ("Revision", to.to_string()),
-                ("Replaces", from.as_ref().map(ToString::to_string).unwrap_or_default()),
-                ("Repository", repository.to_string()),
-                (REPOSITORY_NUMBER, number_text(*repository_number)),
-                ("Commit", commit.to_string()),
-                ("Actor", one_line(actor)),
-                ("Reason", one_line(reason)),
+                ("Replaces", text_of(from.as_ref())),
+                ("Repository", note.repository.to_string()),
+                (REPOSITORY_NUMBER, text_of(note.repository_number.as_ref())),
+                ("Commit", note.commit.to_string()),
+                ("Actor", one_line(&note.actor)),
+                ("Reason", one_line(&note.reason)),
             ],
         );
-        Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
+        Self { text, id: Some(id.clone()), actor: Some(note.actor.clone()) }
     }
 
     /// The message of a preparation: how many files are new, and how many were replaced.
@@ -155,54 +146,29 @@ impl Message {
         }
         text
     }
-
-    /// The whole text.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Who asked, if a person did.
-    pub(super) fn actor(&self) -> Option<&str> {
-        self.actor.as_deref()
-    }
-
-    /// The id in its trailer, if it has one.
-    pub(super) fn id(&self) -> Option<&DeployId> {
-        self.id.as_ref()
-    }
 }
 
 /// The whole commit message of a deployment; `edit` is what it replaces of somebody's hand.
 pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>) -> String {
     let Revision { id, app, target, digest, .. } = revision;
-    let Note {
-        tag,
-        repository,
-        repository_number,
-        commit,
-        actor,
-        template,
-        templates_commit,
-        reason,
-    } = note;
     let trailers = [
         (DEPLOY_ID, id.to_string()),
-        ("Repository", repository.to_string()),
-        (REPOSITORY_NUMBER, number_text(*repository_number)),
-        ("Commit", commit.to_string()),
-        ("Actor", one_line(actor)),
-        ("Template", one_line(template)),
-        ("Template-Commit", templates_commit.as_ref().map(ToString::to_string).unwrap_or_default()),
+        ("Repository", note.repository.to_string()),
+        (REPOSITORY_NUMBER, text_of(note.repository_number.as_ref())),
+        ("Commit", note.commit.to_string()),
+        ("Actor", one_line(&note.actor)),
+        ("Template", one_line(&note.template)),
+        ("Template-Commit", text_of(note.templates_commit.as_ref())),
         ("Tree-Digest", one_line(&digest.0)),
-        ("Reason", one_line(reason)),
-        (REPLACED_EDIT, edit.map(|edit| one_line(&edit.to_string())).unwrap_or_default()),
+        ("Reason", one_line(&note.reason)),
+        (REPLACED_EDIT, one_line(&text_of(edit))),
     ];
-    with_trailers(format!("deploy {app} {tag} to {target}"), &trailers)
+    with_trailers(format!("deploy {app} {} to {target}", note.tag), &trailers)
 }
 
-/// A number that is not known is left out.
-fn number_text(number: Option<i64>) -> String {
-    number.map(|it| it.to_string()).unwrap_or_default()
+/// What is not known is left out.
+fn text_of<T: ToString>(value: Option<&T>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
 }
 
 fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
@@ -361,7 +327,7 @@ mod tests {
             reason: "moved\nRemoval-Id: x".into(),
             digest: "sha256:ab".into(),
         });
-        insta::assert_snapshot!(message.text(), @"
+        insta::assert_snapshot!(message.text, @"
         remove devx/my-app from prod-cluster-1
 
         Removal-Id: 20261121-054812123-3f9a2c
@@ -369,6 +335,6 @@ mod tests {
         Tree-Digest: sha256:ab
         Reason: moved Removal-Id: x
         ");
-        assert!(is_of(message.text(), message.id().unwrap()));
+        assert!(is_of(&message.text, message.id.as_ref().unwrap()));
     }
 }

@@ -5,17 +5,18 @@
 //! change: deployment | rollback | amendment   what may be done, each one commit
 //! handedit                            what somebody changed in an app's `latest` beside us
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
-//! batch, commit                       several changes, as many commits, one on top of the other
+//! batch                               several changes, as many commits, one on top of the other
 //! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
-//! bare, clone                         how a repository comes to be, and the folder of a clone of ours
-//! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
+//! bare, clone                         how a repository comes to be, and a clone of ours
+//! branch, local                       who holds the branch: a server with our clone of it, or a folder here
 //! remote: http | ssh; transport, failure, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! fence                               who may not push any more
 //! outcome, error                      how a write ends
-//! writer, roll_back                   the door: settings, one writer a repository
-//! reading, footprint, tree            what is live, what was written last, all that an app has
+//! writer                              the door: settings, one writer a repository
+//! tree                                the one reader of commits and trees
+//! reading, footprint                  what is live, what was written last, all that an app has
 //! past                                what the commits say was done, and what stands now
 //! revisions, trailers                 an app's history for people, and what its commits say of it
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
@@ -33,7 +34,6 @@ mod branch;
 pub mod budget;
 mod change;
 mod clone;
-mod commit;
 mod delta;
 mod deployment;
 mod edits;

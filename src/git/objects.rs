@@ -52,10 +52,6 @@ pub(super) struct Objects<'r> {
     there: HashSet<Oid>,
 }
 
-/// How many objects there were.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(usize);
-
 impl<'r> Objects<'r> {
     pub(super) fn over(
         repo: &'r Repository,
@@ -86,14 +82,14 @@ impl<'r> Objects<'r> {
         self.bytes
     }
 
-    /// A place to come back to.
-    pub(super) fn mark(&self) -> Mark {
-        Mark(self.new.len())
+    /// How many objects were made so far: a place to come back to.
+    pub(super) fn mark(&self) -> usize {
+        self.new.len()
     }
 
     /// Forgets what was made since.
-    pub(super) fn back_to(&mut self, Mark(length): Mark) {
-        self.new.truncate(length);
+    pub(super) fn back_to(&mut self, mark: usize) {
+        self.new.truncate(mark);
         self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
     }
 

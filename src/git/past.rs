@@ -79,10 +79,7 @@ impl ManifestRepository {
 
 /// Fetches everything that the branch has.
 fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<Past, Trouble> {
-    let disk = |error: std::io::Error| {
-        let (repository, folder) = (remote.to_string(), folder.display().to_string());
-        Trouble::Error(WriteError::Disk { repository, folder, cause: error.to_string() })
-    };
+    let disk = |error| WriteError::disk(remote, folder, error);
     let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
     clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
     read(&clone.repo, TRACKING)
@@ -106,7 +103,10 @@ fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
     }
     past.deeds.reverse();
     // A commit that was taken over by somebody else's says the same again: the first one did it.
-    past.deeds.retain(|deed| seen.insert(id_of(deed).clone()));
+    past.deeds.retain(|deed| match deed {
+        Deed::Deployment(one) => seen.insert(one.id.clone()),
+        Deed::Removal(one) => seen.insert(one.id.clone()),
+    });
     Ok(past)
 }
 
@@ -155,13 +155,6 @@ fn brought(
     one.pushed.files =
         names.iter().filter_map(|entry| entry.name().ok().map(str::to_owned)).collect();
     Ok(Some(one))
-}
-
-fn id_of(deed: &Deed) -> &DeployId {
-    match deed {
-        Deed::Deployment(one) => &one.id,
-        Deed::Removal(one) => &one.id,
-    }
 }
 
 /// Every app that the tip has a `latest` of.

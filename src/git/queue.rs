@@ -4,7 +4,7 @@
 //! the next push. The queue has a bound: who comes when it is full, waits before its door.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use git2::Oid;
@@ -16,6 +16,7 @@ use crate::git::error::WriteError;
 use crate::git::outcome::Written;
 use crate::model::release::Release;
 use crate::support::lease::Lease;
+use crate::support::sync::lock;
 
 /// The most jobs that wait, and so the most commits of one push. Each holds a deployment's files,
 /// some tens of kilobytes.
@@ -111,7 +112,7 @@ pub struct OnItsWay {
 
 impl Coming {
     pub(super) fn announce(&self, release: &Release) -> OnItsWay {
-        *self.counts().entry(release.clone()).or_default() += 1;
+        *lock(&self.0.counts).entry(release.clone()).or_default() += 1;
         OnItsWay { coming: self.clone(), release: release.clone() }
     }
 
@@ -126,17 +127,13 @@ impl Coming {
         let releases = jobs.iter().map(|job| job.on_its_way.as_ref().map(|way| &way.release));
         let Some(Some(first)) = releases.clone().next() else { return false };
         let one = releases.into_iter().all(|release| release == Some(first));
-        one && self.counts().get(first).is_some_and(|all| *all > jobs.len())
-    }
-
-    fn counts(&self) -> MutexGuard<'_, HashMap<Release, usize>> {
-        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        one && lock(&self.0.counts).get(first).is_some_and(|all| *all > jobs.len())
     }
 }
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
-        let mut counts = self.coming.counts();
+        let mut counts = lock(&self.coming.0.counts);
         if let Some(count) = counts.get_mut(&self.release) {
             *count -= 1;
             if *count == 0 {

@@ -18,7 +18,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::rollback::Kept;
 use crate::support::retry::Disposition;
 
-/// The most paths that [`ManifestRepository::last_change`] lists, and a [`CommitChange`] has.
+/// The most paths that a [`CommitChange`] has.
 const CHANGES_LIMIT: usize = 10_000;
 
 /// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
@@ -111,11 +111,9 @@ impl ManifestRepository {
             Ok(Ok(read)) => return Ok(read),
             Ok(Err(error)) if error.disposition() == Disposition::Stop => return Err(error),
             Ok(Err(error)) => error,
-            Err(_elapsed) => WriteError::Unreachable {
-                repository: self.place().folder.display().to_string(),
-                cause: "its server does not answer".to_owned(),
-                wait: None,
-            },
+            Err(_elapsed) => {
+                WriteError::unreachable(self.place().folder.display(), "its server does not answer")
+            }
         };
         // What somebody else has pushed since is looked at when something is done with it.
         match self.as_seen_last(read).await {
@@ -154,17 +152,10 @@ impl ManifestRepository {
         }
     }
 
-    /// The paths that the commit at the tip touched, in order, at most ten thousand.
+    /// The paths that the commit at the tip touched, in order; none where that cannot be told here.
     pub async fn last_change(&self) -> Result<Vec<PathChange>, WriteError> {
-        self.at_tip(|repo, tip| {
-            let Some(tip) = tip else { return Ok(Vec::new()) };
-            let commit = repo.find_commit(tip)?;
-            // The parent of a shallow clone's oldest commit is not here: then all of it is new.
-            let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
-            let diff = repo.diff_tree_to_tree(before.as_ref(), Some(&commit.tree()?), None)?;
-            Ok(diff.deltas().take(CHANGES_LIMIT).map(|delta| path_change(&delta)).collect())
-        })
-        .await
+        let Some(tip) = self.tip().await? else { return Ok(Vec::new()) };
+        Ok(self.change_of(&tip).await?.map_or_else(Vec::new, |change| change.paths))
     }
 
     /// What a commit changed. `None` if that cannot be told here: a clone does not have it, or not

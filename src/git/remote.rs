@@ -13,7 +13,7 @@ use crate::git::failure::Failure;
 use crate::git::fence::Fence;
 use crate::git::http::{Exchange, Wire};
 use crate::git::push::report::{self, Carried, NotCarried};
-use crate::git::ssh::{self, Ssh};
+use crate::git::ssh::{Access, Ssh};
 use crate::git::token::Tokens;
 
 /// What a branch's reference begins with.
@@ -28,13 +28,26 @@ pub(super) enum Remote {
     Ssh(Arc<Ssh>),
 }
 
-/// How to come to a server, as the settings of a repository say.
-pub(super) struct Way<'a> {
-    pub(super) tokens: &'a Tokens,
-    pub(super) ssh: &'a Option<ssh::Access>,
-    pub(super) client: &'a reqwest::Client,
-    pub(super) silence: Duration,
-    pub(super) total: Duration,
+/// Where a repository's branch is, and how to come in.
+#[derive(Debug, Clone)]
+pub struct RemoteSettings {
+    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
+    pub url: String,
+    /// The branch: `main`.
+    pub branch: String,
+    /// Where the bare clone is kept; who writes to a local path needs none. Nobody else may use it.
+    pub clone_dir: PathBuf,
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
+    /// private key.
+    pub tokens: Tokens,
+    /// How to come in, where it is behind ssh.
+    pub ssh: Option<Access>,
+    /// The HTTP client of the process.
+    pub client: reqwest::Client,
+    /// The longest silence of the server.
+    pub silence: Duration,
+    /// The longest that one request may take in all.
+    pub total: Duration,
 }
 
 /// Where a repository is.
@@ -43,12 +56,14 @@ pub(super) enum Source {
     Server(Remote),
 }
 
-impl Way<'_> {
-    /// Must be called in a runtime; the error says what is missing.
-    pub(super) fn source(&self, address: Address) -> Result<Source, String> {
-        let Self { tokens, ssh, client, silence, total } = *self;
-        let (client, tokens) = (client.clone(), tokens.clone());
-        Ok(match address {
+impl RemoteSettings {
+    /// The address, as people may see it, the branch's reference, and the way there. Must be called in
+    /// a runtime; the error says what is wrong or missing.
+    pub(super) fn locate(&self) -> Result<(String, String, Source), String> {
+        let address = Address::parse(&self.url)?;
+        let (name, reference) = (address.to_string(), reference(&self.branch)?);
+        let Self { tokens, client, silence, total, .. } = self.clone();
+        let source = match address {
             Address::Local(path) => Source::Folder(path),
             Address::Http(base) => {
                 let (runtime, fence) = (tokio::runtime::Handle::current(), Fence::none());
@@ -56,10 +71,11 @@ impl Way<'_> {
                 Source::Server(Remote::Http(Arc::new(wire)))
             }
             Address::Ssh(address) => {
-                let ssh = Ssh::new(address, ssh.clone(), tokens, (silence, total))?;
+                let ssh = Ssh::new(address, self.ssh.clone(), tokens, (silence, total))?;
                 Source::Server(Remote::Ssh(Arc::new(ssh)))
             }
-        })
+        };
+        Ok((name, reference, source))
     }
 }
 
@@ -119,14 +135,6 @@ impl Remote {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
             Self::Ssh(ssh) => ssh.advertised().map(drop),
-        }
-    }
-
-    /// What libgit2 is told to be the host.
-    pub(super) fn host(&self) -> &str {
-        match self {
-            Self::Http(wire) => wire.base.host_str().unwrap_or_default(),
-            Self::Ssh(_) => "ssh",
         }
     }
 

@@ -10,10 +10,9 @@ use std::collections::HashSet;
 
 use git2::Oid;
 
-use crate::git::batch::{self, Built, Fate};
+use crate::git::batch::{self, Built, Committer, Fate};
 use crate::git::branch::{BranchBackend, Tip};
 use crate::git::change::Change;
-use crate::git::commit::Committer;
 use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::{Fence, Now};
 use crate::git::message::ids_of;
@@ -122,7 +121,10 @@ impl Writer {
         mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
     ) -> Result<T, WriteError> {
         let first = match step(self) {
-            Err(Trouble::Damaged(error)) if self.is_short(&error) => {
+            // Another clone would fare no better on this machine, and the one that is there would be lost.
+            Err(Trouble::Damaged(error))
+                if disk::shortage(self.home.repo().path(), error.message()).is_some() =>
+            {
                 return Err(self.final_error(Trouble::Damaged(error)));
             }
             Err(Trouble::Damaged(error)) => error,
@@ -131,12 +133,6 @@ impl Writer {
         tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
         let second = self.home.repair().and_then(|()| step(self));
         second.map_err(|trouble| self.final_error(trouble))
-    }
-
-    /// Whether this machine lacks something. Then another clone would fare no better, and the one that
-    /// is there would be lost.
-    fn is_short(&self, error: &git2::Error) -> bool {
-        disk::shortage(self.home.repo().path(), error.message()).is_some()
     }
 
     fn final_error(&self, trouble: Trouble) -> WriteError {

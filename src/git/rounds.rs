@@ -13,11 +13,8 @@
 //! Who may not be pushed any more is sorted out by each round: see `fence`.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use tokio::sync::Mutex;
 
 use crate::git::budget::PushLimiter;
 use crate::git::error::WriteError;
@@ -25,12 +22,13 @@ use crate::git::fence::Now;
 use crate::git::queue::{Job, Queue};
 use crate::git::refusal::Refusal;
 use crate::git::round::{End, Round, TRIES, Writer};
+use crate::support::sync::lock;
 
 /// When so many jobs in a row were refused, each by itself, the others are not asked about now.
 const ALONE: u32 = 3;
 
 /// What a repository's writer has done since it was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     /// Moves of the branch.
     pub pushes: u64,
@@ -42,39 +40,31 @@ pub struct Done {
 
 /// The same, counted.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pushes: AtomicU64,
-    commits: AtomicU64,
-    waiting: AtomicUsize,
-}
+pub(super) struct Counters(Mutex<Done>);
 
 /// Counts a change that waits, until it is dropped.
 pub(super) struct Waiting<'a>(&'a Counters);
 
 impl Counters {
     pub(super) fn one_waits(&self) -> Waiting<'_> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        lock(&self.0).waiting += 1;
         Waiting(self)
     }
 
     pub(super) fn done(&self) -> Done {
-        Done {
-            pushes: self.pushes.load(Ordering::Relaxed),
-            changes: self.commits.load(Ordering::Relaxed),
-            waiting: self.waiting.load(Ordering::Relaxed),
-        }
+        *lock(&self.0)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.0.0).waiting -= 1;
     }
 }
 
 /// The loop, and what it needs.
 pub(super) struct Rounds {
-    pub(super) writer: Arc<Mutex<Writer>>,
+    pub(super) writer: Arc<tokio::sync::Mutex<Writer>>,
     pub(super) queue: Queue,
     pub(super) limiter: PushLimiter,
     pub(super) now: Now,
@@ -140,8 +130,9 @@ impl Rounds {
     async fn settle(&mut self, Round { pushed: _, landed, end }: Round, open: bool) {
         if landed > 0 {
             self.alone = 0;
-            self.counters.pushes.fetch_add(1, Ordering::Relaxed);
-            self.counters.commits.fetch_add(landed as u64, Ordering::Relaxed);
+            let mut done = lock(&self.counters.0);
+            done.pushes += 1;
+            done.changes += landed as u64;
         }
         match end {
             End::Answered(rest) if rest.is_empty() => {}

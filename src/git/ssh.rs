@@ -28,6 +28,7 @@ use crate::git::ssh::folder::Folder;
 use crate::git::token::Tokens;
 use crate::model::ssh::SshAddress;
 use crate::support::retry::Disposition;
+use crate::support::sync::lock;
 
 /// How to come in over ssh. The private key itself comes from where a token comes from.
 #[derive(Debug, Clone)]
@@ -73,7 +74,7 @@ impl Ssh {
     /// The folder with the key and the host keys in it, for one child at a time.
     fn prepare_folder(&self) -> Result<MutexGuard<'_, Folder>, Failure> {
         let key = self.key()?;
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = lock(&self.folder);
         folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
             folder: folder.path.display().to_string(),
             cause: error.to_string(),
@@ -110,14 +111,16 @@ impl Ssh {
     /// Takes the key away from the disk and lets the connection go; the next exchange brings both
     /// back. Blocks for a moment.
     pub(super) fn close(&self) {
-        if let Some(leaving) = self.folder.lock().unwrap_or_else(PoisonError::into_inner).leave() {
+        // Nobody waits for the lock while the connection ends.
+        let leaving = lock(&self.folder).leave();
+        if let Some(leaving) = leaving {
             leaving.end();
         }
     }
 
     /// The next exchange makes a connection of its own.
     fn forget_connection(&self) {
-        self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
+        lock(&self.folder).forget_connection();
     }
 }
 

@@ -276,7 +276,7 @@ mod tests {
             reason: "it was slow on Mondays".into(),
         };
         let message = Message::of_rollback(&note);
-        let Some(Ok(Deed::Deployment(read))) = deed(&words(message.text())) else { panic!() };
+        let Some(Ok(Deed::Deployment(read))) = deed(&words(&message.text)) else { panic!() };
         let rollback = read.rollback.unwrap();
         assert_eq!((rollback.to, rollback.from), (note.to, note.from));
         assert_eq!((read.release.tag, read.target, read.app), (note.tag, note.target, note.app));
@@ -302,7 +302,7 @@ mod tests {
             reason: "moved".into(),
             digest: "sha256:ab".into(),
         });
-        let Some(Ok(Deed::Removal(read))) = deed(&words(message.text())) else { panic!() };
+        let Some(Ok(Deed::Removal(read))) = deed(&words(&message.text)) else { panic!() };
         assert_eq!((read.actor.as_str(), read.reason.as_str()), ("alice", "moved"));
         assert_eq!(read.ended.unwrap().commit.unwrap().as_str(), "c".repeat(40));
     }

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Transport};
 
@@ -16,9 +16,9 @@ use crate::git::failure::Failure;
 use crate::git::fence::Fence;
 use crate::git::http::{Exchange, Wire};
 use crate::git::remote::Remote;
-use crate::git::ssh::Ssh;
 use crate::git::ssh::options::Program;
 use crate::git::ssh::session::Session;
+use crate::support::sync::lock;
 
 /// What libgit2 takes for the address; the real one is in the call.
 const SCHEME: &str = "the-deployer";
@@ -60,15 +60,17 @@ pub(super) fn over<T>(
     });
     let result = register().and_then(|()| {
         let _guard = Entered::enter(Arc::clone(&call));
-        let scheme = match remote {
-            Remote::Http(_) => SCHEME,
-            Remote::Ssh(_) => SPOKEN_SCHEME,
-        };
-        act(&format!("{scheme}://{}", remote.host()))
+        // The host is for libgit2 alone.
+        act(&match remote {
+            Remote::Http(wire) => {
+                format!("{SCHEME}://{}", wire.base.host_str().unwrap_or_default())
+            }
+            Remote::Ssh(_) => format!("{SPOKEN_SCHEME}://ssh"),
+        })
     });
     result.map_err(|git| WireError {
         git,
-        failure: call.failure.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        failure: lock(&call.failure).take(),
         pack_sent: call.pack_sent.load(Ordering::SeqCst),
     })
 }
@@ -92,7 +94,7 @@ impl Call {
     /// Keeps the typed failure, and gives libgit2 its text, which must not hold a NUL.
     fn fail(&self, failure: Failure) -> io::Error {
         let text = failure.to_string().replace('\0', " ");
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        *lock(&self.failure) = Some(failure);
         io::Error::other(text)
     }
 }
@@ -126,41 +128,42 @@ impl SmartSubtransport for Sub {
     ) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
         let call = CALL.with_borrow(Clone::clone);
         let call = call.ok_or_else(|| git2::Error::from_str("no call is under way here"))?;
-        let wire = match &call.remote {
-            Remote::Http(wire) => wire,
-            Remote::Ssh(ssh) => return spoken(&call, ssh, service),
-        };
-        let exchange = match service {
-            Service::UploadPackLs => Exchange::UPLOAD_PACK_REFS,
-            Service::UploadPack => Exchange::UPLOAD_PACK,
-            Service::ReceivePackLs => Exchange::RECEIVE_PACK_REFS,
-            Service::ReceivePack => Exchange::RECEIVE_PACK,
-        };
-        let wire = wire.within(&call.fence);
-        Ok(Box::new(Stream { call, wire, exchange, body: Vec::new(), answer: None }))
+        match &call.remote {
+            Remote::Http(wire) => {
+                let exchange = match service {
+                    Service::UploadPackLs => Exchange::UPLOAD_PACK_REFS,
+                    Service::UploadPack => Exchange::UPLOAD_PACK,
+                    Service::ReceivePackLs => Exchange::RECEIVE_PACK_REFS,
+                    Service::ReceivePack => Exchange::RECEIVE_PACK,
+                };
+                Ok(Box::new(Stream {
+                    wire: wire.within(&call.fence),
+                    call,
+                    exchange,
+                    body: Vec::new(),
+                    response: None,
+                    chunk: io::Cursor::default(),
+                    received: 0,
+                }))
+            }
+            // libgit2 asks for this once a connection: what follows the list of branches goes over the
+            // same.
+            Remote::Ssh(ssh) => {
+                let program = match service {
+                    Service::UploadPackLs | Service::UploadPack => Program::UploadPack,
+                    Service::ReceivePackLs | Service::ReceivePack => Program::ReceivePack,
+                };
+                let session = ssh.open(program);
+                let mut session = session
+                    .map_err(|failure| git2::Error::from_str(&call.fail(failure).to_string()))?;
+                session.within(&call.fence);
+                Ok(Box::new(Spoken { call, session, program }))
+            }
+        }
     }
 
     fn close(&self) -> Result<(), git2::Error> {
         Ok(())
-    }
-}
-
-/// libgit2 asks for this once a connection: what follows the list of branches goes over the same.
-fn spoken(
-    call: &Arc<Call>,
-    ssh: &Arc<Ssh>,
-    service: Service,
-) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
-    let program = match service {
-        Service::UploadPackLs | Service::UploadPack => Program::UploadPack,
-        Service::ReceivePackLs | Service::ReceivePack => Program::ReceivePack,
-    };
-    match ssh.open(program) {
-        Ok(mut session) => {
-            session.within(&call.fence);
-            Ok(Box::new(Spoken { call: Arc::clone(call), session, program }))
-        }
-        Err(failure) => Err(git2::Error::from_str(&call.fail(failure).to_string())),
     }
 }
 
@@ -202,11 +205,8 @@ struct Stream {
     wire: Wire,
     exchange: Exchange,
     body: Vec<u8>,
-    answer: Option<Answer>,
-}
-
-struct Answer {
-    response: reqwest::Response,
+    response: Option<reqwest::Response>,
+    /// What of the answer is here and was not read yet.
     chunk: io::Cursor<Vec<u8>>,
     received: u64,
 }
@@ -224,41 +224,33 @@ impl io::Write for Stream {
 
 impl io::Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.try_read(into).map_err(|failure| self.call.fail(failure))
+        self.receive().map_err(|failure| self.call.fail(failure))?;
+        io::Read::read(&mut self.chunk, into)
     }
 }
 
 impl Stream {
-    fn try_read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
-        let Self { call, wire, exchange, body, answer } = self;
-        let answer = if let Some(answer) = answer {
-            answer
-        } else {
-            if exchange.is_push() {
-                call.pack_sent.store(true, Ordering::SeqCst);
+    /// Sends the request, and waits for more of the answer if nothing of it is here.
+    fn receive(&mut self) -> Result<(), Failure> {
+        let Self { call, wire, exchange, body, response, chunk, received } = self;
+        let response = match response {
+            Some(response) => response,
+            None => {
+                if exchange.is_push() {
+                    call.pack_sent.store(true, Ordering::SeqCst);
+                }
+                response.insert(wire.send(*exchange, std::mem::take(body))?)
             }
-            let response = wire.send(*exchange, std::mem::take(body))?;
-            answer.insert(Answer { response, chunk: io::Cursor::default(), received: 0 })
         };
-        if answer.is_read() {
-            answer.receive(wire, exchange.limit)?;
+        if chunk.position() < chunk.get_ref().len() as u64 {
+            return Ok(());
         }
-        io::Read::read(&mut answer.chunk, into).map_err(|error| Failure::cut(&error))
-    }
-}
-
-impl Answer {
-    fn is_read(&self) -> bool {
-        self.chunk.position() >= self.chunk.get_ref().len() as u64
-    }
-
-    fn receive(&mut self, wire: &Wire, limit: u64) -> Result<(), Failure> {
-        if let Some(bytes) = wire.chunk(&mut self.response)? {
-            self.received = self.received.saturating_add(bytes.len() as u64);
-            if self.received > limit {
-                return Err(Failure::TooLarge(limit));
+        if let Some(bytes) = wire.chunk(response)? {
+            *received = received.saturating_add(bytes.len() as u64);
+            if *received > exchange.limit {
+                return Err(Failure::TooLarge(exchange.limit));
             }
-            self.chunk = io::Cursor::new(bytes);
+            *chunk = io::Cursor::new(bytes);
         }
         Ok(())
     }

@@ -4,23 +4,21 @@
 //! workers. Knows neither what the files mean nor why they are deployed.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use git2::{Oid, Repository};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
 pub use crate::git::author::CommitIdentity;
+use crate::git::batch::{self, Committer};
 use crate::git::branch::Location;
 pub use crate::git::budget::PushBudget;
 use crate::git::budget::PushLimiter;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
-use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::{ProjectFile, Write};
 use crate::git::error::Trouble;
 pub use crate::git::error::WriteError;
@@ -33,26 +31,21 @@ pub use crate::git::outcome::Written;
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::OnItsWay;
 use crate::git::queue::{self, Coming, Job, Queue};
-use crate::git::remote::{self, Source, Way};
+pub use crate::git::remote::RemoteSettings;
+use crate::git::remote::{self, Source};
 pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Done;
 use crate::git::rounds::{Counters, Rounds};
 use crate::git::signing::{Signing, SigningKey};
-use crate::git::ssh;
-use crate::git::token::Tokens;
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 
-/// Where the repository is and how to come in.
+/// Where the repository is, and how it is written to.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
-    pub url: String,
-    /// The branch that Argo CD follows: `main`.
-    pub branch: String,
-    /// Where the bare clone is kept; not used for a local path. Nobody else may use it.
-    pub clone_dir: PathBuf,
+    /// The branch that Argo CD follows, and how to come in.
+    pub remote: RemoteSettings,
     /// Whether nobody but this process writes to the repository at that path: then a lock that
     /// is left behind is known as such after a second, and not after minutes.
     pub alone: bool,
@@ -63,17 +56,6 @@ pub struct Settings {
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
-    /// private key.
-    pub tokens: Tokens,
-    /// How to come in, where it is behind ssh.
-    pub ssh: Option<ssh::Access>,
-    /// The HTTP client of the process.
-    pub client: reqwest::Client,
-    /// The longest silence of the server.
-    pub silence: Duration,
-    /// The longest that one request may take in all.
-    pub total: Duration,
     /// How often a server may be pushed to; a folder of this machine has no budget.
     pub budget: PushBudget,
     /// Who pushes to a server.
@@ -96,17 +78,20 @@ pub struct ManifestRepository {
 impl ManifestRepository {
     /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
     pub async fn open(settings: Settings) -> Result<Self, WriteError> {
-        let address = Address::parse(&settings.url).map_err(WriteError::Invalid)?;
-        let reference = remote::reference(&settings.branch).map_err(WriteError::Invalid)?;
-        commit::check(&settings.identity)?;
-        let location = settings.location(address.clone(), &reference)?;
-        let (opening, by) = (location.clone(), settings.push);
-        let Settings { identity, people, signing, branch, budget, now, .. } = settings;
+        let (name, reference, source) = settings.remote.locate().map_err(WriteError::Invalid)?;
+        batch::check(&settings.identity)?;
+        let Settings { remote, alone, identity, people, signing, budget, push, now } = settings;
+        let RemoteSettings { branch, clone_dir: clone, .. } = remote;
+        let location = match source {
+            Source::Folder(path) => Location::Local { path, reference: reference.clone(), alone },
+            Source::Server(remote) => Location::Server { remote, clone },
+        };
+        let opening = location.clone();
         let writer = blocking(move || {
-            let home = opening.open(&reference, by)?;
-            let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
+            let home = opening.open(&reference, push)?;
+            let signing = signing.map(|key| signing_by(&key, &name)).transpose()?;
             let committer = Committer { identity, people, signing };
-            Ok(Writer { home, committer, branch, name: address.to_string(), now })
+            Ok(Writer { home, committer, branch, name, now })
         })
         .await?;
         Ok(Self::begin(writer, location, budget))
@@ -174,7 +159,7 @@ impl ManifestRepository {
         at: Timestamp,
         lease: &Lease,
     ) -> Result<Written, WriteError> {
-        self.deploy(write, (at, lease), None).await
+        self.write_announced(write, at, lease, None).await
     }
 
     /// The same for a deployment that was announced.
@@ -183,20 +168,12 @@ impl ManifestRepository {
         write: Write,
         at: Timestamp,
         lease: &Lease,
-        on_its_way: OnItsWay,
-    ) -> Result<Written, WriteError> {
-        self.deploy(write, (at, lease), Some(on_its_way)).await
-    }
-
-    async fn deploy(
-        &self,
-        write: Write,
-        when: (Timestamp, &Lease),
         on_its_way: Option<OnItsWay>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
-        let ended = self.change(Change::Deploy(Box::new(write)), when, on_its_way).await;
+        let change = Change::Deploy(Box::new(write));
+        let ended = self.change(change, (at, lease), on_its_way).await;
         hand_edits.ended(&ended);
         ended
     }
@@ -278,25 +255,11 @@ impl ManifestRepository {
     }
 }
 
-fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {
-    let repository = address.to_string();
+fn signing_by(key: &SigningKey, repository: &str) -> Result<Arc<Signing>, WriteError> {
     let signing = Signing::open(key)
-        .map_err(|why| WriteError::NotSigned { repository: repository.clone(), why })?;
+        .map_err(|why| WriteError::NotSigned { repository: repository.to_owned(), why })?;
     tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
     Ok(Arc::new(signing))
-}
-
-impl Settings {
-    fn location(&self, address: Address, reference: &str) -> Result<Location, WriteError> {
-        let Self { tokens, ssh, client, silence, total, .. } = self;
-        let way = Way { tokens, ssh, client, silence: *silence, total: *total };
-        Ok(match way.source(address).map_err(WriteError::Invalid)? {
-            Source::Folder(path) => {
-                Location::Local { path, reference: reference.to_owned(), alone: self.alone }
-            }
-            Source::Server(remote) => Location::Server { remote, clone: self.clone_dir.clone() },
-        })
-    }
 }
 
 /// Runs git's blocking work beside the async workers.
@@ -313,6 +276,6 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// The work was dropped or panicked: the process is going down, or must be looked at.
 fn stopped() -> WriteError {
-    let cause = "the writer stopped in the middle; what it did is seen at the next try".to_owned();
-    WriteError::Unreachable { repository: "the manifest repository".to_owned(), cause, wait: None }
+    let cause = "the writer stopped in the middle; what it did is seen at the next try";
+    WriteError::unreachable("the manifest repository", cause)
 }

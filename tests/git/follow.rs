@@ -1,10 +1,9 @@
 //! A branch that is followed: from a folder and over HTTP, against the real git.
 
 use std::fs;
-use std::time::Duration;
 
 use the_deployer::git::error::WriteError;
-use the_deployer::git::follow::{FollowError, Settings, TrackedBranch};
+use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, Entry, Limits, Snapshot};
 use the_deployer::git::token::Tokens;
 use the_deployer::model::id::CommitSha;
@@ -14,18 +13,10 @@ use crate::harness::git_host::{Behaviour, TOKEN};
 
 const LIMITS: Limits = Limits { files: 3, bytes: 100, depth: 2 };
 
-pub(super) fn settings(place: &Place, clone: &str) -> Settings {
-    let the_deployer::git::writer::Settings { url, client, .. } = place.settings(clone);
-    Settings {
-        url,
-        branch: "main".to_owned(),
-        clone_dir: place.folder.path().join(clone),
-        tokens: Tokens::fixed(TOKEN.into(), "give it one that may read"),
-        ssh: None,
-        client,
-        silence: Duration::from_secs(20),
-        total: Duration::from_mins(1),
-    }
+pub(super) fn settings(place: &Place, clone: &str) -> RemoteSettings {
+    let tokens = Tokens::fixed(TOKEN.into(), "give it one that may read");
+    let clone_dir = place.folder.path().join(clone);
+    RemoteSettings { clone_dir, tokens, ..place.settings(clone).remote }
 }
 
 async fn open(place: &Place) -> TrackedBranch {
@@ -146,7 +137,7 @@ async fn links_and_submodules_are_told_apart_and_too_much_is_refused() {
 #[tokio::test]
 async fn what_cannot_be_followed_says_what_to_do() {
     let place = Place::http().await;
-    let said = async |change: &dyn Fn(&mut Settings)| {
+    let said = async |change: &dyn Fn(&mut RemoteSettings)| {
         let mut settings = settings(&place, "followed");
         change(&mut settings);
         match TrackedBranch::open(settings).await {

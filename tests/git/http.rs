@@ -92,7 +92,7 @@ async fn a_wrong_token_is_told_apart_and_never_shown() {
     let place = Place::http().await;
     for token in [Some("wr0ng"), None] {
         let mut settings = place.settings("wrong");
-        settings.tokens =
+        settings.remote.tokens =
             token.map_or_else(Tokens::none, |token| Tokens::fixed(token.into(), HELP));
         assert!(!format!("{settings:?}").contains("wr0ng"));
         let repository = ManifestRepository::open(settings).await.unwrap();
@@ -210,7 +210,7 @@ async fn a_push_whose_answer_is_lost_counts_if_the_branch_has_it() {
 async fn a_push_that_comes_through_after_we_gave_up_is_found_by_the_next_try() {
     let place = Place::http().await;
     let mut settings = place.settings("clone");
-    settings.silence = Duration::from_millis(1500);
+    settings.remote.silence = Duration::from_millis(1500);
     let repository = ManifestRepository::open(settings).await.unwrap();
     pushed(&repository, deploy(1, "one")).await;
     place.bare.hook("pre-receive", "while [ ! -e go ]; do sleep 0.02; done");

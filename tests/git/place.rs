@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Watch, Write,
-    WriteError, Written,
+    CommitIdentity, ManifestRepository, Note, Now, PushBudget, PushBy, RemoteSettings, Settings,
+    Watch, Write, WriteError, Written,
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
@@ -73,9 +73,16 @@ impl Place {
 pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     Settings {
-        url,
-        branch: "main".into(),
-        clone_dir: clone_dir.to_owned(),
+        remote: RemoteSettings {
+            url,
+            branch: "main".into(),
+            clone_dir: clone_dir.to_owned(),
+            tokens: Tokens::fixed(TOKEN.into(), HELP),
+            ssh: None,
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+            silence: Duration::from_secs(20),
+            total: Duration::from_mins(1),
+        },
         alone: false,
         people: "localhost".into(),
         signing: None,
@@ -83,11 +90,6 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
             name: "the-deployer".into(),
             email: "deployer@example.com".into(),
         },
-        tokens: Tokens::fixed(TOKEN.into(), HELP),
-        ssh: None,
-        client: reqwest::Client::builder().no_proxy().build().unwrap(),
-        silence: Duration::from_secs(20),
-        total: Duration::from_mins(1),
         budget: PushBudget::GENEROUS,
         push: PushBy::Direct,
         now: Now::by(|| Moment { wall: noon(), monotonic: Duration::ZERO }),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use the_deployer::git::error::WriteError;
-use the_deployer::git::follow::{FollowError, Settings, TrackedBranch};
+use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, Limits};
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
@@ -16,8 +16,8 @@ use crate::harness::sshd::{Behaviour, SshHost};
 const HELP: &str = "add the public half of /etc/key there";
 
 /// A branch that is followed over ssh.
-fn followed(host: &SshHost, name: &str, folder: &Path) -> Settings {
-    Settings {
+fn followed(host: &SshHost, name: &str, folder: &Path) -> RemoteSettings {
+    RemoteSettings {
         url: host.url(name),
         branch: "main".to_owned(),
         clone_dir: folder.join("clone"),
@@ -135,8 +135,10 @@ async fn a_host_that_says_nothing_is_left() {
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
     host.behave(Behaviour::Silent);
-    let settings =
-        Settings { silence: Duration::from_secs(2), ..followed(&host, "t.git", folder.path()) };
+    let settings = RemoteSettings {
+        silence: Duration::from_secs(2),
+        ..followed(&host, "t.git", folder.path())
+    };
     let followed = TrackedBranch::open(settings).await.unwrap();
     let error = followed.look().await.unwrap_err();
     assert!(error.to_string().ends_with("the server said nothing for 2 s"), "{error}");

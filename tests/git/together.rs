@@ -247,14 +247,14 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
     let to = |n: u32| {
         let mut one = deploy(n, "two");
         one.revision.target = format!("prod-{n}").parse().unwrap();
-        repository.write_announced(one, noon(), &lease, repository.announce(&release))
+        repository.write_announced(one, noon(), &lease, Some(repository.announce(&release)))
     };
     // All three are announced; the first is here before the others, and waits for them.
-    let (second, third, failed) = (to(3), to(4), repository.announce(&release));
+    let (second, third, failed) = (to(3), to(4), Some(repository.announce(&release)));
     let first = tokio::spawn({
         let repository = repository.clone();
-        let (one, way) = (deploy(5, "own"), repository.announce(&release));
-        async move { repository.write_announced(one, noon(), &Lease::without_end(), way).await }
+        let (one, way) = (deploy(5, "own"), Some(repository.announce(&release)));
+        async move { repository.write_announced(one, noon(), &Lease::without_end(), Some(way)).await }
     });
     drop(failed);
     let (a, b, c) = tokio::join!(second, third, async { first.await.unwrap() });

@@ -57,7 +57,8 @@ impl Issuer {
 }
 
 async fn open(place: &Place, tokens: Tokens) -> ManifestRepository {
-    let settings = Settings { tokens, ..place.settings("clone") };
+    let mut settings = place.settings("clone");
+    settings.remote.tokens = tokens;
     ManifestRepository::open(settings).await.unwrap()
 }
 
@@ -66,8 +67,8 @@ async fn a_token_that_expires_in_the_middle_is_asked_for_anew_once_and_the_push_
     for push in [PushBy::Direct, PushBy::Libgit2] {
         let place = Place::http().await;
         let issuer = Issuer::of(&[TOKEN, "second-t0ken"]);
-        let settings = place.settings("clone");
-        let settings = Settings { tokens: issuer.source(), push, ..settings };
+        let mut settings = Settings { push, ..place.settings("clone") };
+        settings.remote.tokens = issuer.source();
         let repository = ManifestRepository::open(settings).await.unwrap();
         pushed(&repository, deploy(1, "one")).await;
         place.host().requests();
@@ -124,7 +125,8 @@ async fn who_never_answers_is_not_waited_for_for_ever() {
     let place = Place::http().await;
     let tokens = Tokens::new(HELP, |_| std::future::pending());
     let silence = Duration::from_millis(50);
-    let settings = Settings { tokens, silence, ..place.settings("c") };
+    let mut settings = place.settings("c");
+    (settings.remote.tokens, settings.remote.silence) = (tokens, silence);
     let repository = ManifestRepository::open(settings).await.unwrap();
     let error = write(&repository, deploy(1, "one")).await.unwrap_err();
     assert!(error.to_string().contains("whoever issues it said nothing for 0.05 s"), "{error}");
@@ -136,7 +138,7 @@ async fn a_followed_branch_asks_for_its_token_too() {
     let place = Place::http().await;
     place.bare.somebody_writes("x/a", "one");
     let issuer = Issuer::of(&[TOKEN, "second-t0ken"]);
-    let settings = the_deployer::git::follow::Settings {
+    let settings = the_deployer::git::follow::RemoteSettings {
         tokens: issuer.source(),
         ..follow::settings(&place, "followed")
     };

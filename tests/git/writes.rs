@@ -226,7 +226,7 @@ async fn a_local_repository_can_be_made_and_making_it_again_changes_nothing() {
     let path = place.folder.path().join("made/here.git");
     ManifestRepository::create_local(&path, "main").unwrap();
     let mut settings = place.settings("unused");
-    settings.url = format!("file://{}", path.display());
+    settings.remote.url = format!("file://{}", path.display());
     let repository = ManifestRepository::open(settings).await.unwrap();
     repository.ready().await.unwrap();
     let commit = pushed(&repository, deploy(1, "one")).await;
@@ -239,7 +239,7 @@ async fn a_local_path_that_is_no_bare_repository_is_told_apart() {
     let place = Place::local();
     let open = async |url: &std::path::Path| {
         let mut settings = place.settings("unused");
-        settings.url = url.display().to_string();
+        settings.remote.url = url.display().to_string();
         ManifestRepository::open(settings).await.err().unwrap()
     };
     let missing = open(&place.folder.path().join("nothing")).await;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
+    CommitIdentity, ManifestRepository, Now, PushBudget, PushBy, RemoteSettings, Settings, Written,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::Lease;
@@ -37,18 +37,20 @@ impl Ours {
 fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Settings {
     let clock = Clock::system();
     Settings {
-        url: host.url(REPOSITORY),
-        branch: branch.to_owned(),
-        clone_dir,
+        remote: RemoteSettings {
+            url: host.url(REPOSITORY),
+            branch: branch.to_owned(),
+            clone_dir,
+            ssh: None,
+            tokens: Tokens::fixed(SecretString::from(TOKEN), "see deploy/load"),
+            client: reqwest::Client::new(),
+            silence: Duration::from_mins(1),
+            total: Duration::from_mins(10),
+        },
         alone: false,
         identity: CommitIdentity { name: "load".to_owned(), email: "load@example.com".to_owned() },
         people: "users.noreply.example.com".to_owned(),
         signing: None,
-        ssh: None,
-        tokens: Tokens::fixed(SecretString::from(TOKEN), "see deploy/load"),
-        client: reqwest::Client::new(),
-        silence: Duration::from_mins(1),
-        total: Duration::from_mins(10),
         // No way waits for a budget here.
         budget: PushBudget { burst: 100_000, per_minute: 100_000 },
         push,

@@ -22,7 +22,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
 use crate::forge::local::Local;
 use crate::git::past::{Past, Standing};
-use crate::git::writer::{self, ManifestRepository, WriteError};
+use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::whose;
 use crate::model::audit::{By, Entry, Via};
 use crate::model::event::{DeploymentRequest, Event};
@@ -156,8 +156,8 @@ async fn past_of(
     let writer = repository_settings(one, &client, forge, clock, &people(&settings.forge));
     let clone = one.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
     // Nothing is committed, so nothing is signed.
-    let writer =
-        writer::Settings { alone: false, signing: None, clone_dir: clone.clone(), ..writer };
+    let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
+    let writer = writer::Settings { remote, alone: false, signing: None, ..writer };
     // What is made here is the service's, which goes on with it.
     if let Some(folder) = clone.parent() {
         ownership::create_folders(folder).map_err(boxed("the folder of clones"))?;

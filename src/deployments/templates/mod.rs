@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::templates::TemplatesSettings;
 use crate::deployments::health::Check;
-use crate::git::follow;
+use crate::git::follow::RemoteSettings;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
 use crate::support::clock::Clock;
@@ -66,7 +66,7 @@ impl InUse {
     /// what was used before.
     pub(crate) async fn start(
         settings: &TemplatesSettings,
-        git: Option<follow::Settings>,
+        git: Option<RemoteSettings>,
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, TemplatesError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::templates::{TemplatesBranch, TemplatesSettings};
-use crate::git::follow::{FollowError, Settings, TrackedBranch};
+use crate::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
@@ -59,7 +59,7 @@ pub(super) struct Repository {
 impl Repository {
     pub(super) async fn open(
         settings: &TemplatesBranch,
-        git: Settings,
+        git: RemoteSettings,
     ) -> Result<Self, TemplatesError> {
         let TemplatesBranch { url, branch, path, refresh, .. } = settings.clone();
         let followed = TrackedBranch::open(git).await;

@@ -1,14 +1,11 @@
-use std::sync::Arc;
-
 use tempfile::TempDir;
 
 use super::*;
-use crate::git::change::Change;
 use crate::git::handedit::Watch;
+use crate::git::signing::SigningKey;
 use crate::git::signing::key::Key;
 use crate::git::signing::tests::is_missing;
-use crate::git::signing::{Signing, SigningKey};
-use crate::git::writer::{CommitIdentity, Note, Write};
+use crate::git::writer::{Note, Write};
 use crate::model::id::{AppKey, DeployId};
 use crate::model::revision::{Digest, ManifestFile, Revision};
 use crate::support::lease::Lease;

@@ -9,11 +9,12 @@ mod difference;
 pub(super) mod look;
 mod secret;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::git::error::WriteError;
 use crate::git::outcome::Written;
 use crate::model::hand_edit::{HandEdit, HandEdits};
+use crate::support::sync::lock;
 
 /// A deployment's policy about hand edits, and what was found. Clones share what was found: the
 /// writer has one, and who asked for the write keeps another.
@@ -32,12 +33,12 @@ impl Watch {
 
     /// What was found when the write was last tried, and what became of it once the write has ended.
     pub fn found(&self) -> Option<HandEdit> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.found).clone()
     }
 
     /// Each try looks anew: what counts is what the last one met.
     pub(in crate::git) fn note(&self, found: Option<HandEdit>) {
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *lock(&self.found) = found;
     }
 
     /// Only a write that got through has replaced anything.
@@ -47,7 +48,7 @@ impl Watch {
             Ok(Written::Unchanged { .. }) | Err(WriteError::HandEdited { .. }) => (false, false),
             Err(_) => (false, true),
         };
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&self.found);
         if let Some(found) = &mut *found {
             (found.replaced, found.push_failed) = (replaced, push_failed);
         }

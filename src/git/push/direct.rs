@@ -11,8 +11,7 @@ use crate::git::failure::Failure;
 use crate::git::outcome::Published;
 use crate::git::pack::Deltas;
 use crate::git::push::report::{self, Carried, NotCarried, Report, Word};
-use crate::git::push::request::request;
-use crate::git::push::update::{Push, Update, refused};
+use crate::git::push::update::{Push, Update, refused, request};
 use crate::git::remote::Remote;
 
 /// Pushes to one repository.
@@ -45,7 +44,8 @@ impl Direct {
     /// The server could not read the pack. If the branch is elsewhere, that is why: what our
     /// differences begin with may be gone. If not, differences are not for this server.
     fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, Trouble> {
-        let advertisement = self.remote.advertisement().map_err(|failure| self.trouble(failure))?;
+        let advertisement =
+            self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
         let there = report::advertised(&advertisement, update.reference);
         if there.is_ok_and(|there| there != update.base) {
             return Ok(Published::Lost);
@@ -80,11 +80,10 @@ impl Direct {
             Word::Not(status) => Ok(refused(&status, &printed)),
             Word::NotUnpacked(why) => Err(Unread { why, printed }),
             // The server said something, but not what became of our branch.
-            Word::None => Ok(Published::Unclear(WriteError::Unreachable {
-                repository: self.remote.to_string(),
-                cause: "the server did not report what became of the push".to_owned(),
-                wait: None,
-            })),
+            Word::None => Ok(Published::Unclear(WriteError::unreachable(
+                &self.remote,
+                "the server did not report what became of the push",
+            ))),
         }
     }
 
@@ -95,10 +94,6 @@ impl Direct {
         let unclear = sent && !failure.is_definite();
         let error = self.remote.error(failure);
         if unclear { Ok(Published::Unclear(error)) } else { Err(error.into()) }
-    }
-
-    fn trouble(&self, failure: Failure) -> Trouble {
-        self.remote.error(failure).into()
     }
 }
 

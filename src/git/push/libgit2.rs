@@ -11,6 +11,7 @@ use crate::git::error::{Trouble, WriteError};
 use crate::git::failure::{self, Failure};
 use crate::git::outcome::Published;
 use crate::git::push::pkt::PRINTED_LIMIT;
+use crate::git::push::report::Word;
 use crate::git::push::update::{Push, Update, refused};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
@@ -48,14 +49,11 @@ impl Libgit2 {
         let unclear = error.pack_sent && !definite;
         match (unclear, error.trouble(&self.remote)) {
             (true, Trouble::Error(error)) => Ok(Published::Unclear(error)),
-            (true, Trouble::Damaged(error)) => Ok(Published::Unclear(self.lost(error.message()))),
+            (true, Trouble::Damaged(error)) => {
+                Ok(Published::Unclear(WriteError::unreachable(&self.remote, error.message())))
+            }
             (false, trouble) => Err(trouble),
         }
-    }
-
-    fn lost(&self, cause: &str) -> WriteError {
-        let repository = self.remote.to_string();
-        WriteError::Unreachable { repository, cause: cause.to_owned(), wait: None }
     }
 }
 
@@ -75,10 +73,13 @@ impl Push for Libgit2 {
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
             // No word about our branch: the server said something, but not what became of it.
-            (Ok(()), Word::None) => {
+            (Ok(()), Word::None | Word::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
-                Ok(Published::Unclear(self.lost(&failure::unreported(&words))))
+                Ok(Published::Unclear(WriteError::unreachable(
+                    &self.remote,
+                    failure::unreported(&words),
+                )))
             }
         }
     }
@@ -91,16 +92,6 @@ struct Report {
     moved: Cell<bool>,
     word: RefCell<Word>,
     printed: RefCell<Vec<u8>>,
-}
-
-/// The server's word on our branch.
-#[derive(Default)]
-enum Word {
-    #[default]
-    None,
-    Done,
-    /// Not done; why.
-    Not(String),
 }
 
 impl Report {

@@ -2,9 +2,8 @@
 //!
 //! ```text
 //! pkt       lines of git's protocol, pure
-//! request   what is asked of receive-pack, pure
 //! report    what it answers, pure
-//! update    what is asked, and what a server's no means
+//! update    what is asked of receive-pack, and what a server's no means
 //! direct    our own client: one exchange, exactly the new objects
 //! libgit2   the fallback: libgit2 finds out by itself what is new
 //! ```
@@ -13,7 +12,6 @@ mod direct;
 mod libgit2;
 mod pkt;
 pub(crate) mod report;
-mod request;
 mod update;
 
 use schemars::JsonSchema;

@@ -33,7 +33,7 @@ pub(super) struct Report {
 }
 
 /// What became of the branch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Word {
     /// It was moved.
     Done,
@@ -42,6 +42,7 @@ pub(super) enum Word {
     /// It was not moved; why.
     Not(String),
     /// The answer does not say, or ends before it does.
+    #[default]
     None,
 }
 

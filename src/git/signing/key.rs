@@ -60,15 +60,7 @@ pub enum KeyError {
 impl KeyError {
     /// Whether it is the passphrase that is wrong, and not the key.
     pub fn is_of_passphrase(&self) -> bool {
-        match self {
-            Self::WrongPassphrase | Self::Lines => true,
-            Self::NoKey(_)
-            | Self::Public
-            | Self::OtherFormat(_)
-            | Self::OtherKind(_)
-            | Self::Locked
-            | Self::Damaged => false,
-        }
+        matches!(self, Self::WrongPassphrase | Self::Lines)
     }
 }
 

@@ -3,14 +3,12 @@
 //! ```text
 //! key        pure: what the operator gave, read and looked at
 //! ssh        a signature with an ssh key, made in this process
-//! openpgp    a signature by the system's `gpg`, in a home of its own
-//! folder     what such a home is made in: ours, and for nobody else
+//! openpgp    a signature by the system's `gpg`, in a home of its own, for nobody else
 //! program    runs that program: bounded in time and in what it says
 //! ```
 //!
 //! Knows no repository and no commit: bytes in, armored text out. What is signed is decided elsewhere.
 
-mod folder;
 pub mod key;
 mod openpgp;
 mod program;

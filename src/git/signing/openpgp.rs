@@ -5,17 +5,19 @@
 //! standard input, before what is signed.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use secrecy::ExposeSecret;
 use secrecy::zeroize::Zeroizing;
 
 use crate::git::error::SigningError;
-use crate::git::signing::folder;
 use crate::git::signing::key::OpenPgpKey;
 use crate::git::signing::program::{self, Ran};
+use crate::support::sync::lock;
 
 /// The longest path of a home: the agent's sockets are in it, and a socket's path has 107 bytes at
 /// most, of which `/S.gpg-agent.browser` takes 20.
@@ -57,7 +59,7 @@ impl Home {
     /// A home that is gone, or was emptied by somebody who cleans up, is made again once. So is one
     /// in which no signature could be made: its agent may hang.
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
-        let mut folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = lock(&self.current);
         if !folder.join("pubring.kbx").exists() {
             prepared(&self.base)?;
             (*folder, _) = made_with(&self.key, &self.base).map_err(SigningError::of_good_key)?;
@@ -72,7 +74,7 @@ impl Home {
 
     /// Takes the home away; another signature makes a new one.
     pub(super) fn close(&self) {
-        let folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = lock(&self.current);
         if folder.exists() {
             remove(&folder);
         }
@@ -122,7 +124,7 @@ fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), Signing
 }
 
 fn prepared(base: &Path) -> Result<(), SigningError> {
-    folder::base(base).map_err(|error| unusable(base, &error))
+    make_base(base).map_err(|error| unusable(base, &error))
 }
 
 /// The folder that homes were made in, if none is left there.
@@ -145,11 +147,11 @@ fn make(home: &Path) -> Result<(), SigningError> {
         remove(home);
     }
     let failed = |error| unusable(home, &error);
-    folder::new(home).map_err(failed)?;
+    make_private(home).map_err(failed)?;
     fs::write(home.join("gpg-agent.conf"), AGENT).map_err(failed)
 }
 
-fn unusable(folder: &Path, error: &std::io::Error) -> SigningError {
+fn unusable(folder: &Path, error: &io::Error) -> SigningError {
     SigningError::Folder { folder: folder.display().to_string(), cause: error.to_string() }
 }
 
@@ -238,4 +240,47 @@ fn help(said: &str) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Makes a folder that folders for keys are made in, with those above it.
+///
+/// # Errors
+/// One that is there and is a link, or another user's, is not used: its owner could look into what is
+/// made in it, or put something else there.
+pub(super) fn make_base(folder: &Path) -> io::Result<()> {
+    builder().recursive(true).create(folder)?;
+    if !fs::symlink_metadata(folder)?.is_dir() {
+        return Err(io::Error::other("it is a link, and must be a folder: remove it"));
+    }
+    if !is_ours(folder)? {
+        return Err(io::Error::other("it is another user's: remove it"));
+    }
+    // An orchestrator may let a group into all that is on a volume.
+    for_nobody_else(folder)
+}
+
+/// Makes a folder that was not there.
+fn make_private(folder: &Path) -> io::Result<()> {
+    builder().create(folder)?;
+    for_nobody_else(folder)
+}
+
+fn builder() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+fn for_nobody_else(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+/// Whether it belongs to who we are: to whom a folder belongs that we make in it.
+fn is_ours(folder: &Path) -> io::Result<bool> {
+    let probe = folder.join(format!("{}-whose", std::process::id()));
+    let _left_by_a_crash = fs::remove_dir(&probe);
+    make_private(&probe)?;
+    let ours = fs::symlink_metadata(&probe).map(|probe| probe.uid());
+    fs::remove_dir(&probe)?;
+    Ok(ours? == fs::symlink_metadata(folder)?.uid())
 }

@@ -222,10 +222,10 @@ fn a_folder_for_homes_that_is_open_to_others_is_closed() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("deep/home");
-    super::folder::base(&base).unwrap();
+    super::openpgp::make_base(&base).unwrap();
     assert_eq!(mode(&base), 0o700);
     fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).unwrap();
-    super::folder::base(&base).unwrap();
+    super::openpgp::make_base(&base).unwrap();
     assert_eq!((mode(&base), fs::read_dir(&base).unwrap().count()), (0o700, 0));
 }
 

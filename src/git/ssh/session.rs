@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use git2::Oid;
@@ -22,6 +22,7 @@ use crate::git::ssh::Ssh;
 use crate::git::ssh::complaint;
 use crate::git::ssh::folder::Folder;
 use crate::git::ssh::options::{self, Program};
+use crate::support::sync::lock;
 
 /// How much of what is printed is kept, in bytes.
 const PRINTED_LIMIT: usize = 16 * 1024;
@@ -134,18 +135,10 @@ impl Session {
     async fn send(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
         while !bytes.is_empty() {
             let Some(input) = &mut self.input else { return Err(self.ended().await) };
-            let silence = self.ssh.silence;
-            let written = tokio::select! {
-                biased;
-                () = self.fence.closed() => return Err(Failure::LeaseOver),
-                written = timeout(silence, input.write(bytes)) => written,
-                () = &mut self.deadline => return Err(Failure::late(self.ssh.total)),
-            };
-            match written {
-                Err(_) => return Err(Failure::silent(silence)),
-                Ok(Ok(n)) if n > 0 => bytes = bytes.get(n..).unwrap_or_default(),
+            match within(&self.ssh, &self.fence, &mut self.deadline, input.write(bytes)).await? {
+                Ok(n) if n > 0 => bytes = bytes.get(n..).unwrap_or_default(),
                 // Whoever reads no more has said why.
-                Ok(Ok(_) | Err(_)) => return Err(self.ended().await),
+                Ok(_) | Err(_) => return Err(self.ended().await),
             }
         }
         Ok(())
@@ -160,17 +153,9 @@ impl Session {
 
     async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
         let Some(output) = &mut self.output else { return Ok(0) };
-        let silence = self.ssh.silence;
-        let read = tokio::select! {
-            biased;
-            () = self.fence.closed() => return Err(Failure::LeaseOver),
-            read = timeout(silence, output.read(into)) => read,
-            () = &mut self.deadline => return Err(Failure::late(self.ssh.total)),
-        };
-        match read {
-            Err(_) => Err(Failure::silent(silence)),
-            Ok(Ok(n)) if n > 0 || into.is_empty() => self.count(n),
-            Ok(Ok(_) | Err(_)) => self.end().await.map(|()| 0),
+        match within(&self.ssh, &self.fence, &mut self.deadline, output.read(into)).await? {
+            Ok(n) if n > 0 || into.is_empty() => self.count(n),
+            Ok(_) | Err(_) => self.end().await.map(|()| 0),
         }
     }
 
@@ -282,7 +267,7 @@ impl Session {
 
     /// What was printed beside the answer so far.
     fn printed(&self) -> String {
-        lossy(&self.printed.lock().unwrap_or_else(PoisonError::into_inner))
+        lossy(&lock(&self.printed))
     }
 
     /// A connection over which something went wrong is not used again.
@@ -318,6 +303,21 @@ impl Drop for Session {
     }
 }
 
+/// What comes of it, unless the fence closes, or the server is silent or at it for too long.
+async fn within<T>(
+    ssh: &Ssh,
+    fence: &Fence,
+    deadline: &mut Pin<Box<Sleep>>,
+    work: impl Future<Output = std::io::Result<T>>,
+) -> Result<std::io::Result<T>, Failure> {
+    tokio::select! {
+        biased;
+        () = fence.closed() => Err(Failure::LeaseOver),
+        done = timeout(ssh.silence, work) => done.map_err(|_| Failure::silent(ssh.silence)),
+        () = deadline => Err(Failure::late(ssh.total)),
+    }
+}
+
 fn command(ssh: &Ssh, folder: &Folder, program: Program) -> Command {
     let mut command = Command::new("ssh");
     command
@@ -349,7 +349,7 @@ async fn listen(printed: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
     while let Ok(n) = printed.read(&mut chunk).await
         && n > 0
     {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&kept);
         let room = PRINTED_LIMIT.saturating_sub(kept.len());
         kept.extend(chunk.iter().take(n.min(room)));
     }

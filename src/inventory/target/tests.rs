@@ -8,24 +8,26 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::git::token::Tokens;
-use crate::git::writer::{CommitIdentity, Now, PushBudget, PushBy, Settings};
+use crate::git::writer::{CommitIdentity, Now, PushBudget, PushBy, RemoteSettings, Settings};
 use crate::support::clock::Clock;
 
 async fn opened(folder: &Path) -> ManifestRepository {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settings = Settings {
-        url: folder.display().to_string(),
-        branch: "main".to_owned(),
-        clone_dir: folder.join("unused"),
+        remote: RemoteSettings {
+            url: folder.display().to_string(),
+            branch: "main".to_owned(),
+            clone_dir: folder.join("unused"),
+            tokens: Tokens::fixed("unused".into(), "unused"),
+            ssh: None,
+            client: reqwest::Client::new(),
+            silence: Duration::from_secs(1),
+            total: Duration::from_secs(1),
+        },
         alone: false,
         identity: CommitIdentity { name: "we".to_owned(), email: "we@example.com".to_owned() },
         people: "example.com".to_owned(),
         signing: None,
-        tokens: Tokens::fixed("unused".into(), "unused"),
-        ssh: None,
-        client: reqwest::Client::new(),
-        silence: Duration::from_secs(1),
-        total: Duration::from_secs(1),
         budget: PushBudget::GENEROUS,
         push: PushBy::Direct,
         now: Now::by(|| Clock::manual(Timestamp::UNIX_EPOCH).moment()),

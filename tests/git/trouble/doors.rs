@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use the_deployer::git::token::{Ask, Tokens};
-use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError};
 use the_deployer::support::retry::Disposition;
 
 use crate::git::place::deploy;
@@ -63,7 +63,8 @@ async fn a_token_that_has_expired_is_asked_for_anew_once() {
                 std::future::ready(Ok(Some(token.into())))
             })
         };
-        let settings = Settings { tokens: source, ..place.settings("clone") };
+        let mut settings = place.settings("clone");
+        settings.remote.tokens = source;
         let repository = ManifestRepository::open(settings).await.unwrap();
         deployed(&repository, 1).await;
         deployed(&repository, 2).await;
@@ -84,7 +85,8 @@ async fn a_key_that_is_replaced_counts_at_once() {
             let key = Arc::clone(&key);
             Tokens::new(HELP, move |_| std::future::ready(Ok(Some(key.lock().unwrap().clone()))))
         };
-        let settings = Settings { tokens: source, ..place.settings("clone") };
+        let mut settings = place.settings("clone");
+        settings.remote.tokens = source;
         let repository = ManifestRepository::open(settings).await.unwrap();
         let error = refused(&repository, deploy(1, &text(1))).await;
         assert!(matches!(error, WriteError::KeyRefused { .. }), "{error}");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use the_deployer::git::writer::{ManifestRepository, Settings, WriteError};
+use the_deployer::git::writer::{ManifestRepository, WriteError};
 
 use crate::git::place::{deploy, id};
 use crate::git::trouble::place::{
@@ -16,8 +16,8 @@ const WAITS: &str = "while [ ! -e go ]; do sleep 0.02; done";
 #[tokio::test]
 async fn a_server_that_is_slow_is_left_and_its_late_push_is_found() {
     on_each(async |place: &mut Place| {
-        let settings =
-            Settings { silence: Duration::from_millis(2_500), ..place.settings("clone") };
+        let mut settings = place.settings("clone");
+        settings.remote.silence = Duration::from_millis(2_500);
         let repository = ManifestRepository::open(settings).await.unwrap();
         deployed(&repository, 1).await;
         place.hook("pre-receive", WAITS);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
-use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, Write, WriteError, Written};
+use the_deployer::git::writer::{
+    ManifestRepository, PushBy, RemoteSettings, Settings, Write, WriteError, Written,
+};
 use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{self, deploy, id};
@@ -73,13 +75,17 @@ impl Place {
         match &self.host {
             Host::Http(host) => {
                 let tokens = Tokens::fixed(git_host::TOKEN.into(), HELP);
-                Settings { push, tokens, ..place::settings(host.url("m.git"), &clone_dir) }
+                let settings = place::settings(host.url("m.git"), &clone_dir);
+                let remote = RemoteSettings { tokens, ..settings.remote };
+                Settings { push, remote, ..settings }
             }
             Host::Ssh(host) => {
                 let folder = self.folder.path().join(format!("{clone}-ssh"));
                 let ssh = Some(ssh::Access { known_hosts: host.known_hosts(), folder });
                 let tokens = Tokens::fixed(host.key(), HELP);
-                Settings { push, ssh, tokens, ..place::settings(host.url("m.git"), &clone_dir) }
+                let settings = place::settings(host.url("m.git"), &clone_dir);
+                let remote = RemoteSettings { ssh, tokens, ..settings.remote };
+                Settings { push, remote, ..settings }
             }
         }
     }
