@@ -20,6 +20,7 @@ mod claims; // what a deployment that pushes takes
 mod connect; // a URL becomes a pool
 mod db; // the database that all of this is about
 mod deaths; // attempts that died one after the other
+pub mod embedded; // the SQLite file, copied and put back
 mod error; // what can go wrong
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
@@ -29,24 +30,23 @@ mod intake; // accept
 mod lane; // the lane that an operation is about, locked
 mod lease; // a worker's hold, when it ends, and what an attempt found out
 mod life; // begin_push, retry_at, finish
+mod locks; // who may not be deployed
+mod next_due; // when there is something to do again, and times too far ahead
 mod notifications; // what was told, and what waits
 mod outbox; // what is still to be told, and to whom
-mod next_due; // when there is something to do again, and times too far ahead
 mod owners; // whose an app is
-mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod query; // a statement with its values
 mod queue; // claim, extend, release
 mod read; // for pages and people
-mod repositories; // which repository has which name
+mod rebuild; // what the manifest repositories know, written into the tables
 mod removals; // an app is taken off a target
+mod repositories; // which repository has which name
 mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values
 mod sweeps; // where the search for lost events is
 mod write; // a transaction, and what becomes of its connection
-pub mod embedded; // the SQLite file, copied and put back
-mod rebuild; // what the manifest repositories know, written into the tables
 
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;

@@ -189,8 +189,10 @@ macro_rules! values {
         })+
     };
 }
-values!(i64: i64, u32, u16, bool => value, i64::from(value));
-values!(i64: &i64, &bool => value, i64::from(*value));
+values!(i64: i64 => value, value);
+values!(i64: &i64 => value, *value);
+values!(i64: u32, u16, bool => value, i64::from(value));
+values!(i64: &bool => value, i64::from(*value));
 values!(i64: Timestamp, &Timestamp => time, time.as_millisecond());
 values!(i64: usize => number, i64::try_from(number).unwrap_or(i64::MAX));
 // PostgreSQL refuses NUL in a text.
