@@ -178,6 +178,13 @@ impl Bind for () {
     }
 }
 
+impl Value for i64 {
+    type Sql = i64;
+    fn into_sql(self) -> i64 {
+        self
+    }
+}
+
 macro_rules! values {
     ($sql:ty: $($type:ty),+ => $value:ident, $stored:expr) => {
         $(impl Value for $type {
@@ -189,7 +196,6 @@ macro_rules! values {
         })+
     };
 }
-values!(i64: i64 => value, value);
 values!(i64: &i64 => value, *value);
 values!(i64: u32, u16, bool => value, i64::from(value));
 values!(i64: &bool => value, i64::from(*value));
