@@ -146,7 +146,7 @@ impl Parts {
             let since = claim.refused_since.unwrap_or(now);
             if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
                 tracing::warn!(%at, %since, reason = summary, "put off");
-                let held = self.store.retry_refused_at(claim, at, &summary, since).await?;
+                let held = self.store.retry_at(claim, at, &summary, Some(since)).await?;
                 return Ok(if held == Held::Yes { Did::PutOff } else { Did::Lost });
             }
         }
@@ -155,7 +155,7 @@ impl Parts {
             Next::End(ending) => self.end(claim, &ending, Did::Failed).await,
             Next::Retry { at, summary } => {
                 tracing::warn!(%at, reason = summary, "put off");
-                let held = self.store.retry_at(claim, at, &summary).await?;
+                let held = self.store.retry_at(claim, at, &summary, None).await?;
                 Ok(if held == Held::Yes { Did::PutOff } else { Did::Lost })
             }
         }

@@ -156,7 +156,7 @@ impl Deployments {
                 None => self.store.accept(delivery, request, &id, now).await,
                 Some((act, answer)) => {
                     let (entry, kept) = (self.deploy_entry(request, &id, act), answer(&id));
-                    let act = (&entry, kept.as_ref());
+                    let act = Some((&entry, kept.as_ref()));
                     self.store.accept_act(delivery, request, &id, act, now).await
                 }
             };

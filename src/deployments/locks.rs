@@ -176,7 +176,7 @@ impl Deployments {
         reply: &Reply<Deployment>,
     ) -> Result<Deployment, NotCancelled> {
         let entry = self.ledger.entry("cancel", reason, by);
-        match self.store.cancel_idempotent(id, &entry, reply).await.map_err(Fault::new)? {
+        match self.store.cancel(id, &entry, reply).await.map_err(Fault::new)? {
             Cancelled::Yes(deployment) => {
                 self.wake.all();
                 let (by, reason) = (&entry.by.name, &entry.reason);

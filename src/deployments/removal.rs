@@ -190,10 +190,8 @@ async fn carry_out(
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
-    let turn = deployments
-        .store
-        .begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD)
-        .await;
+    let turn =
+        deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
     match turn.map_err(Fault::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
@@ -250,7 +248,7 @@ async fn end(
     let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
     let gone = Gone { removal: Removal { ended: Some(ended.clone()), ..removal }, outcome };
     let (id, kept) = (&gone.removal.id, reply.answer(&gone));
-    let recorded = deployments.store.end_removal_idempotent(id, &ended, kept.as_ref()).await;
+    let recorded = deployments.store.end_removal(id, &ended, kept.as_ref()).await;
     if let Err(error) = recorded {
         // A repeat need not wait until the record is due: whoever comes next finds out how it ended.
         if let Err(error) = deployments.store.abandon_removal(id, deployments.clock.now()).await {
@@ -275,7 +273,8 @@ async fn give_up(
         Disposition::Retry { .. } => deployments.store.abandon_removal(&removal.id, at).await,
         Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
-            deployments.store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
+            let ended = Ended { at, commit: None, summary };
+            deployments.store.end_removal(&removal.id, &ended, None).await
         }
     }
     .map_err(|error| Fault::new(error).into())
@@ -341,7 +340,7 @@ async fn settle(deployments: &Deployments, removal: &Removal) -> Result<(), NotR
     let ended = Ended { at: deployments.clock.now(), commit, summary };
     deployments
         .store
-        .end_removal(&removal.id, &ended)
+        .end_removal(&removal.id, &ended, None)
         .await
         .map_err(|error| Fault::new(error).into())
 }

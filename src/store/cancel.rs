@@ -1,7 +1,5 @@
 //! A deployment that has not begun to push is stopped by a person.
 
-use sqlx::any::AnyRow;
-
 use crate::model::audit::Entry;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
@@ -9,7 +7,8 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
-use crate::store::row::{self, Row, deployment_columns, storable};
+use crate::store::query::query;
+use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::Write;
 use crate::store::{audit, idempotency_keys, lane};
 
@@ -31,13 +30,9 @@ const DOING: &str = "cancelling a deployment";
 
 impl Store {
     /// Ends a deployment that waits, or that a worker is at and has not begun to push: the worker loses
-    /// its claim. The entry says who does it, and gets what it is about.
-    pub async fn cancel(&self, id: &DeployId, entry: &Entry) -> Result<Cancelled, StoreError> {
-        self.cancel_idempotent(id, entry, &Reply::without_key()).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn cancel_idempotent(
+    /// its claim. The entry says who does it, and gets what it is about; the answer to a caller who may
+    /// repeat it is kept with it.
+    pub async fn cancel(
         &self,
         id: &DeployId,
         entry: &Entry,
@@ -58,7 +53,7 @@ impl Store {
                 None => Cancelled::NotThere,
             });
         };
-        let cancelled = row::deployment(&Row::new(row))?;
+        let cancelled = row::deployment(&row)?;
         let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
         self.tell(&mut write, id, &status, entry.at).await?;
         let about = Entry {
@@ -76,28 +71,16 @@ impl Store {
 
 async fn read(write: &mut Write, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
     let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
-    let row = sqlx::query(sql).bind(id.as_str());
-    let row = row.fetch_optional(write.sql()).await.map_err(StoreError::doing(DOING))?;
-    row.map(|row| row::deployment(&Row::new(row))).transpose()
+    query(sql, id).first(write.sql(), DOING).await?.as_ref().map(row::deployment).transpose()
 }
 
 /// Ends it, unless its push has begun or it has ended.
-async fn end(
-    write: &mut Write,
-    id: &DeployId,
-    entry: &Entry,
-) -> Result<Option<AnyRow>, StoreError> {
+async fn end(write: &mut Write, id: &DeployId, entry: &Entry) -> Result<Option<Row>, StoreError> {
     let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
-    sqlx::query(concat!(
+    let sql = concat!(
         "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
          WHERE id = $1 AND state IN ('queued', 'running') RETURNING ",
         deployment_columns!()
-    ))
-    .bind(id.as_str())
-    .bind(State::Cancelled.as_str())
-    .bind(entry.at.as_millisecond())
-    .bind(storable(&summary))
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))
+    );
+    query(sql, (id, State::Cancelled.as_str(), entry.at, &summary)).first(write.sql(), DOING).await
 }

@@ -9,22 +9,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-use sqlx::{Any, AssertSqlSafe, Executor};
+use jiff::{SignedDuration, Timestamp};
+use sqlx::{Any, Executor};
 
+use crate::model::claim::ObjectClaim;
 use crate::model::deployment::Deployment;
-use crate::model::facts::{NotOwned, Ownership};
+use crate::model::facts::{ClaimedObject, NotOwned, ObjectName, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::findings::Findings;
-use crate::store::lease::Claim;
-use crate::store::object_claims;
-use crate::store::object_claims::{ClaimConflict, SETTLES};
+use crate::store::lease::{Claim, Findings};
+use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::Write;
+
+/// So long after a success the claim counts: longer than any replica may take to see a push of
+/// another one, and than their clocks may differ.
+const SETTLES: SignedDuration = SignedDuration::from_mins(10);
+
+/// What another deployment has claimed, or another repository owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimConflict {
+    /// The app is another repository's.
+    App,
+    /// The app's namespace is another owner's.
+    Namespace,
+    /// A route that would be in the way of the deployment's.
+    Route(Route),
+    /// An object of the namespace.
+    Object {
+        /// Which.
+        object: ObjectName,
+        /// The other app.
+        app: AppKey,
+    },
+}
 
 /// With more hosts than this, all claims on a target are read.
 const MOST_HOSTS: usize = 300;
@@ -32,7 +53,11 @@ const MOST_HOSTS: usize = 300;
 /// How many rows one statement writes: a statement takes some hundred values.
 const ROWS: usize = 50;
 
+/// Of apps, namespaces and routes; and of objects.
+const TABLES: [&str; 2] = ["claims", "object_claims"];
+
 const DOING: &str = "claiming an app and its routes";
+const DOING_OBJECTS: &str = "claiming an app's objects";
 
 impl Store {
     /// Whose the app and its namespace are on a target, or are about to become: also by deployments
@@ -76,6 +101,16 @@ impl Store {
         routes.extend(new);
         Ok(routes)
     }
+
+    /// The objects that deployments of other apps of the namespace have claimed.
+    pub async fn claimed_objects(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedObject>, StoreError> {
+        claimed_objects(&self.pool, target, app, now).await
+    }
 }
 
 /// What keeps the deployment from claiming what it needs; `None` where it may. Nobody else claims
@@ -106,7 +141,7 @@ pub(super) async fn conflict(
     if let Some(route) = others.into_iter().find(is_in_the_way) {
         return Ok(Some(ClaimConflict::Route(route)));
     }
-    object_claims::conflict(write, (target, app), &known.objects, now).await
+    object_conflict(write, (target, app), &known.objects, now).await
 }
 
 /// Writes down what the deployment takes, in place of what an earlier attempt at it took.
@@ -133,20 +168,27 @@ pub(super) async fn take(
              claimed_at) VALUES {} ON CONFLICT DO NOTHING",
             places.join(", ")
         );
-        // Only placeholders are put into the text.
-        let mut insert = sqlx::query(AssertSqlSafe(sql))
-            .bind(id.to_string())
-            .bind(request.target.to_string())
-            .bind(app.namespace.to_string())
-            .bind(app.slug.to_string())
-            .bind(request.release.repository.to_string())
-            .bind(now.as_millisecond());
-        for (host, path) in rows {
-            insert = insert.bind(host.clone()).bind(path.clone());
-        }
-        insert.execute(write.sql()).await.map_err(StoreError::doing(DOING))?;
+        let app = (id, &request.target, app, &request.release.repository, now);
+        query_of(sql, (app, rows.to_vec())).execute(write.sql(), DOING).await?;
     }
-    object_claims::take(write, id, (&request.target, app), &known.objects, now).await
+    let objects: BTreeSet<&ObjectName> = known.objects.iter().map(|claim| &claim.object).collect();
+    let objects: Vec<&ObjectName> = objects.into_iter().collect();
+    for objects in objects.chunks(ROWS) {
+        let place = |n: usize| {
+            format!("($1, $2, $3, $4, $5, ${}, ${}, ${})", 6 + 3 * n, 7 + 3 * n, 8 + 3 * n)
+        };
+        let places: Vec<String> = (0..objects.len()).map(place).collect();
+        let sql = format!(
+            "INSERT INTO object_claims (deployment, target, namespace, slug, claimed_at, api_group, \
+             kind, name) VALUES {} ON CONFLICT DO NOTHING",
+            places.join(", ")
+        );
+        let names = objects.iter().map(|object| (&*object.group, &*object.kind, &*object.name));
+        query_of(sql, ((id, &request.target, app, now), names.collect::<Vec<_>>()))
+            .execute(write.sql(), DOING_OBJECTS)
+            .await?;
+    }
+    Ok(())
 }
 
 /// The deployment has come to its end. After a success its claims stand for the app's, in place of
@@ -164,25 +206,30 @@ pub(super) async fn settle(
     }
     let Some(app) = app.or(deployment.app.as_ref()) else { return Ok(()) };
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
-    let sql = store.skipping_locked(
-        "DELETE FROM claims WHERE (deployment, host, path) IN (",
-        "SELECT c.deployment, c.host, c.path FROM claims c WHERE c.deployment <> $1 \
-         AND ((c.target = $2 AND c.namespace = $3 AND c.slug = $4) OR c.claimed_at < $5) \
-         AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = c.deployment \
-         AND (d.finished_at IS NULL OR (d.finished_at >= $5 AND NOT (c.target = $2 \
-         AND c.namespace = $3 AND c.slug = $4))))",
-    );
-    sqlx::query(sql)
-        .bind(deployment.id.as_str())
-        .bind(deployment.request.target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .bind(settled.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
     let target = &deployment.request.target;
-    object_claims::settle(store, write, &deployment.id, (target, app), settled).await
+    for (delete, old, doing) in [
+        (
+            "DELETE FROM claims WHERE (deployment, host, path) IN (",
+            "SELECT c.deployment, c.host, c.path FROM claims c",
+            DOING,
+        ),
+        (
+            "DELETE FROM object_claims WHERE (deployment, api_group, kind, name) IN (",
+            "SELECT c.deployment, c.api_group, c.kind, c.name FROM object_claims c",
+            DOING_OBJECTS,
+        ),
+    ] {
+        let old = format!(
+            "{old} WHERE c.deployment <> $1 \
+             AND ((c.target = $2 AND c.namespace = $3 AND c.slug = $4) OR c.claimed_at < $5) \
+             AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = c.deployment \
+             AND (d.finished_at IS NULL OR (d.finished_at >= $5 AND NOT (c.target = $2 \
+             AND c.namespace = $3 AND c.slug = $4))))"
+        );
+        let values = (&deployment.id, target, app, settled);
+        query(store.skipping_locked(delete, &old), values).execute(write.sql(), doing).await?;
+    }
+    Ok(())
 }
 
 /// The app was taken off the target: what deployments of it had claimed is free, but for one that
@@ -192,17 +239,15 @@ pub(super) async fn free(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "DELETE FROM claims WHERE target = $1 AND namespace = $2 AND slug = $3 AND NOT EXISTS \
-         (SELECT 1 FROM deployments d WHERE d.id = claims.deployment AND d.finished_at IS NULL)",
-    )
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing("freeing what an app had claimed"))?;
-    object_claims::free(write, target, app).await
+    for table in TABLES {
+        let sql = format!(
+            "DELETE FROM {table} WHERE target = $1 AND namespace = $2 AND slug = $3 AND NOT EXISTS \
+             (SELECT 1 FROM deployments d WHERE d.id = {table}.deployment AND d.finished_at IS NULL)"
+        );
+        let doing = "freeing what an app had claimed";
+        query_of(sql, (target, app)).execute(write.sql(), doing).await?;
+    }
+    Ok(())
 }
 
 /// Two that claim on one target come one after the other. On SQLite whoever writes has locked
@@ -213,31 +258,25 @@ async fn lock(store: &Store, write: &mut Write, target: &TargetName) -> Result<(
     }
     let sql = "SELECT target FROM claim_turns WHERE target = $1";
     for _ in 0..2 {
-        let found = sqlx::query(store.locking(sql, "FOR UPDATE"))
-            .bind(target.as_str())
-            .fetch_optional(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+        let found =
+            query(store.locking(sql, "FOR UPDATE"), target).first(write.sql(), DOING).await?;
         if found.is_some() {
             break;
         }
         // Another one may make it at the same moment: this waits for that, and finds the row.
-        sqlx::query("INSERT INTO claim_turns (target) VALUES ($1) ON CONFLICT DO NOTHING")
-            .bind(target.as_str())
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+        let sql = "INSERT INTO claim_turns (target) VALUES ($1) ON CONFLICT DO NOTHING";
+        query(sql, target).execute(write.sql(), DOING).await?;
     }
     Ok(())
 }
 
+/// The deployment takes nothing any more.
 async fn drop_those_of(write: &mut Write, id: &DeployId) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM claims WHERE deployment = $1")
-        .bind(id.as_str())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    object_claims::drop_those_of(write, id).await
+    for (table, doing) in TABLES.into_iter().zip([DOING, DOING_OBJECTS]) {
+        let sql = format!("DELETE FROM {table} WHERE deployment = $1");
+        query_of(sql, id).execute(write.sql(), doing).await?;
+    }
+    Ok(())
 }
 
 /// By the record; where that has nothing, by those who push.
@@ -246,21 +285,15 @@ async fn ownership<'e>(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Ownership, StoreError> {
-    let rows = sqlx::query(
-        "SELECT 0 AS claimed, repository AS id, repository, slug FROM owners \
+    let sql = "SELECT 0 AS claimed, repository AS id, repository, slug FROM owners \
          WHERE target = $1 AND namespace = $2 \
          UNION ALL SELECT 1 AS claimed, c.repository AS id, c.repository, c.slug FROM claims c \
          JOIN deployments d ON d.id = c.deployment AND d.state = 'pushing' \
          WHERE c.target = $1 AND c.namespace = $2 AND c.host = '' \
-         ORDER BY claimed, repository, slug",
-    )
-    .bind(target.as_str().to_owned())
-    .bind(app.namespace.as_str().to_owned())
-    .fetch_all(database)
-    .await
-    .map_err(StoreError::doing("asking whose an app is"))?;
+         ORDER BY claimed, repository, slug";
+    let rows = query(sql, (target, &app.namespace)).all(database, "asking whose an app is").await?;
     let mut owners = Ownership::default();
-    for row in rows.into_iter().map(Row::new) {
+    for row in rows {
         let repository: RepoName = row.id("repository")?;
         if owners.app.is_none() && row.text("slug")? == app.slug.as_str() {
             owners.app = Some(repository.clone());
@@ -287,8 +320,7 @@ async fn claimed<'e>(
     // A star stands for names that nobody can list.
     let by_name = names.len() <= MOST_HOSTS && !hosts.iter().any(|host| host.starts_with('*'));
     let condition = if by_name {
-        let places: Vec<String> = (0..names.len()).map(|n| format!("${}", n + 5)).collect();
-        format!("c.host IN ({})", places.join(", "))
+        format!("c.host IN ({})", placeholders(5, names.len()))
     } else {
         "c.host <> ''".to_owned()
     };
@@ -300,23 +332,62 @@ async fn claimed<'e>(
          ORDER BY c.host, c.path, c.deployment"
     );
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
-    // Only placeholders are put into the text.
-    let query = sqlx::query(AssertSqlSafe(sql))
-        .bind(target.to_string())
-        .bind(app.namespace.to_string())
-        .bind(app.slug.to_string())
-        .bind(settled.as_millisecond());
-    let names = names.into_iter().filter(|_| by_name);
-    let rows = names.fold(query, sqlx::query::Query::bind).fetch_all(database).await;
-    let rows = rows.map_err(StoreError::doing("asking which routes are claimed"))?;
-    rows.into_iter().map(|row| route(&Row::new(row))).collect()
+    let names: Vec<String> = names.into_iter().filter(|_| by_name).collect();
+    let rows = query_of(sql, (target, app, settled, names));
+    let rows = rows.all(database, "asking which routes are claimed").await?;
+    rows.iter().map(route).collect()
 }
 
 fn route(row: &Row) -> Result<Route, StoreError> {
     Ok(Route {
         host: row.text("host")?,
         path: row.text("path")?,
-        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        app: row.app()?,
         repository: Some(row.id("repository")?),
     })
+}
+
+/// Of two apps of a namespace whose deployments would make an object of one kind and name at the same moment,
+/// one is given the turn to push; the rule `collision` judges by what was live before. The first object that another app's deployment has claimed, and that the app does not have already.
+async fn object_conflict(
+    write: &mut Write,
+    (target, app): (&TargetName, &AppKey),
+    objects: &[ObjectClaim],
+    now: Timestamp,
+) -> Result<Option<ClaimConflict>, StoreError> {
+    let new: BTreeSet<&ObjectName> =
+        objects.iter().filter(|claim| !claim.live).map(|claim| &claim.object).collect();
+    if new.is_empty() {
+        return Ok(None);
+    }
+    let others = claimed_objects(write.sql(), target, app, now).await?;
+    let taken = others.into_iter().find(|other| new.contains(&other.object));
+    Ok(taken.map(|ClaimedObject { app: slug, object }| {
+        let namespace = app.namespace.clone();
+        ClaimConflict::Object { object, app: AppKey { namespace, slug } }
+    }))
+}
+
+async fn claimed_objects<'e>(
+    database: impl Executor<'e, Database = Any>,
+    target: &TargetName,
+    app: &AppKey,
+    now: Timestamp,
+) -> Result<Vec<ClaimedObject>, StoreError> {
+    let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
+    let sql = "SELECT c.deployment AS id, c.slug, c.api_group, c.kind, c.name FROM object_claims c \
+         JOIN deployments d ON d.id = c.deployment \
+         AND (d.state = 'pushing' OR (d.state = 'succeeded' AND d.finished_at >= $4)) \
+         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 \
+         ORDER BY c.api_group, c.kind, c.name, c.deployment";
+    let rows = query(sql, (target, app, settled))
+        .all(database, "asking which objects are claimed")
+        .await?;
+    rows.iter().map(claimed_object).collect()
+}
+
+fn claimed_object(row: &Row) -> Result<ClaimedObject, StoreError> {
+    let (group, kind) = (row.text("api_group")?.into(), row.text("kind")?.into());
+    let object = ObjectName { group, kind, name: row.text("name")?.into() };
+    Ok(ClaimedObject { app: row.id("slug")?, object })
 }

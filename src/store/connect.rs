@@ -101,51 +101,27 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         Kind::Sqlite => SQLITE,
         Kind::Postgres => POSTGRES,
     };
-    let migrated = migrated(&options, settings).await;
-    migrated.map_err(|failed| failed.of(&shown))?;
-    // A file does not hang up; a server does, and a round trip finds it out.
-    let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
+    migrate(&options, settings, &shown).await?;
+    let pool = connections(kind, settings, CONNECTIONS);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let durable = match kind {
-        Kind::Sqlite => {
-            connections(SQLITE_DURABLE, 1).connect_with(options).await.map_err(&open)?
-        }
-        Kind::Postgres => connections(settings, DURABLE_CONNECTIONS)
-            .test_before_acquire(true)
-            .connect_with(options)
-            .await
-            .map_err(&open)?,
+    let (settings, most) = match kind {
+        Kind::Sqlite => (SQLITE_DURABLE, 1),
+        Kind::Postgres => (settings, DURABLE_CONNECTIONS),
     };
+    let durable = connections(kind, settings, most).connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, durable, kind })
-}
-
-/// Why the tables are not as this version needs them.
-enum NotMigrated {
-    /// There is no connection.
-    Connect(sqlx::Error),
-    /// The tables are as they were.
-    Migrate(MigrateError),
-}
-
-impl NotMigrated {
-    fn of(self, shown: &str) -> StoreError {
-        let shown = shown.to_owned();
-        match self {
-            Self::Connect(source) => StoreError::open(shown, source),
-            // Before a former version touches tables that it does not know, it stops.
-            Self::Migrate(MigrateError::VersionMissing(migration)) => {
-                StoreError::Newer { shown, migration, known: newest_migration() }
-            }
-            Self::Migrate(source) => StoreError::migrate(shown, source),
-        }
-    }
 }
 
 /// Brings the tables up to date, on a connection that nobody uses after it: one whose migration failed
 /// is in a state that nobody knows.
 ///
 /// A pool would try again until its patience is over, and then forget why; this says why.
-async fn migrated(options: &AnyConnectOptions, settings: &'static str) -> Result<(), NotMigrated> {
+async fn migrate(
+    options: &AnyConnectOptions,
+    settings: &'static str,
+    shown: &str,
+) -> Result<(), StoreError> {
+    let open = |source| StoreError::open(shown.to_owned(), source);
     let connect = async {
         let mut connection = AnyConnection::connect_with(options).await?;
         connection.execute(sqlx::raw_sql(settings)).await?;
@@ -153,16 +129,18 @@ async fn migrated(options: &AnyConnectOptions, settings: &'static str) -> Result
     };
     let connected = tokio::time::timeout(PATIENCE, connect).await;
     let connected = connected.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let mut connection = connected.map_err(NotMigrated::Connect)?;
+    let mut connection = connected.map_err(open)?;
     let migrated = migrator(MIGRATIONS).run(&mut connection).await;
     let closed = connection.close().await;
-    migrated.map_err(NotMigrated::Migrate)?;
-    closed.map_err(NotMigrated::Connect)
-}
-
-/// The newest migration that this version knows.
-pub(super) fn newest_migration() -> i64 {
-    MIGRATIONS.last().map_or(0, |(version, _, _)| *version)
+    migrated.map_err(|source| match source {
+        // Before a former version touches tables that it does not know, it stops.
+        MigrateError::VersionMissing(migration) => {
+            let known = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
+            StoreError::Newer { shown: shown.to_owned(), migration, known }
+        }
+        source => StoreError::migrate(shown.to_owned(), source),
+    })?;
+    closed.map_err(open)
 }
 
 /// Whether this version knows a migration.
@@ -192,11 +170,12 @@ pub(super) async fn sqlite_connection(
     AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
 }
 
-fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {
+fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(most)
         .acquire_timeout(PATIENCE)
-        .test_before_acquire(false)
+        // A file does not hang up; a server does, and a round trip finds it out.
+        .test_before_acquire(kind == Kind::Postgres)
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
         })

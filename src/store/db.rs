@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use crate::model::notice::Audience;
 use crate::store::connect::{self, Kind};
 use crate::store::error::StoreError;
-use crate::store::write::{Turn, Write, Writers};
+use crate::store::query::Query;
+use crate::store::write::{Write, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -59,28 +60,37 @@ impl Store {
     }
 
     pub(super) async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
-        let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn().await),
-            Kind::Postgres => None,
-        };
-        self.begin_on(&self.pool, doing, turn).await
+        self.begin_on(&self.pool, doing, false).await
     }
 
     /// A transaction that somebody waits for, and that survives a power cut once it is committed.
     pub(super) async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
-        let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn_at_once().await),
-            Kind::Postgres => None,
-        };
-        self.begin_on(&self.durable, doing, turn).await
+        self.begin_on(&self.durable, doing, true).await
     }
 
+    /// One statement in a transaction of its own; how many rows it changed.
+    pub(super) async fn run(
+        &self,
+        statement: Query,
+        doing: &'static str,
+    ) -> Result<u64, StoreError> {
+        let mut write = self.begin(doing).await?;
+        let changed = statement.execute(write.sql(), doing).await?;
+        write.commit().await?;
+        Ok(changed)
+    }
+
+    /// On SQLite in its turn, or, at once, before the workers that wait for theirs.
     pub(super) async fn begin_on(
         &self,
         pool: &AnyPool,
         doing: &'static str,
-        turn: Option<Turn>,
+        at_once: bool,
     ) -> Result<Write, StoreError> {
+        let turn = match self.kind {
+            Kind::Sqlite => Some(self.writers.turn(at_once).await),
+            Kind::Postgres => None,
+        };
         Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
     }
 

@@ -10,6 +10,7 @@
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Held};
+use crate::store::query::query;
 
 /// The summary of a deployment that a worker has just taken, by what stood there before.
 macro_rules! deployment_taken {
@@ -60,24 +61,14 @@ impl Store {
     /// Writes down that a deployment whose attempt died is about to be planned, and nothing else of the
     /// kind by this process.
     pub async fn plan_alone(&self, claim: &Claim) -> Result<Held, StoreError> {
-        let doing = "beginning to plan what died before";
         let summary = match claim.deaths {
             0 => return Ok(Held::Yes),
             1 => "planned alone: the last attempt died",
             _ => "planned alone: the last 2 attempts died",
         };
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE deployments SET summary = $3 \
-             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
-        )
-        .bind(claim.deployment.id.as_str())
-        .bind(i64::from(claim.deployment.attempts))
-        .bind(summary)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+        let sql = "UPDATE deployments SET summary = $3 \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
+        let plan = query(sql, (claim, summary));
+        self.run(plan, "beginning to plan what died before").await.map(Held::by_rows)
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the database, said for the person who runs it.
+//! What can go wrong with the database, said for the person who runs it, by what its driver says. Pure.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use sqlx::migrate::MigrateError;
 
 use crate::model::id::DeployId;
-use crate::store::ailment::{Ailment, ailment};
 
 /// What to do about a damaged database.
 const WAYS_OUT: &str = "stop the service, and put a backup back with `the-deployer restore FILE \
@@ -161,6 +160,108 @@ impl StoreError {
             | Self::Corrupt { .. }
             | Self::IdTaken(_)
             | Self::KeyLost { .. } => Ailment::Other,
+        }
+    }
+}
+
+/// What ails a database. Its words may be shown to anybody: no names, no paths, no secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ailment {
+    /// There is no room for a write.
+    #[error("room: its disk is full")]
+    Full,
+    /// Another process has the lock that a write needs.
+    #[error("its write lock, which another process holds")]
+    Locked,
+    /// Nothing may be written.
+    #[error("the right to write: it is read-only")]
+    ReadOnly,
+    /// What is read is not what was written.
+    #[error("a repair: it is damaged, see the log")]
+    Damaged,
+    /// The disk does not do what it must.
+    #[error("its disk, which fails or has no room")]
+    Disk,
+    /// The file cannot be opened.
+    #[error("its file, which cannot be opened: it is gone, or too many are open")]
+    NotOpened,
+    /// No connection, or it broke off.
+    #[error("a connection")]
+    Unreachable,
+    /// A write did not end in time.
+    #[error("the end of a write: another process may hold its write lock, or it is slow")]
+    NoAnswer,
+    /// Something else; only the log says what.
+    #[error("a write that succeeds, see the log")]
+    Other,
+}
+
+fn ailment(error: &sqlx::Error) -> Ailment {
+    match error {
+        sqlx::Error::Database(error) => {
+            error.code().map_or(Ailment::Other, |code| of_code(code.as_ref()))
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Ailment::Unreachable,
+        _ => Ailment::Other,
+    }
+}
+
+/// PostgreSQL has codes of five characters ("PostgreSQL Error Codes"), SQLite has numbers of at most
+/// four digits, whose low byte is the kind ("Result and Error Codes").
+fn of_code(code: &str) -> Ailment {
+    if code.len() == 5 {
+        return match code {
+            "53100" => Ailment::Full,
+            "55P03" => Ailment::Locked,
+            "25006" => Ailment::ReadOnly,
+            "XX001" | "XX002" => Ailment::Damaged,
+            "58030" => Ailment::Disk,
+            "57014" => Ailment::NoAnswer,
+            _ if code.starts_with("08") || code.starts_with("57P") || code == "53300" => {
+                Ailment::Unreachable
+            }
+            _ => Ailment::Other,
+        };
+    }
+    match code.parse::<u32>().map(|code| code & 0xff) {
+        Ok(13) => Ailment::Full,
+        Ok(5 | 6) => Ailment::Locked,
+        Ok(8) => Ailment::ReadOnly,
+        Ok(11 | 26) => Ailment::Damaged,
+        Ok(10) => Ailment::Disk,
+        Ok(14) => Ailment::NotOpened,
+        Ok(_) | Err(_) => Ailment::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_both_databases_are_told_apart() {
+        for (code, means) in [
+            ("13", Ailment::Full),
+            ("5", Ailment::Locked),
+            ("517", Ailment::Locked),
+            ("1032", Ailment::ReadOnly),
+            ("11", Ailment::Damaged),
+            ("26", Ailment::Damaged),
+            ("778", Ailment::Disk),
+            ("14", Ailment::NotOpened),
+            ("2067", Ailment::Other),
+            ("53100", Ailment::Full),
+            ("55P03", Ailment::Locked),
+            ("XX001", Ailment::Damaged),
+            ("57P01", Ailment::Unreachable),
+            ("23505", Ailment::Other),
+            ("", Ailment::Other),
+        ] {
+            assert_eq!(of_code(code), means, "{code}");
         }
     }
 }

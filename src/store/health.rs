@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::store::connect::Kind;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::query::query;
 use crate::store::write::Write;
 
 const DOING: &str = "trying whether the database takes writes";
@@ -43,11 +44,7 @@ impl Store {
         let write = self.begin_durable(DOING).await?;
         self.write_row(write, (row, "event"), now).await?;
         // At once, as an event: behind the workers it would measure how much there is to do.
-        let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn_at_once().await),
-            Kind::Postgres => None,
-        };
-        let write = self.begin_on(&self.pool, DOING, turn).await?;
+        let write = self.begin_on(&self.pool, DOING, true).await?;
         self.write_row(write, (row, "worker"), now).await
     }
 
@@ -65,21 +62,12 @@ impl Store {
             // The server's journal is not ours; a small row shows whether it takes one.
             Kind::Postgres => filler,
         };
-        sqlx::query(
-            "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \
-             ON CONFLICT (name) DO UPDATE SET at = $2, filler = $3",
-        )
-        .bind(row)
-        .bind(now)
-        .bind(filler)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        sqlx::query("DELETE FROM health WHERE at < $1")
-            .bind(now.saturating_sub(KEPT_MILLIS))
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+        let sql = "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \
+             ON CONFLICT (name) DO UPDATE SET at = $2, filler = $3";
+        query(sql, (row, now, filler)).execute(write.sql(), DOING).await?;
+        query("DELETE FROM health WHERE at < $1", now.saturating_sub(KEPT_MILLIS))
+            .execute(write.sql(), DOING)
+            .await?;
         write.commit_unannounced().await
     }
 }

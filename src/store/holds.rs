@@ -2,16 +2,17 @@
 //! ended is kept as a record.
 
 use jiff::Timestamp;
-use sqlx::{Any, AssertSqlSafe, Executor};
+use sqlx::{Any, Executor};
 
 use crate::model::audit::Entry;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
-use crate::model::rollback::{Hold, Rollback};
+use crate::model::rollback::Hold;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
-use crate::store::row::{Row, storable, to_json};
+use crate::store::query::{query, query_of};
+use crate::store::row::{Row, to_json};
 use crate::store::write::Write;
 use crate::store::{audit, idempotency_keys, lane};
 
@@ -19,13 +20,9 @@ const DOING: &str = "changing a hold";
 
 impl Store {
     /// Places a hold, with its entry in the audit log; it takes the place of the one that is there, and
-    /// keeps what that one knows of a rollback. The entry's id is the hold's. As it is now placed.
-    pub async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<Hold, StoreError> {
-        self.place_hold_idempotent(hold, entry, &Reply::without_key()).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn place_hold_idempotent(
+    /// keeps what that one knows of a rollback. The entry's id is the hold's. As it is now placed; the
+    /// answer to a caller who may repeat it is kept with it.
+    pub async fn place_hold(
         &self,
         hold: &Hold,
         entry: &Entry,
@@ -42,18 +39,8 @@ impl Store {
     }
 
     /// Ends the hold of an app on a target, with an entry in the audit log; what it was, if there was
-    /// one.
+    /// one. The answer is kept as for one that is placed.
     pub async fn release_hold(
-        &self,
-        target: &TargetName,
-        app: &AppKey,
-        entry: &Entry,
-    ) -> Result<Option<Hold>, StoreError> {
-        self.release_hold_idempotent(target, app, entry, &Reply::without_key()).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn release_hold_idempotent(
         &self,
         target: &TargetName,
         app: &AppKey,
@@ -86,11 +73,9 @@ impl Store {
         let sql = format!(
             "SELECT * FROM holds WHERE ended_at IS NULL {on} ORDER BY since, id LIMIT 1000"
         );
-        let query = sqlx::query(AssertSqlSafe(sql));
-        let query = target.into_iter().fold(query, |query, target| query.bind(target.to_string()));
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing holds"))?;
-        rows.into_iter().map(|row| hold(&Row::new(row))).collect()
+        let target: Vec<&TargetName> = target.into_iter().collect();
+        let rows = query_of(sql, target).all(&self.pool, "listing holds").await?;
+        rows.iter().map(hold).collect()
     }
 }
 
@@ -100,17 +85,10 @@ pub(super) async fn of<'e>(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<Hold>, StoreError> {
-    let row = sqlx::query(
-        "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
-         AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
-    )
-    .bind(target.to_string())
-    .bind(app.namespace.to_string())
-    .bind(app.slug.to_string())
-    .fetch_optional(on)
-    .await
-    .map_err(StoreError::doing("asking for a hold"))?;
-    row.map(|row| hold(&Row::new(row))).transpose()
+    let sql = "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND ended_at IS NULL ORDER BY id DESC LIMIT 1";
+    let row = query(sql, (target, app)).first(on, "asking for a hold").await?;
+    row.as_ref().map(hold).transpose()
 }
 
 /// A rollback takes a hold, and a person's deployment ends those that were there when it was asked for;
@@ -125,7 +103,17 @@ pub(super) async fn after_success(
     let request = &deployment.request;
     match &deployment.rollback {
         Some(rollback) if rollback.hold => {
-            place(write, &deployment.id, &taken(deployment, app, rollback, now)).await.map(drop)
+            let hold = Hold {
+                target: request.target.clone(),
+                app: app.clone(),
+                by: request.actor.clone(),
+                reason: rollback.reason.clone(),
+                since: now,
+                rollback: Some(deployment.id.clone()),
+                away: rollback.away.clone(),
+                to: Some(request.release.tag.clone()),
+            };
+            place(write, &deployment.id, &hold).await.map(drop)
         }
         None if !request.automatic => {
             let why = format!("deployed {}", request.release.tag);
@@ -134,20 +122,6 @@ pub(super) async fn after_success(
             end(write, (&request.target, app), by, times).await.map(drop)
         }
         Some(_) | None => Ok(()),
-    }
-}
-
-fn taken(deployment: &Deployment, app: &AppKey, rollback: &Rollback, now: Timestamp) -> Hold {
-    let request = &deployment.request;
-    Hold {
-        target: request.target.clone(),
-        app: app.clone(),
-        by: request.actor.clone(),
-        reason: rollback.reason.clone(),
-        since: now,
-        rollback: Some(deployment.id.clone()),
-        away: rollback.away.clone(),
-        to: Some(request.release.tag.clone()),
     }
 }
 
@@ -160,23 +134,11 @@ pub(super) async fn place(
     let before = end(write, key, why, (hold.since, hold.since)).await?;
     let hold = hold.clone().over(before);
     let Hold { target, app, by, reason, since, rollback, away, to } = &hold;
-    sqlx::query(
-        "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
-         to_tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    )
-    .bind(id.as_str())
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(storable(by))
-    .bind(storable(reason))
-    .bind(since.as_millisecond())
-    .bind(rollback.as_ref().map(ToString::to_string))
-    .bind(away.as_ref().map(to_json))
-    .bind(to.as_ref().map(ToString::to_string))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
+    let sql = "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
+         to_tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    query(sql, (id, target, app, by, reason, since, rollback, away.as_ref().map(to_json), to))
+        .execute(write.sql(), DOING)
+        .await?;
     Ok(hold)
 }
 
@@ -187,28 +149,17 @@ async fn end(
     (by, why): (&str, &str),
     (placed_until, now): (Timestamp, Timestamp),
 ) -> Result<Option<Hold>, StoreError> {
-    let row = sqlx::query(
-        "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
-         AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *",
-    )
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(now.as_millisecond())
-    .bind(storable(by))
-    .bind(storable(why))
-    .bind(placed_until.as_millisecond())
-    .fetch_all(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
+    let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
+         AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
+    let row = query(sql, (target, app, now, by, why, placed_until)).all(write.sql(), DOING).await?;
     // Two that were placed at the same moment both end.
-    row.into_iter().next().map(|row| hold(&Row::new(row))).transpose()
+    row.first().map(hold).transpose()
 }
 
 fn hold(row: &Row) -> Result<Hold, StoreError> {
     Ok(Hold {
         target: row.id("target")?,
-        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        app: row.app()?,
         by: row.text("placed_by")?,
         reason: row.text("reason")?,
         since: row.time("since")?,

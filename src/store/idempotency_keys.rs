@@ -19,7 +19,7 @@ use crate::model::id::DeployId;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::end_of;
-use crate::store::row::{Row, storable};
+use crate::store::query::{Bind, Bound, query};
 use crate::store::write::Write;
 
 /// For so long a repeat is known.
@@ -30,6 +30,8 @@ const LEASE: Duration = Duration::from_mins(5);
 const MOST_OF_ONE: i64 = 10_000;
 /// A longer answer is not kept: only that there was one.
 const LONGEST_ANSWER: usize = 64 * 1024;
+/// Of one caller.
+const COUNT: &str = "SELECT 'all' AS id, COUNT(*) AS n FROM answers WHERE caller = $1";
 const DOING: &str = "keeping the answer to an act";
 
 /// What a request that may be repeated is known by.
@@ -94,6 +96,14 @@ impl KeyLease {
     /// The record that an earlier holder of the key began, which died before its end.
     pub fn act(&self) -> Option<&DeployId> {
         self.act.as_ref()
+    }
+}
+
+/// The key and the end of the lease: `$1` to `$4`.
+impl Bind for &KeyLease {
+    fn bind(self, query: Bound) -> Bound {
+        let IdempotencyKey { caller, route, key, digest: _ } = &self.key;
+        (caller, route, key, self.due_at).bind(query)
     }
 }
 
@@ -174,26 +184,19 @@ pub(super) async fn note_act(
     act: &DeployId,
 ) -> Result<(), StoreError> {
     let Some(lease) = lease else { return Ok(()) };
-    let noted = sqlx::query(
-        "UPDATE answers SET act = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
-         AND due_at = $4 AND status IS NULL",
-    );
-    let done = bind_lease(noted, lease)
-        .bind(act.to_string())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    if done.rows_affected() == 1 { Ok(()) } else { Err(key_lost(lease)) }
+    let sql = "UPDATE answers SET act = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
+         AND due_at = $4 AND status IS NULL";
+    let done = query(sql, (lease, act)).execute(write.sql(), DOING).await?;
+    if done == 1 { Ok(()) } else { Err(key_lost(lease)) }
 }
 
 /// The leases of processes that are known to be dead are over; see `Store::end_leases`.
 pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query("UPDATE answers SET due_at = $1 WHERE status IS NULL AND due_at > $1")
-        .bind(now.as_millisecond())
-        .execute(write.sql())
+    let sql = "UPDATE answers SET due_at = $1 WHERE status IS NULL AND due_at > $1";
+    query(sql, now)
+        .execute(write.sql(), "releasing the idempotency keys of a former process")
         .await
         .map(drop)
-        .map_err(StoreError::doing("releasing the idempotency keys of a former process"))
 }
 
 impl Store {
@@ -206,7 +209,7 @@ impl Store {
         let mut write = self.begin(DOING).await?;
         forget_old(&mut write, now).await?;
         let begun = if insert(&mut write, key, now).await? {
-            if of_caller(&mut write, &key.caller).await? > MOST_OF_ONE {
+            if query(COUNT, &key.caller).one(write.sql(), DOING).await?.number("n")? > MOST_OF_ONE {
                 return Ok(Begin::TooMany);
             }
             Begin::Started(KeyLease { key: key.clone(), due_at: end_of(now, LEASE), act: None })
@@ -233,20 +236,12 @@ impl Store {
     /// leads to a record keeps it. Changes nothing of a request that was answered, or of another's key.
     pub async fn release_key(&self, lease: &KeyLease, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin(DOING).await?;
-        let released = sqlx::query(
-            "DELETE FROM answers WHERE caller = $1 AND route = $2 AND request_key = $3 \
-             AND due_at = $4 AND status IS NULL AND act IS NULL",
-        );
-        bind_lease(released, lease).execute(write.sql()).await.map_err(StoreError::doing(DOING))?;
-        let free = sqlx::query(
-            "UPDATE answers SET due_at = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
-             AND due_at = $4 AND status IS NULL",
-        );
-        bind_lease(free, lease)
-            .bind(now.as_millisecond())
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+        let sql = "DELETE FROM answers WHERE caller = $1 AND route = $2 AND request_key = $3 \
+             AND due_at = $4 AND status IS NULL AND act IS NULL";
+        query(sql, lease).execute(write.sql(), DOING).await?;
+        let sql = "UPDATE answers SET due_at = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
+             AND due_at = $4 AND status IS NULL";
+        query(sql, (lease, now)).execute(write.sql(), DOING).await?;
         write.commit().await
     }
 
@@ -257,19 +252,14 @@ impl Store {
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Begin, StoreError> {
-        let row = sqlx::query(self.locking(
+        let sql = self.locking(
             "SELECT request_key AS id, digest, due_at, status, body, act FROM answers \
              WHERE caller = $1 AND route = $2 AND request_key = $3",
             "FOR UPDATE",
-        ))
-        .bind(storable(&key.caller))
-        .bind(storable(&key.route))
-        .bind(storable(&key.key))
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+        );
+        let row = query(sql, (&key.caller, &key.route, &key.key)).first(write.sql(), DOING).await?;
         // Whoever was at it has just let go: the next repeat finds it free.
-        let Some(row) = row.map(Row::new) else { return Ok(Begin::InProgress) };
+        let Some(row) = row else { return Ok(Begin::InProgress) };
         if row.text("digest")? != key.digest {
             return Ok(Begin::KeyReused);
         }
@@ -290,41 +280,24 @@ fn key_lost(lease: &KeyLease) -> StoreError {
     StoreError::KeyLost { key: lease.key.key.clone() }
 }
 
-type Statement<'q> = sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>;
-
-/// The statement with the key and the end of the lease; $1 to $4.
-fn bind_lease<'q>(statement: Statement<'q>, lease: &KeyLease) -> Statement<'q> {
-    let IdempotencyKey { caller, route, key, digest: _ } = &lease.key;
-    statement.bind(storable(caller)).bind(storable(route)).bind(storable(key)).bind(lease.due_at)
-}
-
 /// Whether it was written: nobody has the key but the lease, and there is no answer yet.
 async fn write_answer(
     write: &mut Write,
     lease: &KeyLease,
     answer: &StoredAnswer,
 ) -> Result<bool, StoreError> {
-    let kept = sqlx::query(
-        "UPDATE answers SET status = $5, body = $6 WHERE caller = $1 AND route = $2 \
-         AND request_key = $3 AND due_at = $4 AND status IS NULL",
-    );
-    let done = bind_lease(kept, lease)
-        .bind(i64::from(answer.status))
-        .bind(storable(&answer.body))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected() == 1)
+    let sql = "UPDATE answers SET status = $5, body = $6 WHERE caller = $1 AND route = $2 \
+         AND request_key = $3 AND due_at = $4 AND status IS NULL";
+    let done = query(sql, (lease, answer.status, &answer.body)).execute(write.sql(), DOING).await?;
+    Ok(done == 1)
 }
 
 async fn forget_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
     let before = now.checked_sub(KEPT).unwrap_or(Timestamp::UNIX_EPOCH);
-    sqlx::query("DELETE FROM answers WHERE begun_at <= $1")
-        .bind(before.as_millisecond())
-        .execute(write.sql())
+    query("DELETE FROM answers WHERE begun_at <= $1", before)
+        .execute(write.sql(), DOING)
         .await
         .map(drop)
-        .map_err(StoreError::doing(DOING))
 }
 
 /// Whether it was not there.
@@ -334,29 +307,12 @@ async fn insert(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let IdempotencyKey { caller, route, key, digest } = request;
-    let done = sqlx::query(
-        "INSERT INTO answers (caller, route, request_key, digest, begun_at, due_at) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (caller, route, request_key) DO NOTHING",
-    )
-    .bind(storable(caller))
-    .bind(storable(route))
-    .bind(storable(key))
-    .bind(digest)
-    .bind(now.as_millisecond())
-    .bind(end_of(now, LEASE))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected() == 1)
-}
-
-async fn of_caller(write: &mut Write, caller: &str) -> Result<i64, StoreError> {
-    let row = sqlx::query("SELECT 'all' AS id, COUNT(*) AS n FROM answers WHERE caller = $1")
-        .bind(storable(caller))
-        .fetch_one(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    Row::new(row).number("n")
+    let sql = "INSERT INTO answers (caller, route, request_key, digest, begun_at, due_at) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (caller, route, request_key) DO NOTHING";
+    let done = query(sql, (caller, route, key, digest, now, end_of(now, LEASE)))
+        .execute(write.sql(), DOING)
+        .await?;
+    Ok(done == 1)
 }
 
 /// Another lease in place of one that has ended.
@@ -366,15 +322,9 @@ async fn take_over(
     now: Timestamp,
 ) -> Result<Begin, StoreError> {
     let due_at = end_of(now, LEASE);
-    let taken = sqlx::query(
-        "UPDATE answers SET due_at = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
-         AND due_at = $4",
-    );
-    bind_lease(taken, &ended)
-        .bind(due_at)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+    let sql = "UPDATE answers SET due_at = $5 WHERE caller = $1 AND route = $2 AND request_key = $3 \
+         AND due_at = $4";
+    query(sql, (&ended, due_at)).execute(write.sql(), DOING).await?;
     Ok(Begin::Started(KeyLease { due_at, ..ended }))
 }
 

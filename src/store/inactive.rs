@@ -2,9 +2,6 @@
 //! that was removed. Each once, and only if the forge was, or will be, told that it succeeded.
 
 use jiff::Timestamp;
-use sqlx::Any;
-use sqlx::any::AnyArguments;
-use sqlx::query::Query;
 
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{CommitSha, DeployId};
@@ -16,6 +13,7 @@ use crate::store::connect::Kind;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::outbox;
+use crate::store::query::{Bind, query};
 use crate::store::row::Row;
 use crate::store::write::Write;
 
@@ -51,10 +49,7 @@ pub(super) async fn replaced(
          (d.place = b.place AND d.id < b.id)))"
     );
     // By the name that the repository has now: it may have been renamed since this was claimed.
-    let older = settled(store, write, sql, |query| {
-        query.bind(by.id.to_string()).bind(request.target.to_string())
-    });
-    let older = older.await?;
+    let older = settled(store, write, sql, (&by.id, &request.target)).await?;
     let tag = &request.release.tag;
     let status = match &by.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
@@ -83,10 +78,7 @@ pub(super) async fn removed(
         );
     }
     let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
-    let gone = settled(store, write, sql, |query| {
-        query.bind(target.to_string()).bind(app.namespace.to_string()).bind(app.slug.to_string())
-    });
-    let gone = gone.await?;
+    let gone = settled(store, write, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     if let Some(newest) = gone.first() {
         for name in &store.audience.events {
@@ -106,14 +98,10 @@ async fn newest(
 ) -> Result<Option<DeployId>, StoreError> {
     let sql = "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
          ORDER BY CASE WHEN state = 'succeeded' THEN 0 ELSE 1 END, id DESC LIMIT 1";
-    let row = sqlx::query(store.locking(sql, "FOR UPDATE"))
-        .bind(removal.target.as_str())
-        .bind(removal.app.namespace.as_str())
-        .bind(removal.app.slug.as_str())
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("id")).transpose()
+    let row = query(store.locking(sql, "FOR UPDATE"), (&removal.target, &removal.app))
+        .first(write.sql(), DOING)
+        .await?;
+    row.map(|row| row.id("id")).transpose()
 }
 
 /// The deployments that a query of `active!` finds, once nobody else can leave word of them: those
@@ -123,15 +111,13 @@ async fn settled(
     store: &Store,
     write: &mut Write,
     sql: &'static str,
-    bind: impl for<'q> Fn(Query<'q, Any, AnyArguments>) -> Query<'q, Any, AnyArguments>,
+    values: impl Bind + Copy,
 ) -> Result<Vec<DeployId>, StoreError> {
-    let locking = bind(sqlx::query(store.locking(sql, "FOR UPDATE OF d")));
-    let locked = locking.fetch_all(write.sql()).await.map_err(StoreError::doing(DOING))?;
-    let mut locked = ids(locked)?;
+    let locking = query(store.locking(sql, "FOR UPDATE OF d"), values);
+    let mut locked = ids(&locking.all(write.sql(), DOING).await?)?;
     // On SQLite whoever writes is alone, and most lanes have nothing to say.
     if store.kind == Kind::Postgres && !locked.is_empty() {
-        let again = bind(sqlx::query(sql)).fetch_all(write.sql()).await;
-        let again = ids(again.map_err(StoreError::doing(DOING))?)?;
+        let again = ids(&query(sql, values).all(write.sql(), DOING).await?)?;
         locked.retain(|id| again.contains(id));
     }
     Ok(locked)
@@ -151,6 +137,6 @@ async fn leave(
     Ok(())
 }
 
-fn ids(rows: Vec<sqlx::any::AnyRow>) -> Result<Vec<DeployId>, StoreError> {
-    rows.into_iter().map(|row| Row::new(row).id("id")).collect()
+fn ids(rows: &[Row]) -> Result<Vec<DeployId>, StoreError> {
+    rows.iter().map(|row| row.id("id")).collect()
 }

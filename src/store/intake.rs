@@ -10,7 +10,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
-use crate::store::row::{Row, storable};
+use crate::store::query::query;
 use crate::store::write::Write;
 use crate::store::{audit, idempotency_keys, lane, repositories};
 
@@ -39,23 +39,12 @@ impl Store {
         id: &DeployId,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
-        self.accepted(delivery, request, id, None, now).await
+        self.accept_act(delivery, request, id, None, now).await
     }
 
     /// The same of one that somebody asks us for: the entry is written with it, and the answer kept, and
     /// with no duplicate.
     pub async fn accept_act(
-        &self,
-        delivery: &DeliveryId,
-        request: &DeploymentRequest,
-        id: &DeployId,
-        (entry, kept): (&Entry, Option<&PendingAnswer>),
-        now: Timestamp,
-    ) -> Result<Accepted, StoreError> {
-        self.accepted(delivery, request, id, Some((entry, kept)), now).await
-    }
-
-    async fn accepted(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
@@ -115,32 +104,16 @@ async fn insert(
         recipient,
         identity: _,
     } = request;
-    let done = sqlx::query(
-        "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
+    let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
          attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING",
-    )
-    .bind(id.as_str())
-    .bind(delivery)
-    .bind(release.repository.as_str())
-    .bind(target.as_str())
-    .bind(*forge_id)
-    .bind(release.commit.as_str())
-    .bind(release.tag.as_str())
-    .bind(storable(git_ref))
-    .bind(storable(actor))
-    .bind(storable(description))
-    .bind(State::Queued.as_str())
-    .bind(now.as_millisecond())
-    .bind("waiting for a worker")
-    .bind(i64::from(*production))
-    .bind(i64::from(*automatic))
-    .bind(recipient.stored().map(storable))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected() == 1)
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING";
+    let lane = (id, delivery, &release.repository, target, forge_id);
+    let asked = (&release.commit, &release.tag, git_ref, actor, description);
+    let waits = (State::Queued.as_str(), now, "waiting for a worker");
+    let values = (lane, asked, waits, production, automatic, recipient.stored());
+    let done = query(sql, values).execute(write.sql(), DOING).await?;
+    Ok(done == 1)
 }
 
 /// What was stored of the deployment before.
@@ -149,11 +122,8 @@ async fn find(
     request: &DeploymentRequest,
 ) -> Result<Option<DeployId>, StoreError> {
     let sql = "SELECT id FROM deployments WHERE repository = $1 AND forge_id = $2";
-    let row = sqlx::query(sql)
-        .bind(request.release.repository.as_str())
-        .bind(request.forge_id)
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("id")).transpose()
+    let row = query(sql, (&request.release.repository, request.forge_id))
+        .first(write.sql(), DOING)
+        .await?;
+    row.map(|row| row.id("id")).transpose()
 }

@@ -12,6 +12,7 @@ use crate::model::status::ForgeStatus;
 use crate::store::connect::Kind;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::Write;
 
@@ -24,16 +25,9 @@ pub(super) async fn ensure(
     target: &TargetName,
 ) -> Result<(), StoreError> {
     // The update changes nothing; PostgreSQL locks the row for it.
-    sqlx::query(
-        "INSERT INTO lanes (repository, target) VALUES ($1, $2) \
-         ON CONFLICT (repository, target) DO UPDATE SET target = excluded.target",
-    )
-    .bind(repository.as_str())
-    .bind(target.as_str())
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(DOING))
+    let sql = "INSERT INTO lanes (repository, target) VALUES ($1, $2) \
+         ON CONFLICT (repository, target) DO UPDATE SET target = excluded.target";
+    query(sql, (repository, target)).execute(write.sql(), DOING).await.map(drop)
 }
 
 /// Locks the lane's row. On SQLite whoever writes has locked everything.
@@ -47,13 +41,10 @@ pub(super) async fn lock(
         return Ok(());
     }
     let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
-    sqlx::query(store.locking(sql, "FOR UPDATE"))
-        .bind(repository.as_str())
-        .bind(target.as_str())
-        .fetch_optional(write.sql())
+    query(store.locking(sql, "FOR UPDATE"), (repository, target))
+        .first(write.sql(), DOING)
         .await
         .map(drop)
-        .map_err(StoreError::doing(DOING))
 }
 
 /// Locks the rows of all lanes, or those of a target, in an order: what is said then is seen by whoever
@@ -67,12 +58,10 @@ pub(super) async fn lock_all(
         return Ok(());
     }
     let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 ORDER BY repository, target";
-    sqlx::query(store.locking(sql, "FOR UPDATE"))
-        .bind(target.map(ToString::to_string).unwrap_or_default())
-        .fetch_all(write.sql())
+    query(store.locking(sql, "FOR UPDATE"), target.map_or("", TargetName::as_str))
+        .all(write.sql(), DOING)
         .await
         .map(drop)
-        .map_err(StoreError::doing(DOING))
 }
 
 /// What is in the lane; its row must be locked.
@@ -82,33 +71,26 @@ pub(super) async fn read(
     target: &TargetName,
 ) -> Result<Lane, StoreError> {
     // Both in one: every question costs a way to the database and back.
-    let rows = sqlx::query(
-        "SELECT id, place, state, due_at, rollback FROM deployments \
+    let sql = "SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
          UNION ALL SELECT id, place, state, due_at, rollback FROM \
          (SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
-         ORDER BY place DESC, id DESC LIMIT 1) AS newest",
-    )
-    .bind(repository.as_str())
-    .bind(target.as_str())
-    .fetch_all(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    let entries = rows.into_iter().map(|row| entry(&Row::new(row)));
-    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+         ORDER BY place DESC, id DESC LIMIT 1) AS newest";
+    let rows = query(sql, (repository, target)).all(write.sql(), DOING).await?;
+    let entries = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     let has_ended = |entry: &Entry| matches!(entry.state, State::Succeeded | State::Failed);
     let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
     Ok(Lane { open, newest_ended: ended.into_iter().next().map(|entry| entry.place) })
 }
 
 fn entry(row: &Row) -> Result<Entry, StoreError> {
-    let rollback = row.maybe_text("rollback")?.is_some();
-    Ok(Entry { place: place(row)?, state: row.state()?, rollback, due_at: row.time("due_at")? })
-}
-
-fn place(row: &Row) -> Result<Place, StoreError> {
-    Ok(Place { number: row.number("place")?, id: row.id("id")? })
+    Ok(Entry {
+        place: Place { number: row.number("place")?, id: row.id("id")? },
+        state: row.word("state", State::parse)?,
+        rollback: row.maybe_text("rollback")?.is_some(),
+        due_at: row.time("due_at")?,
+    })
 }
 
 /// Ends each of these in favour of the newer one beside it.
@@ -142,18 +124,12 @@ async fn end(
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let done = sqlx::query(
-        "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
-         WHERE id = $1 AND state IN ('queued', 'running')",
-    )
-    .bind(id.as_str())
-    .bind(State::Superseded.as_str())
-    .bind(now.as_millisecond())
-    .bind(status.description())
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing("superseding a deployment"))?;
-    if done.rows_affected() == 1 {
+    let sql = "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
+         WHERE id = $1 AND state IN ('queued', 'running')";
+    let done = query(sql, (id, State::Superseded.as_str(), now, status.description()))
+        .execute(write.sql(), "superseding a deployment")
+        .await?;
+    if done == 1 {
         store.tell(write, id, status, now).await?;
     }
     Ok(())

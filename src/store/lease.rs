@@ -1,10 +1,15 @@
-//! A worker's hold on what it works at, and when that ends.
+//! A worker's hold on what it works at, when that ends, and what an attempt has found out.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::deployment::Deployment;
+use crate::model::claim::{Claims, ObjectClaim};
+use crate::model::deployment::{Contact, Deployment, StageTime};
+use crate::model::hand_edit::HandEdit;
+use crate::model::id::{AppKey, CommitSha};
+use crate::model::route::RouteClaim;
+use crate::store::query::{Bind, Bound};
 use crate::support::time::saturating_add;
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
@@ -24,6 +29,44 @@ pub struct Claim {
     pub deaths: u32,
     /// When it was claimed: what is known of the world is not older.
     pub at: Timestamp,
+}
+
+/// Its id and the number of its attempt: `$1` and `$2` of a statement that is fenced by them.
+impl Bind for &Claim {
+    fn bind(self, query: Bound) -> Bound {
+        (&self.deployment.id, self.deployment.attempts).bind(query)
+    }
+}
+
+/// What a worker has found out so far. What is not known leaves what was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Findings {
+    /// The app that the WAML describes.
+    pub app: Option<AppKey>,
+    /// The template and its version.
+    pub template: Option<String>,
+    /// The commit of the templates.
+    pub templates_commit: Option<CommitSha>,
+    /// Where the people of the app are reached.
+    pub contact: Option<Contact>,
+    /// Where the app is reached.
+    pub address: Option<String>,
+    /// What somebody had changed by hand in the manifest repository.
+    pub hand_edit: Option<HandEdit>,
+    /// The routes that it makes live.
+    pub routes: Vec<RouteClaim>,
+    /// The objects that it makes live.
+    pub objects: Vec<ObjectClaim>,
+    /// The stages of this attempt.
+    pub stages: Vec<StageTime>,
+}
+
+impl Findings {
+    /// Takes what the deployment makes live in place of what was claimed before.
+    pub fn take_claims(&mut self, claims: Claims) {
+        let Claims { routes, objects } = claims;
+        (self.routes, self.objects) = (routes, objects);
+    }
 }
 
 /// Whether a claim still holds.

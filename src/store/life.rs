@@ -4,9 +4,6 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use sqlx::Any;
-use sqlx::any::AnyArguments;
-use sqlx::query::Query;
 
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::id::DeployId;
@@ -15,14 +12,14 @@ use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
+use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::findings::Findings;
-use crate::store::lease::{Claim, Held};
-use crate::store::object_claims::ClaimConflict;
-use crate::store::row::{count, storable, to_json};
+use crate::store::lease::{Claim, Findings, Held};
+use crate::store::query::{Bind, query};
+use crate::store::row::to_json;
 use crate::store::write::Write;
-use crate::store::{claims, holds, inactive, lane, locks, owners, repositories};
+use crate::store::{holds, inactive, lane, locks, owners, repositories};
 
 /// How a deployment ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +124,7 @@ impl Store {
             | PushTurn::HeldBack(_)
             | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
         };
-        if move_on(&mut write, claim, state, &found).await? == Held::Lost {
+        if update_fenced(&mut write, claim, state, &found).await? == Held::Lost {
             // One that is dropped lets go of the lane some time later.
             write.commit().await?;
             return Ok(PushTurn::Lost);
@@ -167,7 +164,8 @@ impl Store {
         Ok(Some(Claim { deployment, ..claim.clone() }))
     }
 
-    /// Ends this attempt; another is made at the given time, by whoever is free then.
+    /// Ends this attempt; another is made at the given time, by whoever is free then. After a refusal, with
+    /// the time of the first one.
     ///
     /// One that had begun to push stays `Pushing`: the push may have arrived.
     pub async fn retry_at(
@@ -175,46 +173,14 @@ impl Store {
         claim: &Claim,
         at: Timestamp,
         summary: &str,
-    ) -> Result<Held, StoreError> {
-        self.put_off(claim, at, summary, None).await
-    }
-
-    /// The same after a refusal, of which the first was at that time.
-    pub async fn retry_refused_at(
-        &self,
-        claim: &Claim,
-        at: Timestamp,
-        summary: &str,
-        since: Timestamp,
-    ) -> Result<Held, StoreError> {
-        self.put_off(claim, at, summary, Some(since)).await
-    }
-
-    async fn put_off(
-        &self,
-        claim: &Claim,
-        at: Timestamp,
-        summary: &str,
         refused_since: Option<Timestamp>,
     ) -> Result<Held, StoreError> {
-        let doing = "putting a deployment off";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
+        let sql = "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
              failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
-             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
-        )
-        .bind(claim.deployment.id.as_str())
-        .bind(i64::from(claim.deployment.attempts))
-        .bind(at.as_millisecond())
-        .bind(storable(summary))
-        .bind(refused_since.map(Timestamp::as_millisecond))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
+        let put_off = query(sql, (claim, at, summary, refused_since));
+        self.run(put_off, "putting a deployment off").await.map(Held::by_rows)
     }
 
     /// Ends the deployment, and leaves the news for the forge in the same transaction.
@@ -231,23 +197,17 @@ impl Store {
         };
         let doing = "finishing a deployment";
         let mut write = self.begin(doing).await?;
-        let ended = sqlx::query(concat!(
+        let sql = concat!(
             progress!(),
             ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
              warnings = $17, worker = NULL ",
             fence!()
-        ));
-        let done = with_progress(ended, claim, state, known)
-            .bind(now.as_millisecond())
-            .bind(storable(summary))
-            .bind(storable(&to_json(violations)))
-            .bind(pushed)
-            .bind(count(violations.errors()))
-            .bind(count(violations.warnings()))
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(doing))?;
-        if Held::by_rows(done.rows_affected()) == Held::Lost {
+        );
+        let counts = (violations.errors(), violations.warnings());
+        let values = (now, summary, to_json(violations), pushed, counts);
+        let done =
+            query(sql, (progress(claim, state, known), values)).execute(write.sql(), doing).await?;
+        if Held::by_rows(done) == Held::Lost {
             return Ok(Held::Lost);
         }
         let app = known.app.as_ref();
@@ -316,39 +276,23 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<Place> {
 }
 
 /// Writes the state and what is known, if the claim still holds.
-async fn move_on(
+async fn update_fenced(
     write: &mut Write,
     claim: &Claim,
     state: State,
     known: &Findings,
 ) -> Result<Held, StoreError> {
-    let moved = sqlx::query(concat!(progress!(), " ", fence!()));
-    let done = with_progress(moved, claim, state, known)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing("recording a deployment's progress"))?;
-    Ok(Held::by_rows(done.rows_affected()))
+    let done = query(concat!(progress!(), " ", fence!()), progress(claim, state, known))
+        .execute(write.sql(), "recording a deployment's progress")
+        .await?;
+    Ok(Held::by_rows(done))
 }
 
-/// A statement that begins with `progress!`, with what that needs.
-fn with_progress<'q>(
-    query: Query<'q, Any, AnyArguments>,
-    claim: &Claim,
-    state: State,
-    known: &Findings,
-) -> Query<'q, Any, AnyArguments> {
+/// What a statement that begins with `progress!` needs.
+fn progress(claim: &Claim, state: State, known: &Findings) -> impl Bind {
     let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
         known;
-    query
-        .bind(claim.deployment.id.as_str().to_owned())
-        .bind(i64::from(claim.deployment.attempts))
-        .bind(state.as_str())
-        .bind(app.as_ref().map(|app| app.namespace.as_str().to_owned()))
-        .bind(app.as_ref().map(|app| app.slug.as_str().to_owned()))
-        .bind(template.clone())
-        .bind(to_json(stages))
-        .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
-        .bind(contact.as_ref().map(to_json))
-        .bind(address.clone())
-        .bind(hand_edit.as_ref().map(|edit| storable(&to_json(edit))))
+    let template = (template, to_json(stages), templates_commit);
+    let reached = (contact.as_ref().map(to_json), address);
+    (claim, state.as_str(), app.as_ref(), template, reached, hand_edit.as_ref().map(to_json))
 }

@@ -1,7 +1,7 @@
 //! Locks: who may not be deployed, by a person's word. One that was taken away is kept as a record.
 
 use jiff::Timestamp;
-use sqlx::{Any, AssertSqlSafe, Executor};
+use sqlx::{Any, Executor};
 
 use crate::model::audit::Entry;
 use crate::model::id::{AppKey, TargetName};
@@ -9,7 +9,8 @@ use crate::model::lock::{Lock, LockId, LockScope};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{PendingAnswer, Reply};
-use crate::store::row::{Row, storable};
+use crate::store::query::{query, query_of};
+use crate::store::row::Row;
 use crate::store::write::Write;
 use crate::store::{audit, idempotency_keys, lane};
 
@@ -55,37 +56,6 @@ const PLACED: &str = "removed_at IS NULL AND (ends_at IS NULL OR ends_at > $1)";
 const PLACING: &str = "placing a lock";
 const TAKING: &str = "taking a lock away";
 
-/// The columns that say whom a lock stops.
-#[derive(Default)]
-struct Scope {
-    word: &'static str,
-    target: Option<String>,
-    owner: Option<String>,
-    namespace: Option<String>,
-    slug: Option<String>,
-}
-
-impl Scope {
-    fn of(scope: &LockScope) -> Self {
-        match scope {
-            LockScope::Everything => Self { word: "everything", ..Self::default() },
-            LockScope::Target(target) => {
-                Self { word: "target", target: Some(target.to_string()), ..Self::default() }
-            }
-            LockScope::Owner(owner) => {
-                Self { word: "owner", owner: Some(storable(owner)), ..Self::default() }
-            }
-            LockScope::App(target, app) => Self {
-                word: "app",
-                target: Some(target.to_string()),
-                namespace: Some(app.namespace.to_string()),
-                slug: Some(app.slug.to_string()),
-                owner: None,
-            },
-        }
-    }
-}
-
 impl Store {
     /// Places a lock under a new id; the entry says who does it, and gets what it is about. The answer to a
     /// caller who may repeat it is kept with it.
@@ -101,11 +71,7 @@ impl Store {
             return Ok(Locked::TooMany);
         }
         // Whoever asks for the turn to push has asked before, or sees it.
-        let target = match &lock.scope {
-            LockScope::Target(target) | LockScope::App(target, _) => Some(target),
-            LockScope::Everything | LockScope::Owner(_) => None,
-        };
-        lane::lock_all(self, &mut write, target).await?;
+        lane::lock_all(self, &mut write, place(&lock.scope).0).await?;
         insert(&mut write, id, lock).await?;
         audit::note(&mut write, &about(entry, id, lock)).await?;
         idempotency_keys::keep(&mut write, kept).await?;
@@ -126,16 +92,11 @@ impl Store {
             "UPDATE locks SET removed_at = $1, removed_by = $3, removed_why = $4 \
              WHERE id = $2 AND {PLACED} RETURNING {COLUMNS}"
         );
-        let row = sqlx::query(AssertSqlSafe(sql))
-            .bind(entry.at.as_millisecond())
-            .bind(id.as_str())
-            .bind(storable(&entry.by.name))
-            .bind(storable(&entry.reason))
-            .fetch_optional(write.sql())
-            .await
-            .map_err(StoreError::doing(TAKING))?;
+        let row = query_of(sql, (entry.at, id, &entry.by.name, &entry.reason))
+            .first(write.sql(), TAKING)
+            .await?;
         let Some(row) = row else { return gone(&mut write, id).await };
-        let found = placed(&Row::new(row))?;
+        let found = placed(&row)?;
         audit::note(&mut write, &about(entry, id, &found.1)).await?;
         idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
         write.commit().await?;
@@ -145,19 +106,15 @@ impl Store {
     /// A lock as it was placed, also one that is no more.
     pub async fn lock(&self, id: &LockId) -> Result<Option<Lock>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE id = $1");
-        let row = sqlx::query(AssertSqlSafe(sql)).bind(id.as_str());
-        let row = row.fetch_optional(&self.pool).await;
-        let row = row.map_err(StoreError::doing("reading a lock"))?;
-        row.map(|row| placed(&Row::new(row)).map(|(_, lock)| lock)).transpose()
+        let row = query_of(sql, id).first(&self.pool, "reading a lock").await?;
+        row.map(|row| lock(&row)).transpose()
     }
 
     /// The locks that are placed now, oldest first.
     pub async fn locks(&self, now: Timestamp) -> Result<Vec<(LockId, Lock)>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE {PLACED} ORDER BY since, id");
-        let rows = sqlx::query(AssertSqlSafe(sql)).bind(now.as_millisecond());
-        let rows = rows.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing locks"))?;
-        rows.into_iter().map(|row| placed(&Row::new(row))).collect()
+        let rows = query_of(sql, now).all(&self.pool, "listing locks").await?;
+        rows.iter().map(placed).collect()
     }
 
     /// The locks that stop a deployment of the app to the target now, oldest first. An owner is
@@ -187,70 +144,58 @@ pub(super) async fn stop<'e>(
          OR (scope = 'app' AND target = $2 AND namespace = $3 AND slug = $4) \
          OR (scope = 'owner' AND LOWER(owner) = LOWER($5))) ORDER BY since, id"
     );
-    let rows = sqlx::query(AssertSqlSafe(sql))
-        .bind(now.as_millisecond())
-        .bind(target.as_str().to_owned())
-        .bind(app.namespace.as_str().to_owned())
-        .bind(app.slug.as_str().to_owned())
-        // No owner of a lock is empty.
-        .bind(storable(owner.unwrap_or_default()))
-        .fetch_all(database)
-        .await
-        .map_err(StoreError::doing("asking which locks stop a deployment"))?;
-    rows.into_iter().map(|row| placed(&Row::new(row)).map(|(_, lock)| lock)).collect()
+    // No owner of a lock is empty.
+    let values = (now, target, app, owner.unwrap_or_default());
+    let rows = query_of(sql, values).all(database, "asking which locks stop a deployment").await?;
+    rows.iter().map(lock).collect()
 }
 
 async fn count(write: &mut Write, now: Timestamp) -> Result<i64, StoreError> {
     let sql = format!("SELECT '' AS id, COUNT(*) AS placed FROM locks WHERE {PLACED}");
-    let row = sqlx::query(AssertSqlSafe(sql))
-        .bind(now.as_millisecond())
-        .fetch_one(write.sql())
-        .await
-        .map_err(StoreError::doing(PLACING))?;
-    Row::new(row).number("placed")
+    let row = query_of(sql, now).one(write.sql(), PLACING).await?;
+    row.number("placed")
 }
 
 async fn insert(write: &mut Write, id: &LockId, lock: &Lock) -> Result<(), StoreError> {
     let Lock { scope, reason, by, since, until } = lock;
-    let Scope { word, target, owner, namespace, slug } = Scope::of(scope);
-    sqlx::query(
-        "INSERT INTO locks (id, scope, target, owner, namespace, slug, reason, placed_by, \
-         since, ends_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    )
-    .bind(id.as_str())
-    .bind(word)
-    .bind(target)
-    .bind(owner)
-    .bind(namespace)
-    .bind(slug)
-    .bind(storable(reason))
-    .bind(storable(by))
-    .bind(since.as_millisecond())
-    .bind(until.map(Timestamp::as_millisecond))
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(PLACING))
+    let (word, owner) = match scope {
+        LockScope::Everything => ("everything", None),
+        LockScope::Target(_) => ("target", None),
+        LockScope::Owner(owner) => ("owner", Some(owner)),
+        LockScope::App(..) => ("app", None),
+    };
+    let (target, app) = place(scope);
+    let sql = "INSERT INTO locks (id, scope, target, owner, namespace, slug, reason, placed_by, \
+         since, ends_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    query(sql, (id, word, target, owner, app, reason, by, since, until))
+        .execute(write.sql(), PLACING)
+        .await
+        .map(drop)
+}
+
+/// Where it stops deployments, if that is on one target, or of one app.
+fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
+    match scope {
+        LockScope::Everything | LockScope::Owner(_) => (None, None),
+        LockScope::Target(target) => (Some(target), None),
+        LockScope::App(target, app) => (Some(target), Some(app)),
+    }
 }
 
 /// The entry with what it is about.
 fn about(entry: &Entry, id: &LockId, lock: &Lock) -> Entry {
-    let (target, app) = match &lock.scope {
-        LockScope::Everything | LockScope::Owner(_) => (None, None),
-        LockScope::Target(target) => (Some(target.clone()), None),
-        LockScope::App(target, app) => (Some(target.clone()), Some(app.clone())),
-    };
-    Entry { target, app, subject: format!("lock {id}, {}", lock.scope), ..entry.clone() }
+    let (target, app) = place(&lock.scope);
+    let subject = format!("lock {id}, {}", lock.scope);
+    Entry { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
 }
 
 /// Why a lock cannot be taken away.
 async fn gone(write: &mut Write, id: &LockId) -> Result<Unlocked, StoreError> {
     let sql =
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
-    let row = sqlx::query(AssertSqlSafe(sql)).bind(id.as_str());
-    let row = row.fetch_optional(write.sql()).await.map_err(StoreError::doing(TAKING))?;
-    let Some(row) = row.map(Row::new) else { return Ok(Unlocked::NotThere) };
-    let (_, lock) = placed(&row)?;
+    let row = query_of(sql, id).first(write.sql(), TAKING).await?;
+    let Some(row) = row else { return Ok(Unlocked::NotThere) };
+    let lock = lock(&row)?;
     Ok(match row.maybe_time("removed_at")? {
         Some(at) => Unlocked::Before {
             lock,
@@ -263,14 +208,17 @@ async fn gone(write: &mut Write, id: &LockId) -> Result<Unlocked, StoreError> {
 }
 
 fn placed(row: &Row) -> Result<(LockId, Lock), StoreError> {
-    let lock = Lock {
+    Ok((row.id("id")?, lock(row)?))
+}
+
+fn lock(row: &Row) -> Result<Lock, StoreError> {
+    Ok(Lock {
         scope: scope(row)?,
         reason: row.text("reason")?,
         by: row.text("placed_by")?,
         since: row.time("since")?,
         until: row.maybe_time("ends_at")?,
-    };
-    Ok((row.id("id")?, lock))
+    })
 }
 
 fn scope(row: &Row) -> Result<LockScope, StoreError> {
@@ -279,10 +227,7 @@ fn scope(row: &Row) -> Result<LockScope, StoreError> {
         "everything" => LockScope::Everything,
         "target" => LockScope::Target(row.id("target")?),
         "owner" => LockScope::Owner(row.text("owner")?),
-        "app" => {
-            let app = AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? };
-            LockScope::App(row.id("target")?, app)
-        }
+        "app" => LockScope::App(row.id("target")?, row.app()?),
         _ => return Err(row.corrupt("scope", &format!("{word:?} is none"))),
     })
 }

@@ -14,70 +14,60 @@
 //! clock: times come in. Leases of several replicas compare their clocks, so a lease must be
 //! much longer than these can differ.
 
-mod acts; // what people did beside deploying
-mod ailment; // what a driver's error means
 mod audit; // who did what, and why
-mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod claims; // what a deployment that pushes takes
-mod object_claims; // the names of objects among that
-mod confirm; // ends that are looked at again
 mod connect; // a URL becomes a pool
 mod db; // the database that all of this is about
-mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
-mod error;
-mod findings; // what an attempt found out
-mod forge_calls; // the calls of the forge's hourly quota
+pub mod embedded; // the SQLite file, copied and put back
+mod error; // what can go wrong
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
 mod idempotency_keys; // acts that may be repeated, and their answers
 mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
-mod lease; // a worker's hold, and when it ends
+mod lease; // a worker's hold, when it ends, and what an attempt found out
 mod life; // begin_push, retry_at, finish
+mod locks; // who may not be deployed
+mod next_due; // when there is something to do again, and times too far ahead
+mod notifications; // what was told, and what waits
 mod outbox; // what is still to be told, and to whom
 mod owners; // whose an app is
-mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
+mod query; // a statement with its values
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod rebuild; // what the manifest repositories know, written into the tables
+mod removals; // an app is taken off a target
 mod repositories; // which repository has which name
 mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values
-mod earlier; // what was told of a lane before, and whose it is
-mod told; // what was told, and what waits
 mod sweeps; // where the search for lost events is
 mod write; // a transaction, and what becomes of its connection
-pub mod embedded; // the SQLite file, copied and put back
-mod rebuild; // what the manifest repositories know, written into the tables
 
-pub use crate::store::acts::ActTurn;
-pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
-pub use crate::store::confirm::Confirmation;
+pub use crate::store::claims::ClaimConflict;
 pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
-pub use crate::store::due::{LongestDelays, LongestRests};
-pub use crate::store::error::StoreError;
-pub use crate::store::findings::Findings;
-pub use crate::store::forge_calls::ForgeCalls;
+pub use crate::store::error::{Ailment, StoreError};
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::intake::Accepted;
-pub use crate::store::lease::{Claim, Held};
+pub use crate::store::lease::{Claim, Findings, Held};
 pub use crate::store::life::{End, Ending, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
-pub use crate::store::object_claims::ClaimConflict;
-pub use crate::store::outbox::{Answer, Message};
+pub use crate::store::next_due::{LongestDelays, LongestRests};
+pub use crate::store::notifications::{ForgeCalls, Told, Waiting};
+pub use crate::store::outbox::{Answer, Confirmation, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
+pub use crate::store::removals::ActTurn;
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
-pub use crate::store::told::{Told, Waiting};

@@ -1,5 +1,6 @@
 //! What is still to be told: a message for each sink, written with the change it tells of, sent in
-//! order, each once.
+//! order, each once. Ends that were told after something in doubt are looked at again: what got no answer may be
+//! applied after them.
 
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use crate::model::notice::{Family, Sink};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::Held;
-use crate::store::row::{Row, storable};
+use crate::store::lease::{Held, end_of};
+use crate::store::query::query;
+use crate::store::row::Row;
 use crate::store::write::Write;
 
 /// One message that a sender has taken, with what it takes to send it.
@@ -83,7 +85,18 @@ pub enum Answer {
     Parked(String),
 }
 
+/// An end that is looked at again; it is one sender's for the length of its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "one that is taken and not answered for is looked at when its lease ends"]
+pub struct Confirmation {
+    /// What was told.
+    pub message: Message,
+    /// When the other side took it.
+    pub told_at: Timestamp,
+}
+
 const DOING: &str = "taking messages to send";
+const LOOKING: &str = "looking for ends to be looked at again";
 
 /// What the forge is told first, where it takes less than there is to tell: what a newer message has
 /// overtaken, which costs nothing; ends; what is no longer live; commits; and what passes anyway.
@@ -122,17 +135,13 @@ impl Store {
             Family::Slack | Family::Events(_) => "o.due_at, o.at".to_owned(),
         };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
-        let rows = sqlx::query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"))
-            .bind(family.to_string())
-            .bind(now.as_millisecond())
-            .bind(i64::from(most))
-            .fetch_all(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+        let rows = query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"), (family, now, most))
+            .all(write.sql(), DOING)
+            .await?;
         // One by one: as a part of the update, PostgreSQL may ask for the due ones again and
         // again, and take more than the limit.
         let mut messages = Vec::with_capacity(rows.len());
-        for row in rows.into_iter().map(Row::new) {
+        for row in rows {
             messages.extend(take(&mut write, &row, now, lease).await?);
         }
         write.commit().await?;
@@ -152,6 +161,67 @@ impl Store {
         }
         write.commit().await?;
         Ok(held)
+    }
+
+    /// Takes ends that are to be looked at now. One that is not the last any more is let go: the one
+    /// after it is looked at.
+    pub async fn take_confirmations(
+        &self,
+        now: Timestamp,
+        lease: Duration,
+        most: u32,
+    ) -> Result<Vec<Confirmation>, StoreError> {
+        if !self.has_confirmations(now).await? {
+            return Ok(Vec::new());
+        }
+        let mut write = self.begin(LOOKING).await?;
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.due_at, \
+             o.done_at, o.attempts, o.failures, o.unsure, d.repository, d.target, d.commit_id, \
+             d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n WHERE n.deployment = o.deployment \
+             AND n.sink = o.sink AND n.seq > o.seq AND (n.outcome IS NULL OR n.outcome = 'sent')) \
+             AS followers, CAST(1 AS BIGINT) AS told \
+             FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.confirm_at IS NOT NULL AND o.confirm_at <= $1 ORDER BY o.confirm_at LIMIT $2";
+        let rows = query(self.locking(sql, "FOR UPDATE OF o SKIP LOCKED"), (now, most))
+            .all(write.sql(), LOOKING)
+            .await?;
+        let lease_end = end_of(now, lease);
+        let mut taken = Vec::with_capacity(rows.len());
+        for row in rows {
+            let message = message(&row, &row)?;
+            let until = (!message.followed).then_some(lease_end);
+            look_again(&mut write, &message, until).await?;
+            if until.is_some() {
+                taken.push(Confirmation { message, told_at: row.time("done_at")? });
+            }
+        }
+        write.commit().await?;
+        Ok(taken)
+    }
+
+    /// Asked all the time, and mostly in vain: it takes no turn to write.
+    async fn has_confirmations(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let sql = "SELECT deployment AS id FROM outbox \
+             WHERE confirm_at IS NOT NULL AND confirm_at <= $1 LIMIT 1";
+        Ok(query(sql, now).first(&self.pool, LOOKING).await?.is_some())
+    }
+
+    /// Records when an end is looked at again, never where that is none; and that it was told again.
+    pub async fn confirmed(
+        &self,
+        confirmation: &Confirmation,
+        again: Option<Timestamp>,
+        retold_at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        let mut write = self.begin("recording that an end was looked at").await?;
+        look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond)).await?;
+        if let Some(at) = retold_at {
+            let Message { deployment, sink, seq, .. } = &confirmation.message;
+            let sql =
+                "UPDATE outbox SET retold_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3";
+            query(sql, (deployment, sink, seq, at)).execute(write.sql(), LOOKING).await?;
+        }
+        write.commit().await
     }
 
     /// Leaves a message for everybody who is told of that state; the deployment's row must have
@@ -192,34 +262,18 @@ pub(super) async fn leave(
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
+    let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure) \
          SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0 FROM outbox \
-         WHERE deployment = $1 AND sink = $2",
-    )
-    .bind(id.as_str())
-    .bind(sink.to_string())
-    .bind(sink.family().to_string())
-    .bind(status.state.as_str())
-    .bind(status.description())
-    .bind(now.as_millisecond())
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing("leaving a message"))
+         WHERE deployment = $1 AND sink = $2";
+    let values = (id, sink, sink.family(), status.state.as_str(), status.description(), now);
+    query(sql, values).execute(write.sql(), "leaving a message").await.map(drop)
 }
 
 /// Messages that a dead process was sending may be looked for at once; see `Store::end_leases`.
 pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE outbox SET due_at = $1 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1",
-    )
-    .bind(now.as_millisecond())
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing("ending the leases of a former process"))
+    let sql = "UPDATE outbox SET due_at = $1 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1";
+    query(sql, now).execute(write.sql(), "ending the leases of a former process").await.map(drop)
 }
 
 async fn record(
@@ -228,44 +282,30 @@ async fn record(
     answer: &Answer,
     now: Timestamp,
 ) -> Result<Held, StoreError> {
-    let mut due_at = None;
-    let (mut unsure, mut failed, mut reference) = (false, false, None);
+    let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
         Answer::Sent { reference: called } => {
-            reference.clone_from(called);
+            reference = called.as_ref();
             (Some("sent"), None)
         }
-        Answer::Skipped(reason) => (Some("skipped"), Some(storable(reason))),
-        Answer::Parked(reason) => (Some("parked"), Some(storable(reason))),
+        Answer::Skipped(reason) => (Some("skipped"), Some(reason)),
+        Answer::Parked(reason) => (Some("parked"), Some(reason)),
         Answer::Again { at, unsure: still, failed: in_vain } => {
-            due_at = Some(at.as_millisecond());
-            (unsure, failed) = (*still, *in_vain);
+            (due_at, unsure, failed) = (Some(*at), *still, *in_vain);
             (None, None)
         }
     };
-    let done = sqlx::query(
-        "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
+    let sql = "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
          due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END, \
          failures = failures + $11, confirm_at = CASE WHEN EXISTS (SELECT 1 FROM outbox e \
          WHERE e.deployment = $1 AND e.sink = $2 AND e.seq <= $3 AND e.doubted = 1) THEN $12 END \
-         WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL",
-    )
-    .bind(message.deployment.as_str())
-    .bind(message.sink.to_string())
-    .bind(message.seq)
-    .bind(i64::from(message.attempts))
-    .bind(outcome)
-    .bind(reason)
-    .bind(reference)
-    .bind(i64::from(unsure))
-    .bind(due_at)
-    .bind(now.as_millisecond())
-    .bind(i64::from(failed))
-    .bind(first_look(message, answer, now).map(Timestamp::as_millisecond))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing("recording what became of a message"))?;
-    Ok(Held::by_rows(done.rows_affected()))
+         WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL";
+    let key = (&message.deployment, &message.sink, message.seq, message.attempts);
+    let values = (outcome, reason, reference, unsure, due_at, now, failed);
+    let done = query(sql, (key, values, first_look(message, answer, now)))
+        .execute(write.sql(), "recording what became of a message")
+        .await?;
+    Ok(Held::by_rows(done))
 }
 
 /// What got no answer is applied within seconds, if it is.
@@ -280,23 +320,17 @@ fn first_look(message: &Message, answer: &Answer, now: Timestamp) -> Option<Time
 }
 
 /// Sets when a message that was told is looked at again.
-pub(super) async fn look_again(
+async fn look_again(
     write: &mut Write,
     message: &Message,
-    at: Option<Timestamp>,
+    at: Option<i64>,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
-         AND confirm_at IS NOT NULL",
-    )
-    .bind(message.deployment.as_str())
-    .bind(message.sink.to_string())
-    .bind(message.seq)
-    .bind(at.map(Timestamp::as_millisecond))
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing("recording when an end is looked at"))
+    let sql = "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
+         AND confirm_at IS NOT NULL";
+    query(sql, (&message.deployment, &message.sink, message.seq, at))
+        .execute(write.sql(), "recording when an end is looked at")
+        .await
+        .map(drop)
 }
 
 /// From here on it may have arrived: a sender that dies says nothing more. One that is taken while it
@@ -307,27 +341,17 @@ async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Message>, StoreError> {
-    let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
-    let row = sqlx::query(
-        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
+    let sql = "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
          doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
-         RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures",
-    )
-    .bind(due.text("id")?)
-    .bind(due.text("sink")?)
-    .bind(due.number("seq")?)
-    .bind(now.as_millisecond())
-    .bind(now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    let Some(row) = row.map(Row::new) else { return Ok(None) };
-    message(due, &row).map(Some)
+         RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures";
+    let key = (due.text("id")?, due.text("sink")?, due.number("seq")?);
+    let row = query(sql, (key, now, end_of(now, lease))).first(write.sql(), DOING).await?;
+    row.map(|row| message(due, &row)).transpose()
 }
 
 /// Of the row as it was found, and as it is now that it is taken.
-pub(super) fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
+fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
         sink: sink(row)?,
@@ -342,15 +366,14 @@ pub(super) fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
         due_at: before.time("due_at")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
-        unsure: before.number("unsure")? != 0,
+        unsure: before.flag("unsure")?,
         followed: before.number("followers")? > 0,
         continues: before.number("told")? > 0,
     })
 }
 
 pub(super) fn sink(row: &Row) -> Result<Sink, StoreError> {
-    let word = row.text("sink")?;
-    Sink::parse(&word).ok_or_else(|| row.corrupt("sink", &word))
+    row.word("sink", Sink::parse)
 }
 
 pub(super) fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
@@ -358,6 +381,5 @@ pub(super) fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
 }
 
 pub(super) fn state(row: &Row) -> Result<ForgeState, StoreError> {
-    let word = row.text("state")?;
-    ForgeState::parse(&word).ok_or_else(|| row.corrupt("state", &word))
+    row.word("state", ForgeState::parse)
 }

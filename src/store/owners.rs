@@ -8,7 +8,8 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::store::audit;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::row::{Row, storable};
+use crate::store::query::{query, query_of};
+use crate::store::row::Row;
 use crate::store::write::Write;
 
 /// One app on one target, and whose it is.
@@ -66,15 +67,14 @@ const FOREIGN_ATTEMPTS: &str = concat!(
 /// A deployment that has failed is none of an app that its repository may not deploy: it is known by its
 /// repository alone. Whoever may see the app learns nothing of who tried.
 pub(super) async fn disown(write: &mut Write, deployment: &DeployId) -> Result<(), StoreError> {
-    sqlx::query(concat!(
+    let sql = concat!(
         "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id = $1 AND ",
         foreign!()
-    ))
-    .bind(deployment.as_str())
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing("noting that an app is another repository's"))
+    );
+    query(sql, deployment)
+        .execute(write.sql(), "noting that an app is another repository's")
+        .await
+        .map(drop)
 }
 
 /// The same of all that came before an app got its owner.
@@ -85,13 +85,10 @@ async fn disown_all(
     app: &AppKey,
 ) -> Result<(), StoreError> {
     let update = "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id IN (";
-    sqlx::query(store.skipping_locked(update, FOREIGN_ATTEMPTS))
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .execute(write.sql())
+    query(store.skipping_locked(update, FOREIGN_ATTEMPTS), (target, &app.namespace))
+        .execute(write.sql(), "noting that an app is another repository's")
         .await
         .map(drop)
-        .map_err(StoreError::doing("noting that an app is another repository's"))
 }
 
 /// Notes the repository of a deployment that has succeeded as its app's owner, unless it has one.
@@ -101,21 +98,14 @@ pub(super) async fn claim(
     deployment: &DeployId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let row = sqlx::query(
-        "INSERT INTO owners (target, namespace, slug, repository, since) \
+    let sql = "INSERT INTO owners (target, namespace, slug, repository, since) \
          SELECT target, namespace, slug, repository, $2 FROM deployments \
          WHERE id = $1 AND namespace IS NOT NULL AND slug IS NOT NULL \
          ON CONFLICT (target, namespace, slug) DO NOTHING \
-         RETURNING repository AS id, target, namespace, slug",
-    )
-    .bind(deployment.as_str())
-    .bind(now.as_millisecond())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing("noting whose an app is"))?;
-    let Some(row) = row.map(Row::new) else { return Ok(()) };
-    let app = AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? };
-    disown_all(store, write, &row.id("target")?, &app).await
+         RETURNING repository AS id, target, namespace, slug";
+    let row = query(sql, (deployment, now)).first(write.sql(), "noting whose an app is").await?;
+    let Some(row) = row else { return Ok(()) };
+    disown_all(store, write, &row.id("target")?, &row.app()?).await
 }
 
 impl Store {
@@ -125,17 +115,12 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Ownership, StoreError> {
-        let rows = sqlx::query(
-            "SELECT DISTINCT repository AS id, repository, slug FROM owners \
-             WHERE target = $1 AND namespace = $2 ORDER BY repository, slug",
-        )
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing("asking whose an app is"))?;
+        let sql = "SELECT DISTINCT repository AS id, repository, slug FROM owners \
+             WHERE target = $1 AND namespace = $2 ORDER BY repository, slug";
+        let rows =
+            query(sql, (target, &app.namespace)).all(&self.pool, "asking whose an app is").await?;
         let mut owners = Ownership::default();
-        for row in rows.into_iter().map(Row::new) {
+        for row in rows {
             let repository: RepoName = row.id("repository")?;
             if row.text("slug")? == app.slug.as_str() {
                 owners.app = Some(repository.clone());
@@ -155,28 +140,18 @@ impl Store {
         let sql = format!(
             "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(repository.to_string());
-        let rows = rows.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing what is a repository's"))?;
-        let owned = rows.into_iter().map(|row| owned(&Row::new(row)));
-        owned.map(|owned| owned.map(|Owned { target, app, .. }| (target, app))).collect()
+        let rows =
+            query_of(sql, repository).all(&self.pool, "listing what is a repository's").await?;
+        rows.iter().map(|row| Ok((row.id("target")?, row.app()?))).collect()
     }
 
     /// Every app and whose it is, of one target or of all, in order.
     pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
-        let order = "ORDER BY target, namespace, slug";
-        let query = match target {
-            Some(target) => sqlx::query(sqlx::AssertSqlSafe(format!(
-                "SELECT {COLUMNS} FROM owners WHERE target = $1 {order}"
-            )))
-            .bind(target.to_string()),
-            None => {
-                sqlx::query(sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM owners {order}")))
-            }
-        };
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing whose apps are"))?;
-        rows.into_iter().map(|row| owned(&Row::new(row))).collect()
+        let of = if target.is_some() { "WHERE target = $1" } else { "" };
+        let sql = format!("SELECT {COLUMNS} FROM owners {of} ORDER BY target, namespace, slug");
+        let target: Vec<&TargetName> = target.into_iter().collect();
+        let rows = query_of(sql, target).all(&self.pool, "listing whose apps are").await?;
+        rows.iter().map(owned).collect()
     }
 
     /// Gives an app to another repository; whose it was, `None` if it was nobody's.
@@ -193,63 +168,36 @@ impl Store {
     ) -> Result<Option<RepoName>, StoreError> {
         let doing = "moving an app to another repository";
         let mut write = self.begin(doing).await?;
-        let before = sqlx::query(self.locking(
+        let sql = self.locking(
             "SELECT repository AS id, repository FROM owners \
              WHERE target = $1 AND namespace = $2 AND slug = $3",
             "FOR UPDATE",
-        ))
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        let before: Option<RepoName> =
-            before.map(|row| Row::new(row).id("repository")).transpose()?;
-        audit::note(&mut write, &moving(target, app, to, act, before.as_ref(), now, entry)).await?;
-        sqlx::query(
-            "INSERT INTO owners (target, namespace, slug, repository, since, moved_by, reason) \
+        );
+        let before = query(sql, (target, app)).first(write.sql(), doing).await?;
+        let before: Option<RepoName> = before.map(|row| row.id("repository")).transpose()?;
+        let was = before.as_ref().map_or("nobody", RepoName::as_str);
+        let moving = Entry {
+            id: entry.clone(),
+            at: now,
+            by: By { name: act.by.clone(), via: Via::Operator, from: None, request: None },
+            act: "move-owner",
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            subject: to.to_string(),
+            reason: act.reason.clone(),
+            outcome: format!("it is {to}'s now, and was {was}'s"),
+        };
+        audit::note(&mut write, &moving).await?;
+        let sql = "INSERT INTO owners (target, namespace, slug, repository, since, moved_by, reason) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (target, namespace, slug) DO UPDATE SET repository = excluded.repository, \
-             since = excluded.since, moved_by = excluded.moved_by, reason = excluded.reason",
-        )
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .bind(to.as_str())
-        .bind(now.as_millisecond())
-        .bind(storable(&act.by))
-        .bind(storable(&act.reason))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
+             since = excluded.since, moved_by = excluded.moved_by, reason = excluded.reason";
+        query(sql, (target, app, to, now, &act.by, &act.reason))
+            .execute(write.sql(), doing)
+            .await?;
         disown_all(self, &mut write, target, app).await?;
         write.commit().await?;
         Ok(before)
-    }
-}
-
-fn moving(
-    target: &TargetName,
-    app: &AppKey,
-    to: &RepoName,
-    act: &Moved,
-    before: Option<&RepoName>,
-    at: Timestamp,
-    id: &DeployId,
-) -> Entry {
-    let Moved { by, reason } = act.clone();
-    let was = before.map_or("nobody", RepoName::as_str);
-    Entry {
-        id: id.clone(),
-        at,
-        by: By { name: by, via: Via::Operator, from: None, request: None },
-        act: "move-owner",
-        target: Some(target.clone()),
-        app: Some(app.clone()),
-        subject: to.to_string(),
-        reason,
-        outcome: format!("it is {to}'s now, and was {was}'s"),
     }
 }
 
@@ -257,7 +205,7 @@ fn owned(row: &Row) -> Result<Owned, StoreError> {
     let moved = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
     Ok(Owned {
         target: row.id("target")?,
-        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        app: row.app()?,
         repository: row.id("repository")?,
         since: row.time("since")?,
         moved: moved.map(|(by, reason)| Moved { by, reason }),

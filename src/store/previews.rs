@@ -13,7 +13,8 @@ use crate::store::db::Store;
 use crate::store::deaths;
 use crate::store::error::StoreError;
 use crate::store::lease::{Held, end_of};
-use crate::store::row::{Row, storable, to_json};
+use crate::store::query::{Bind, Bound, query};
+use crate::store::row::{Row, to_json};
 use crate::store::write::Write;
 
 /// What became of a pull request that was heard of.
@@ -49,6 +50,13 @@ pub struct PreviewClaim {
     pub shown: Option<ShownCheck>,
 }
 
+/// `$1` to `$3` of a statement that is fenced by its turn.
+impl Bind for &PreviewClaim {
+    fn bind(self, query: Bound) -> Bound {
+        (&self.request.repository, self.request.number, self.turn).bind(query)
+    }
+}
+
 /// A check run of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCheck {
@@ -65,6 +73,9 @@ const MOST_WAITING: i64 = 10_000;
 
 /// A pull request that nobody touched for so long is of no interest; the next event brings it back.
 const KEPT: SignedDuration = SignedDuration::from_hours(24 * 90);
+
+/// Of those that wait or are worked on.
+const COUNT: &str = "SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL";
 
 const DOING: &str = "storing a pull request";
 const AT_WORK: &str = "recording a preview";
@@ -83,7 +94,7 @@ impl Store {
             Some(known) if known.is_as_new_as(request) => return Ok(Noted::Known),
             known if request.open => {
                 if known.is_none_or(|known| known.done)
-                    && waiting(&mut write).await? >= MOST_WAITING
+                    && query(COUNT, ()).one(write.sql(), DOING).await?.number("n")? >= MOST_WAITING
                 {
                     return Ok(Noted::Full);
                 }
@@ -111,27 +122,21 @@ impl Store {
         let mut write = self.begin(doing).await?;
         let sql = "SELECT repository, number, turn FROM previews \
              WHERE done_at IS NULL AND due_at <= $1 ORDER BY due_at, repository, number LIMIT 1";
-        let row = sqlx::query(self.locking(sql, "FOR UPDATE SKIP LOCKED"))
-            .bind(now.as_millisecond())
-            .fetch_optional(write.sql())
-            .await
-            .map_err(StoreError::doing(doing))?;
-        let Some(row) = row.map(Row::new) else { return Ok(None) };
-        let row = sqlx::query(concat!(
+        let row = query(self.locking(sql, "FOR UPDATE SKIP LOCKED"), now)
+            .first(write.sql(), doing)
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        let sql = concat!(
             "UPDATE previews SET turn = turn + 1, attempts = attempts + 1, \
              failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
              worker = $3, due_at = $4, summary = ",
             deaths::preview_taken!(),
             " WHERE repository = $1 AND number = $2 RETURNING *",
-        ))
-        .bind(row.text("repository")?)
-        .bind(row.number("number")?)
-        .bind(worker)
-        .bind(end_of(now, lease))
-        .fetch_one(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        let claim = claim_of(&Row::new(row))?;
+        );
+        let key = (row.text("repository")?, row.number("number")?);
+        let values = (key, worker, end_of(now, lease));
+        let row = query(sql, values).one(write.sql(), doing).await?;
+        let claim = claim_of(&row)?;
         write.commit().await?;
         Ok(Some(claim))
     }
@@ -145,7 +150,7 @@ impl Store {
     ) -> Result<Held, StoreError> {
         let sql = "UPDATE previews SET due_at = $4 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.fenced(claim, sql, end_of(now, lease), None).await
+        self.run(query(sql, (claim, end_of(now, lease))), AT_WORK).await.map(Held::by_rows)
     }
 
     /// Gives the preview back, untouched: anybody may take it at once. For a shutdown.
@@ -156,7 +161,7 @@ impl Store {
     ) -> Result<Held, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.fenced(claim, sql, now.as_millisecond(), None).await
+        self.run(query(sql, (claim, now)), AT_WORK).await.map(Held::by_rows)
     }
 
     /// Tries it again at that time.
@@ -168,7 +173,7 @@ impl Store {
     ) -> Result<Held, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL, failures = failures + 1, \
              summary = $5 WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.fenced(claim, sql, at.as_millisecond(), Some(summary)).await
+        self.run(query(sql, (claim, at, summary)), AT_WORK).await.map(Held::by_rows)
     }
 
     /// There is nothing more to do for this head.
@@ -180,7 +185,7 @@ impl Store {
     ) -> Result<Held, StoreError> {
         let sql = "UPDATE previews SET done_at = $4, worker = NULL, summary = $5 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.fenced(claim, sql, now.as_millisecond(), Some(summary)).await
+        self.run(query(sql, (claim, now, summary)), AT_WORK).await.map(Held::by_rows)
     }
 
     /// Remembers what was shown, also by who has lost the claim meanwhile: it is there, and whoever
@@ -190,43 +195,22 @@ impl Store {
         claim: &PreviewClaim,
         shown: &ShownCheck,
     ) -> Result<(), StoreError> {
-        let mut write = self.begin(AT_WORK).await?;
-        sqlx::query(
-            "UPDATE previews SET shown_turn = $3, shown_head = $4, shown_check = $5, \
-             shown_digest = $6 WHERE repository = $1 AND number = $2 AND shown_turn <= $3",
-        )
-        .bind(claim.request.repository.as_str())
-        .bind(claim.request.number)
-        .bind(claim.turn)
-        .bind(shown.head.as_str())
-        .bind(shown.check)
-        .bind(&shown.digest)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(AT_WORK))?;
-        write.commit().await
+        let sql = "UPDATE previews SET shown_turn = $3, shown_head = $4, shown_check = $5, \
+             shown_digest = $6 WHERE repository = $1 AND number = $2 AND shown_turn <= $3";
+        let shown = query(sql, (claim, &shown.head, shown.check, &shown.digest));
+        self.run(shown, AT_WORK).await.map(drop)
     }
 
     /// Previews of a repository are to be made again when one of its deployments has succeeded since:
     /// what they compare with is another. Only of heads that show one; how many that were.
     pub async fn renew_previews(&self, now: Timestamp, most: u32) -> Result<u64, StoreError> {
-        let doing = "looking for previews that are out of date";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE previews SET done_at = NULL, due_at = $1, attempts = 0, failures = 0, \
+        let sql = "UPDATE previews SET done_at = NULL, due_at = $1, attempts = 0, failures = 0, \
              turn = turn + 1 WHERE (repository, number) IN (SELECT p.repository, p.number \
              FROM previews p WHERE p.done_at IS NOT NULL AND p.shown_check IS NOT NULL AND EXISTS \
              (SELECT 1 FROM deployments d WHERE d.repository = p.repository \
              AND d.state = 'succeeded' AND d.finished_at > p.done_at) \
-             ORDER BY p.updated_at DESC LIMIT $2)",
-        )
-        .bind(now.as_millisecond())
-        .bind(i64::from(most))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(done.rows_affected())
+             ORDER BY p.updated_at DESC LIMIT $2)";
+        self.run(query(sql, (now, most)), "looking for previews that are out of date").await
     }
 
     /// Makes previews due again that show these check runs, whatever they show; how many those are.
@@ -242,36 +226,24 @@ impl Store {
         };
         let mut write = self.begin_durable(DOING).await?;
         // What it says now is forgotten, so that the same is written again: GitHub has reset it.
-        let done = sqlx::query(
-            "UPDATE previews SET done_at = NULL, due_at = $4, attempts = 0, failures = 0, \
+        let sql = "UPDATE previews SET done_at = NULL, due_at = $4, attempts = 0, failures = 0, \
              worker = NULL, turn = turn + 1, shown_digest = '' WHERE repository = $1 \
-             AND shown_check IS NOT NULL AND (shown_check = $2 OR shown_head = $3)",
-        )
-        .bind(repository.as_str())
-        .bind(check)
-        .bind(head)
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+             AND shown_check IS NOT NULL AND (shown_check = $2 OR shown_head = $3)";
+        let done = query(sql, (repository, check, head, now)).execute(write.sql(), DOING).await?;
         write.commit().await?;
-        Ok(done.rows_affected())
+        Ok(done)
     }
 
     /// When the next preview can be made, of those that wait.
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
-        let row = sqlx::query(sql).fetch_one(&self.pool).await;
-        Row::new(row.map_err(StoreError::doing("looking for previews"))?).maybe_time("due_at")
+        query(sql, ()).one(&self.pool, "looking for previews").await?.maybe_time("due_at")
     }
 
     /// How many previews wait or are worked on.
     pub async fn previews_waiting(&self) -> Result<u64, StoreError> {
-        let row = sqlx::query("SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL")
-            .fetch_one(&self.pool)
-            .await
-            .map_err(StoreError::doing("counting previews"))?;
-        Row::new(row).count("n")
+        let row = query(COUNT, ()).one(&self.pool, "counting previews").await?;
+        row.count("n")
     }
 
     /// What became of a pull request's preview, or what it waits for; `None` if nobody knows it.
@@ -280,50 +252,17 @@ impl Store {
         repository: &RepoName,
         number: i64,
     ) -> Result<Option<String>, StoreError> {
-        let row = sqlx::query("SELECT * FROM previews WHERE repository = $1 AND number = $2")
-            .bind(repository.as_str())
-            .bind(number)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing("reading a preview"))?;
-        row.map(|row| Row::new(row).text("summary")).transpose()
-    }
-
-    /// One statement of who still has the claim.
-    async fn fenced(
-        &self,
-        claim: &PreviewClaim,
-        sql: &'static str,
-        time: i64,
-        summary: Option<&str>,
-    ) -> Result<Held, StoreError> {
-        let mut write = self.begin(AT_WORK).await?;
-        let query = sqlx::query(sql)
-            .bind(claim.request.repository.as_str())
-            .bind(claim.request.number)
-            .bind(claim.turn)
-            .bind(time);
-        let query = match summary {
-            Some(summary) => query.bind(storable(summary)),
-            None => query,
-        };
-        let done = query.execute(write.sql()).await.map_err(StoreError::doing(AT_WORK))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+        let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
+        let row = query(sql, (repository, number)).first(&self.pool, "reading a preview").await?;
+        row.map(|row| row.text("summary")).transpose()
     }
 }
 
 /// Ends every lease on a preview; see [`Store::end_leases`].
 pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE previews SET due_at = $1 \
-         WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1",
-    )
-    .bind(now.as_millisecond())
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(AT_WORK))
+    let sql = "UPDATE previews SET due_at = $1 \
+         WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1";
+    query(sql, now).execute(write.sql(), AT_WORK).await.map(drop)
 }
 
 /// What is known of a pull request when one hears of it.
@@ -340,63 +279,36 @@ impl KnownRequest {
 }
 
 async fn known(write: &mut Write, of: &PullRequest) -> Result<Option<KnownRequest>, StoreError> {
-    let row = sqlx::query("SELECT * FROM previews WHERE repository = $1 AND number = $2")
-        .bind(of.repository.as_str())
-        .bind(of.number)
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    let Some(row) = row.map(Row::new) else { return Ok(None) };
+    let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
+    let row = query(sql, (&of.repository, of.number)).first(write.sql(), DOING).await?;
+    let Some(row) = row else { return Ok(None) };
     let done = row.maybe_time("done_at")?.is_some();
     Ok(Some(KnownRequest { request: row.json("request")?, done }))
 }
 
-async fn waiting(write: &mut Write) -> Result<i64, StoreError> {
-    let row = sqlx::query("SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL")
-        .fetch_one(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    Row::new(row).number("n")
-}
-
 async fn upsert(write: &mut Write, of: &PullRequest, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO previews (repository, number, request, updated_at, received_at, due_at, turn, \
+    let sql = "INSERT INTO previews (repository, number, request, updated_at, received_at, due_at, turn, \
          attempts, failures, summary, shown_turn) VALUES ($1, $2, $3, $4, $5, $5, 1, 0, 0, $6, 0) \
          ON CONFLICT (repository, number) DO UPDATE SET request = $3, updated_at = $4, \
          received_at = $5, due_at = $5, turn = previews.turn + 1, attempts = 0, failures = 0, \
-         worker = NULL, done_at = NULL, summary = $6",
-    )
-    .bind(of.repository.as_str())
-    .bind(of.number)
-    .bind(to_json(of))
-    .bind(of.updated_at.as_millisecond())
-    .bind(now.as_millisecond())
-    .bind("waiting for a worker")
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(())
+         worker = NULL, done_at = NULL, summary = $6";
+    query(sql, (&of.repository, of.number, to_json(of), of.updated_at, now, "waiting for a worker"))
+        .execute(write.sql(), DOING)
+        .await
+        .map(drop)
 }
 
 async fn delete(write: &mut Write, of: &PullRequest) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM previews WHERE repository = $1 AND number = $2")
-        .bind(of.repository.as_str())
-        .bind(of.number)
-        .execute(write.sql())
+    query("DELETE FROM previews WHERE repository = $1 AND number = $2", (&of.repository, of.number))
+        .execute(write.sql(), DOING)
         .await
-        .map_err(StoreError::doing(DOING))?;
-    Ok(())
+        .map(drop)
 }
 
 async fn drop_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
     let before = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
-    sqlx::query("DELETE FROM previews WHERE done_at IS NOT NULL AND done_at < $1")
-        .bind(before.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    Ok(())
+    let sql = "DELETE FROM previews WHERE done_at IS NOT NULL AND done_at < $1";
+    query(sql, before).execute(write.sql(), DOING).await.map(drop)
 }
 
 fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {

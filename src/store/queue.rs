@@ -11,9 +11,10 @@ use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Held, end_of};
-use crate::store::row::{self, Row, deployment_columns};
+use crate::store::query::query;
+use crate::store::row::{self, deployment_columns};
 use crate::store::write::Write;
-use crate::store::{acts, deaths, idempotency_keys, lane, outbox, previews, sweeps};
+use crate::store::{deaths, idempotency_keys, lane, outbox, previews, removals, sweeps};
 
 /// How many lanes one claim looks at when others change under its eyes.
 const LOOKS: usize = 16;
@@ -80,7 +81,7 @@ impl Store {
             return Ok(Look::Nothing);
         };
         // Read again: what the candidate was chosen by may be older than the lock.
-        if acts::keep_still(write, &repository, &target, now).await? {
+        if removals::keep_still(write, &repository, &target, now).await? {
             return Ok(Look::Again);
         }
         let lane = lane::read(write, &repository, &target).await?;
@@ -98,39 +99,19 @@ impl Store {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Held, StoreError> {
-        let doing = "extending a lease";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE deployments SET due_at = $3 \
-             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
-        )
-        .bind(claim.deployment.id.as_str())
-        .bind(i64::from(claim.deployment.attempts))
-        .bind(end_of(now, lease))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+        let sql = "UPDATE deployments SET due_at = $3 \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
+        let extend = query(sql, (claim, end_of(now, lease)));
+        self.run(extend, "extending a lease").await.map(Held::by_rows)
     }
 
     /// Gives the deployment back, untouched: anybody may take it at once. For a shutdown.
     pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<Held, StoreError> {
-        let doing = "giving a deployment back";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE deployments SET worker = NULL, due_at = $3, \
+        let sql = "UPDATE deployments SET worker = NULL, due_at = $3, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
-             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
-        )
-        .bind(claim.deployment.id.as_str())
-        .bind(i64::from(claim.deployment.attempts))
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
+        let release = query(sql, (claim, now));
+        self.run(release, "giving a deployment back").await.map(Held::by_rows)
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
@@ -140,21 +121,16 @@ impl Store {
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
         let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE deployments SET due_at = $1 \
-             WHERE worker IS NOT NULL AND finished_at IS NULL AND due_at > $1",
-        )
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        acts::abandon(&mut write, now).await?;
+        let sql = "UPDATE deployments SET due_at = $1 \
+             WHERE worker IS NOT NULL AND finished_at IS NULL AND due_at > $1";
+        let done = query(sql, now).execute(write.sql(), doing).await?;
+        removals::abandon(&mut write, now).await?;
         idempotency_keys::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
         sweeps::abandon(&mut write).await?;
         previews::abandon(&mut write, now).await?;
         write.commit().await?;
-        Ok(done.rows_affected())
+        Ok(done)
     }
 
     /// The lane of the oldest deployment that may run, locked; lanes that others have locked
@@ -173,13 +149,10 @@ impl Store {
              AND NOT EXISTS (SELECT 1 FROM acts a WHERE a.repository = d.repository \
              AND a.target = d.target AND a.finished_at IS NULL AND a.due_at > $1) \
              ORDER BY d.received_at, d.forge_id LIMIT 1";
-        let row = sqlx::query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"))
-            .bind(now.as_millisecond())
-            .fetch_optional(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
-        let Some(row) = row.map(Row::new) else { return Ok(None) };
-        Ok(Some((row.id("repository")?, row.id("target")?)))
+        let row = query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"), now)
+            .first(write.sql(), DOING)
+            .await?;
+        row.map(|row| Ok((row.id("repository")?, row.id("target")?))).transpose()
     }
 }
 
@@ -193,22 +166,16 @@ async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Claim>, StoreError> {
-    let row = sqlx::query(concat!(
+    let sql = concat!(
         "UPDATE deployments SET attempts = attempts + 1, due_at = $3, worker = $2, \
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
          state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = ",
         deaths::deployment_taken!(),
         " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING ",
         deployment_columns!()
-    ))
-    .bind(id.as_str())
-    .bind(worker)
-    .bind(end_of(now, lease))
-    .bind(now.as_millisecond())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    let Some(row) = row.map(Row::new) else { return Ok(None) };
+    );
+    let row = query(sql, (id, worker, end_of(now, lease), now)).first(write.sql(), DOING).await?;
+    let Some(row) = row else { return Ok(None) };
     let deployment = row::deployment(&row)?;
     let deaths = deaths::of(&deployment.summary);
     let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);

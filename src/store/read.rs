@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use sqlx::AssertSqlSafe;
 
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::placed::Spot;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::row::{
-    self, Row, deployment_columns, overview_columns, picture_columns, storable,
-};
+use crate::store::query::{Condition, LONGEST_PAGE, conditions, placeholders, query, query_of};
+use crate::store::row::{self, Row, deployment_columns, overview_columns, picture_columns};
 
 /// Which deployments to list; what is absent does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,11 +64,6 @@ pub struct Depth {
     pub parked: u64,
 }
 
-/// Larger pages are cut to this: a page is answered from memory.
-const MOST: u32 = 500;
-/// A page that has so many bytes of text goes on with the next one.
-const MOST_BYTES: usize = 1024 * 1024;
-
 /// So many ids are asked for in one statement.
 const AT_ONCE: usize = 200;
 
@@ -81,12 +73,8 @@ impl Store {
     /// The deployment of an id.
     pub async fn deployment(&self, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
-        let row = sqlx::query(sql)
-            .bind(id.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing("reading a deployment"))?;
-        row.map(|row| row::deployment(&Row::new(row))).transpose()
+        let row = query(sql, id).first(&self.pool, "reading a deployment").await?;
+        row.as_ref().map(row::deployment).transpose()
     }
 
     /// The same without what takes room: its violations are counted and not listed, and its hand edit is
@@ -96,12 +84,8 @@ impl Store {
         id: &DeployId,
     ) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", picture_columns!(), " FROM deployments WHERE id = $1");
-        let row = sqlx::query(sql)
-            .bind(id.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing("reading a deployment"))?;
-        row.map(|row| row::picture(&Row::new(row))).transpose()
+        let row = query(sql, id).first(&self.pool, "reading a deployment").await?;
+        row.as_ref().map(row::picture).transpose()
     }
 
     /// Of which image tag deployments were, and when they were received; those that are not known are left out.
@@ -111,16 +95,11 @@ impl Store {
     ) -> Result<BTreeMap<DeployId, (ImageTag, Timestamp)>, StoreError> {
         let mut found = BTreeMap::new();
         for some in ids.chunks(AT_ONCE) {
-            let places: Vec<_> = (1..=some.len()).map(|number| format!("${number}")).collect();
-            let places = places.join(", ");
+            let places = placeholders(1, some.len());
             let sql =
                 format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
-            // Only placeholders are put into the text.
-            let query = sqlx::query(AssertSqlSafe(sql));
-            let query = some.iter().fold(query, |query, id| query.bind(id.as_str()));
-            let rows = query.fetch_all(&self.pool).await;
-            for row in rows.map_err(StoreError::doing("reading what is live"))? {
-                let row = Row::new(row);
+            let ids: Vec<&DeployId> = some.iter().collect();
+            for row in query_of(sql, ids).all(&self.pool, "reading what is live").await? {
                 found.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
             }
         }
@@ -142,17 +121,9 @@ impl Store {
                  WHERE (target, namespace, slug) IN (VALUES {}) GROUP BY target, namespace, slug)",
                 places.join(", ")
             );
-            // Only placeholders are put into the text.
-            let query = sqlx::query(AssertSqlSafe(sql));
-            let query = some.iter().fold(query, |query, Spot { target, app }| {
-                let AppKey { namespace, slug } = app;
-                query.bind(target.as_str()).bind(namespace.as_str()).bind(slug.as_str())
-            });
-            let rows = query.fetch_all(&self.pool).await;
-            for row in rows.map_err(StoreError::doing("reading what has failed"))? {
-                let row = Row::new(row);
-                let app = AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? };
-                let spot = Spot { target: row.id("target")?, app };
+            let spots: Vec<_> = some.iter().map(|spot| (&spot.target, &spot.app)).collect();
+            for row in query_of(sql, spots).all(&self.pool, "reading what has failed").await? {
+                let spot = Spot { target: row.id("target")?, app: row.app()? };
                 found.insert(spot, (row.id("id")?, row.id("tag")?));
             }
         }
@@ -161,16 +132,12 @@ impl Store {
 
     /// What is another whenever the picture of a deployment is another; costs less to read.
     pub async fn deployment_version(&self, id: &DeployId) -> Result<Option<String>, StoreError> {
-        let row = sqlx::query(
-            "SELECT id, state, attempts, failures, forge_id, finished_at, \
+        let sql = "SELECT id, state, attempts, failures, forge_id, finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
-             LENGTH(stages) AS stages FROM deployments WHERE id = $1",
-        )
-        .bind(id.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(StoreError::doing("looking whether a deployment has changed"))?;
-        let Some(row) = row.map(Row::new) else { return Ok(None) };
+             LENGTH(stages) AS stages FROM deployments WHERE id = $1";
+        let row =
+            query(sql, id).first(&self.pool, "looking whether a deployment has changed").await?;
+        let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
         Ok(Some(format!(
@@ -195,61 +162,52 @@ impl Store {
         before: Option<&DeployId>,
         limit: u32,
     ) -> Result<Page, StoreError> {
-        let limit = limit.clamp(1, MOST);
-        let (clauses, values) = conditions(filter, before);
+        let limit = limit.clamp(1, LONGEST_PAGE);
+        let Filter { state, target, repository, app, actor, tag, forge_id, .. } = filter;
+        let (tests, values) = conditions(
+            [
+                ("state =", Condition::text(state.map(State::as_str))),
+                ("target =", Condition::text(target.as_ref())),
+                ("repository =", Condition::text(repository.as_ref())),
+                ("namespace =", Condition::text(app.as_ref().map(|app| &app.namespace))),
+                ("slug =", Condition::text(app.as_ref().map(|app| &app.slug))),
+                ("actor =", Condition::text(actor.as_ref())),
+                ("tag =", Condition::text(tag.as_ref())),
+                ("forge_id =", forge_id.map(Condition::Number)),
+                ("received_at >=", Condition::time(filter.since)),
+                ("received_at <", Condition::time(filter.until)),
+                ("id <", Condition::text(before)),
+            ],
+            filter.unfinished.then_some("finished_at IS NULL"),
+        );
         let columns = overview_columns!();
         let sql = format!(
-            "SELECT {columns} FROM deployments {clauses} ORDER BY id DESC LIMIT {}",
+            "SELECT {columns} FROM deployments {tests} ORDER BY id DESC LIMIT {}",
             limit + 1
         );
-        let query = values.into_iter().fold(
-            // Only placeholders and a number are put into the text.
-            sqlx::query(AssertSqlSafe(sql)),
-            |query, value| match value {
-                Value::Text(text) => query.bind(text),
-                Value::Number(number) => query.bind(number),
-            },
-        );
-        let mut rows = query.fetch(&self.pool);
-        let (mut deployments, mut bytes): (Vec<Deployment>, _) = (Vec::new(), 0);
-        // One at a time: a page of the largest rows must not be in memory before it is cut.
-        while let Some(row) = rows.try_next().await.map_err(StoreError::doing(LISTING))? {
-            if deployments.len() == limit as usize || bytes >= MOST_BYTES {
-                let next = deployments.last().map(|last| last.id.clone());
-                return Ok(Page { deployments, next });
-            }
-            let deployment = row::overview(&Row::new(row))?;
-            bytes += size(&deployment);
-            deployments.push(deployment);
-        }
-        Ok(Page { deployments, next: None })
+        let page = query_of(sql, values).page(&self.pool, LISTING, limit, row::overview, size);
+        let (deployments, more) = page.await?;
+        let next = deployments.last().filter(|_| more).map(|last: &Deployment| last.id.clone());
+        Ok(Page { deployments, next })
     }
 
     /// How many deployments there are of each state.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
-        let rows =
-            sqlx::query("SELECT state AS id, state, COUNT(*) AS n FROM deployments GROUP BY state")
-                .fetch_all(&self.pool)
-                .await
-                .map_err(StoreError::doing("counting deployments"))?;
-        let count = |row: Row| Ok((row.state()?.as_str(), row.count("n")?));
-        rows.into_iter().map(|row| count(Row::new(row))).collect()
+        let sql = "SELECT state AS id, state, COUNT(*) AS n FROM deployments GROUP BY state";
+        let rows = query(sql, ()).all(&self.pool, "counting deployments").await?;
+        let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
+        rows.iter().map(count).collect()
     }
 
     /// What waits, for probes and metrics.
     pub async fn depth(&self) -> Result<Depth, StoreError> {
-        let row = sqlx::query(
-            "SELECT 'depth' AS id, \
+        let sql = "SELECT 'depth' AS id, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued') AS running, \
              (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
              (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
-             (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked",
-        )
-        .fetch_one(&self.pool)
-        .await
-        .map_err(StoreError::doing("measuring the queue"))?;
-        let row = Row::new(row);
+             (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked";
+        let row = query(sql, ()).one(&self.pool, "measuring the queue").await?;
         Ok(Depth {
             queued: row.count("queued")?,
             running: row.count("running")?,
@@ -271,40 +229,4 @@ fn size(deployment: &Deployment) -> usize {
         + address.as_ref().map_or(0, String::len)
         + contact
         + 1000
-}
-
-/// What stands for a placeholder.
-enum Value {
-    Text(String),
-    Number(i64),
-}
-
-/// The conditions with numbered placeholders, and their values in that order.
-fn conditions(filter: &Filter, before: Option<&DeployId>) -> (String, Vec<Value>) {
-    let Filter { state, target, repository, app, actor, tag, forge_id, since, until, unfinished } =
-        filter;
-    let text = |text: Option<String>| text.map(Value::Text);
-    let time = |at: &Option<Timestamp>| at.map(|at| Value::Number(at.as_millisecond()));
-    let given = [
-        ("state =", text(state.map(|state| state.as_str().to_owned()))),
-        ("target =", text(target.as_ref().map(ToString::to_string))),
-        ("repository =", text(repository.as_ref().map(ToString::to_string))),
-        ("namespace =", text(app.as_ref().map(|app| app.namespace.to_string()))),
-        ("slug =", text(app.as_ref().map(|app| app.slug.to_string()))),
-        ("actor =", text(actor.as_deref().map(storable))),
-        ("tag =", text(tag.as_ref().map(ToString::to_string))),
-        ("forge_id =", forge_id.map(Value::Number)),
-        ("received_at >=", time(since)),
-        ("received_at <", time(until)),
-        ("id <", text(before.map(ToString::to_string))),
-    ];
-    let given = given.into_iter().filter_map(|(test, value)| Some((test, value?)));
-    let (tests, values): (Vec<_>, Vec<_>) = given.unzip();
-    let numbered = tests.iter().zip(1..).map(|(test, number)| format!("{test} ${number}"));
-    let mut tests: Vec<_> = numbered.collect();
-    tests.extend(unfinished.then(|| "finished_at IS NULL".to_owned()));
-    if tests.is_empty() {
-        return (String::new(), values);
-    }
-    (format!("WHERE {}", tests.join(" AND ")), values)
 }

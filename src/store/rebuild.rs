@@ -15,7 +15,8 @@ use crate::model::rollback::{Hold, provisional_number};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::owners::Owned;
-use crate::store::row::{Row, storable, to_json};
+use crate::store::query::query;
+use crate::store::row::to_json;
 use crate::store::write::Write;
 use crate::store::{audit, holds, repositories};
 
@@ -137,35 +138,23 @@ async fn place(
     if number.forge_id > 0 && past.rollback.is_none() {
         return Ok(number.forge_id);
     }
-    let row = sqlx::query(
-        "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
-         WHERE repository = $1 AND target = $2 AND id < $3",
-    )
-    .bind(past.release.repository.as_str())
-    .bind(past.target.as_str())
-    .bind(past.id.as_str())
-    .fetch_one(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Row::new(row).number("place")
+    let sql = "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
+         WHERE repository = $1 AND target = $2 AND id < $3";
+    let row = query(sql, (&past.release.repository, &past.target, &past.id))
+        .one(write.sql(), DOING)
+        .await?;
+    row.number("place")
 }
 
 async fn make_lane(write: &mut Write, past: &PastDeployment) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO lanes (repository, target) VALUES ($1, $2) ON CONFLICT DO NOTHING")
-        .bind(past.release.repository.as_str())
-        .bind(past.target.as_str())
-        .execute(write.sql())
-        .await
-        .map(drop)
-        .map_err(StoreError::doing(DOING))
+    let sql = "INSERT INTO lanes (repository, target) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    query(sql, (&past.release.repository, &past.target)).execute(write.sql(), DOING).await.map(drop)
 }
 
 async fn is_known(write: &mut Write, past: &PastDeployment) -> Result<bool, StoreError> {
-    let row = sqlx::query("SELECT id FROM deployments WHERE id = $1")
-        .bind(past.id.as_str())
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+    let row = query("SELECT id FROM deployments WHERE id = $1", &past.id)
+        .first(write.sql(), DOING)
+        .await?;
     Ok(row.is_some())
 }
 
@@ -192,102 +181,47 @@ async fn insert(
     let place = place(write, past, number).await?;
     let Number { forge_id, git_ref, production } = number;
     let summary = format!("as commit {} of the manifest repository says", pushed.commit.short());
-    let done = sqlx::query(
-        "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
+    let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
          production, place, rollback) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
          $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
-         ON CONFLICT DO NOTHING",
-    )
-    .bind(id.as_str())
-    .bind(format!("rebuilt-{id}"))
-    .bind(release.repository.as_str())
-    .bind(target.as_str())
-    .bind(*forge_id)
-    .bind(release.commit.as_str())
-    .bind(release.tag.as_str())
-    .bind(storable(git_ref))
-    .bind(storable(actor))
-    .bind(storable(reason))
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(template.as_deref().map(storable))
-    .bind(templates_commit.as_ref().map(ToString::to_string))
-    .bind(State::Succeeded.as_str())
-    .bind(received_at.as_millisecond())
-    .bind(finished_at.as_millisecond())
-    .bind(summary)
-    .bind(storable(&to_json(pushed)))
-    .bind(i64::from(*production))
-    .bind(place)
-    .bind(rollback.as_ref().map(|rollback| storable(&to_json(rollback))))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected())
+         ON CONFLICT DO NOTHING";
+    let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
+    let asked = (&release.commit, &release.tag, git_ref, actor, reason);
+    let made = (app, template, templates_commit, State::Succeeded.as_str());
+    let ended = (received_at, finished_at, summary, to_json(pushed), production, place);
+    let values = (lane, asked, made, ended, rollback.as_ref().map(to_json));
+    query(sql, values).execute(write.sql(), DOING).await
 }
 
 /// That the forge was told of the success. Whoever takes its place is told only of what it shows.
 async fn shown_as_live(write: &mut Write, past: &PastDeployment) -> Result<(), StoreError> {
     let sink = Sink::Forge;
-    sqlx::query(
-        "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
+    let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure, outcome, done_at, reason) \
-         VALUES ($1, $2, 1, $3, $4, $5, $6, $6, 0, 0, 'sent', $6, $7)",
-    )
-    .bind(past.id.as_str())
-    .bind(sink.to_string())
-    .bind(sink.family().to_string())
-    .bind(ForgeState::Success.as_str())
-    .bind("told before the record was rebuilt")
-    .bind(past.finished_at.as_millisecond())
-    .bind(None::<String>)
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(DOING))
+         VALUES ($1, $2, 1, $3, $4, $5, $6, $6, 0, 0, 'sent', $6, $7)";
+    let (state, words) = (ForgeState::Success.as_str(), "told before the record was rebuilt");
+    let values = (&past.id, &sink, sink.family(), state, words, past.finished_at, None::<String>);
+    query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
 async fn removal(write: &mut Write, one: &Removal) -> Result<u64, StoreError> {
     let Removal { id, target, app, actor, reason, taken, asked_at, ended } = one;
     let at = ended.as_ref().map_or(*asked_at, |ended| ended.at);
     let commit = ended.as_ref().and_then(|ended| ended.commit.as_ref());
-    let done = sqlx::query(
-        "INSERT INTO acts (id, kind, target, namespace, slug, actor, reason, details, asked_at, \
+    let sql = "INSERT INTO acts (id, kind, target, namespace, slug, actor, reason, details, asked_at, \
          due_at, finished_at, commit_id, summary) \
-         VALUES ($1, 'removal', $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) ON CONFLICT DO NOTHING",
-    )
-    .bind(id.as_str())
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(storable(actor))
-    .bind(storable(reason))
-    .bind(storable(&to_json(taken)))
-    .bind(asked_at.as_millisecond())
-    .bind(at.as_millisecond())
-    .bind(commit.map(ToString::to_string))
-    .bind(ended.as_ref().map_or_else(String::new, |ended| storable(&ended.summary)))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected())
+         VALUES ($1, 'removal', $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, $11) ON CONFLICT DO NOTHING";
+    let summary = ended.as_ref().map_or("", |ended| &ended.summary);
+    let about = (id, target, app, actor, reason, to_json(taken));
+    query(sql, (about, asked_at, at, commit, summary)).execute(write.sql(), DOING).await
 }
 
 async fn owner(write: &mut Write, one: &Owned) -> Result<u64, StoreError> {
     let Owned { target, app, repository, since, moved: _ } = one;
-    let done = sqlx::query(
-        "INSERT INTO owners (target, namespace, slug, repository, since) \
-         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-    )
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(repository.as_str())
-    .bind(since.as_millisecond())
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected())
+    let sql = "INSERT INTO owners (target, namespace, slug, repository, since) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    let done = query(sql, (target, app, repository, since)).execute(write.sql(), DOING).await?;
+    Ok(done)
 }

@@ -8,6 +8,7 @@ use crate::model::event::RepositoryIdentity;
 use crate::model::id::{DeployId, RepoName};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
+use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::Write;
 
@@ -47,12 +48,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         // Mostly it is known: that takes no turn to write.
-        let known = sqlx::query(BY_NUMBER)
-            .bind(identity.repository)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing(DOING))?;
-        let known = known.map(|row| remembered(&Row::new(row))).transpose()?;
+        let known = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
+        let known = known.as_ref().map(remembered).transpose()?;
         let is_fresh = |one: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
             one.name == *name
@@ -65,20 +62,14 @@ impl Store {
         recognize(self, &mut write, Some(identity), name, now).await?;
         write.commit().await
     }
-}
 
-impl Store {
     /// The forge's numbers of the repository that has a name; none where no event has said them.
     pub async fn repository_identity(
         &self,
         name: &RepoName,
     ) -> Result<Option<RepositoryIdentity>, StoreError> {
-        let row = sqlx::query(BY_NAME)
-            .bind(name.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing(DOING))?;
-        let remembered = row.map(|row| remembered(&Row::new(row))).transpose()?;
+        let row = query(BY_NAME, name).first(&self.pool, DOING).await?;
+        let remembered = row.as_ref().map(remembered).transpose()?;
         Ok(remembered.map(|RememberedRepository { number, owner, seen_at, .. }| {
             RepositoryIdentity { repository: number, owner, at: seen_at }
         }))
@@ -150,12 +141,8 @@ const BY_NAME: &str = "SELECT name AS id, name, number, owner, seen_at FROM repo
      WHERE LOWER(name) = LOWER($1) ORDER BY seen_at DESC";
 
 async fn find(write: &mut Write, number: i64) -> Result<Option<RememberedRepository>, StoreError> {
-    let row = sqlx::query(BY_NUMBER)
-        .bind(number)
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    row.map(|row| remembered(&Row::new(row))).transpose()
+    let row = query(BY_NUMBER, number).first(write.sql(), DOING).await?;
+    row.as_ref().map(remembered).transpose()
 }
 
 fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
@@ -173,16 +160,10 @@ async fn namesakes(
     number: i64,
     name: &RepoName,
 ) -> Result<Vec<RememberedRepository>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT name AS id, name, number, owner, seen_at FROM repositories \
-         WHERE LOWER(name) = LOWER($1) AND number <> $2",
-    )
-    .bind(name.as_str())
-    .bind(number)
-    .fetch_all(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    rows.into_iter().map(|row| remembered(&Row::new(row))).collect()
+    let sql = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
+         WHERE LOWER(name) = LOWER($1) AND number <> $2";
+    let rows = query(sql, (name, number)).all(write.sql(), DOING).await?;
+    rows.iter().map(remembered).collect()
 }
 
 /// A name has one repository at a time: whoever had it before has another one by now, or is gone. What
@@ -226,11 +207,8 @@ async fn rename_records(
     to: &RepoName,
 ) -> Result<(), StoreError> {
     // Whoever changes a deployment has its lane first.
-    sqlx::query(store.locking("SELECT target FROM lanes WHERE repository = $1", "FOR UPDATE"))
-        .bind(from.as_str())
-        .fetch_all(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+    let sql = store.locking("SELECT target FROM lanes WHERE repository = $1", "FOR UPDATE");
+    query(sql, from).all(write.sql(), DOING).await?;
     let lanes = "INSERT INTO lanes (repository, target) SELECT $2, target FROM lanes \
          WHERE repository = $1 ON CONFLICT DO NOTHING";
     execute(write, lanes, from, to).await?;
@@ -246,13 +224,7 @@ async fn execute(
     from: &RepoName,
     to: &RepoName,
 ) -> Result<(), StoreError> {
-    sqlx::query(sql)
-        .bind(from.as_str())
-        .bind(to.as_str())
-        .execute(write.sql())
-        .await
-        .map(drop)
-        .map_err(StoreError::doing(DOING))
+    query(sql, (from, to)).execute(write.sql(), DOING).await.map(drop)
 }
 
 /// Takes note of what a commit says of a repository, unless its number or its name is known.
@@ -275,19 +247,10 @@ async fn note(
     owner: Option<i64>,
     seen_at: Option<Timestamp>,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO repositories (number, name, owner, seen_at) VALUES ($1, $2, $3, $4) \
+    let sql = "INSERT INTO repositories (number, name, owner, seen_at) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (number) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, \
-         owner = COALESCE(excluded.owner, repositories.owner)",
-    )
-    .bind(number)
-    .bind(name.as_str())
-    .bind(owner)
-    .bind(seen_at.map(Timestamp::as_millisecond))
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(DOING))
+         owner = COALESCE(excluded.owner, repositories.owner)";
+    query(sql, (number, name, owner, seen_at)).execute(write.sql(), DOING).await.map(drop)
 }
 
 /// The name under which a deployment's repository is known now: it may have been renamed while it is worked
@@ -296,10 +259,8 @@ pub(super) async fn name_of(
     write: &mut Write,
     deployment: &DeployId,
 ) -> Result<Option<RepoName>, StoreError> {
-    let row = sqlx::query("SELECT id, repository FROM deployments WHERE id = $1")
-        .bind(deployment.as_str())
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("repository")).transpose()
+    let row = query("SELECT id, repository FROM deployments WHERE id = $1", deployment)
+        .first(write.sql(), DOING)
+        .await?;
+    row.map(|row| row.id("repository")).transpose()
 }

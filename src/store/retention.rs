@@ -13,7 +13,8 @@ use crate::model::id::DeployId;
 use crate::model::violation::Violations;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::row::{Row, count, first_values, storable, to_json, violation_count};
+use crate::store::query::query;
+use crate::store::row::{first_values, to_json, violation_count};
 
 /// Twice as many revisions as the manifest repository keeps of an app: one that it has must be known.
 const REVISIONS: i64 = 10;
@@ -49,25 +50,13 @@ impl Store {
             for id in &old {
                 // With the row locked, nothing leaves word of it meanwhile.
                 let sql = self.locking("SELECT id FROM deployments WHERE id = $1", "FOR UPDATE");
-                let there = sqlx::query(sql).bind(id.as_str()).fetch_optional(write.sql()).await;
-                there.map_err(StoreError::doing(DOING))?;
-                sqlx::query(
-                    "DELETE FROM outbox WHERE deployment = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
-                     WHERE o.deployment = $1 AND o.outcome IS NULL)",
-                )
-                .bind(id.as_str())
-                .execute(write.sql())
-                .await
-                .map_err(StoreError::doing(DOING))?;
-                let done = sqlx::query(
-                    "DELETE FROM deployments WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
-                     WHERE o.deployment = $1)",
-                )
-                .bind(id.as_str())
-                .execute(write.sql())
-                .await
-                .map_err(StoreError::doing(DOING))?;
-                deleted += done.rows_affected();
+                query(sql, id).first(write.sql(), DOING).await?;
+                let sql = "DELETE FROM outbox WHERE deployment = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
+                     WHERE o.deployment = $1 AND o.outcome IS NULL)";
+                query(sql, id).execute(write.sql(), DOING).await?;
+                let sql = "DELETE FROM deployments WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
+                     WHERE o.deployment = $1)";
+                deleted += query(sql, id).execute(write.sql(), DOING).await?;
             }
             write.commit().await?;
         }
@@ -85,34 +74,21 @@ impl Store {
             " AS counted_warnings FROM deployments \
              WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
         );
-        let rows = sqlx::query(sql)
-            .bind(i64::from(most))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(StoreError::doing(BOUNDING))?;
+        let rows = query(sql, most).all(&self.pool, BOUNDING).await?;
         if rows.is_empty() {
             return Ok(0);
         }
         let mut write = self.begin(BOUNDING).await?;
         let mut bounded = 0;
         for row in rows {
-            let row = Row::new(row);
             let id: DeployId = row.id("id")?;
             let listed = first_values(&row.text("violations")?);
             let (errors, warnings) = (row.count("counted_errors")?, row.count("counted_warnings")?);
             let violations = Violations::of_record(listed, errors, warnings);
-            let done = sqlx::query(
-                "UPDATE deployments SET violations = $2, errors = $3, warnings = $4 \
-                 WHERE id = $1 AND errors IS NULL",
-            )
-            .bind(id.as_str())
-            .bind(storable(&to_json(&violations)))
-            .bind(count(violations.errors()))
-            .bind(count(violations.warnings()))
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(BOUNDING))?;
-            bounded += done.rows_affected();
+            let sql = "UPDATE deployments SET violations = $2, errors = $3, warnings = $4 \
+                 WHERE id = $1 AND errors IS NULL";
+            let values = (&id, to_json(&violations), violations.errors(), violations.warnings());
+            bounded += query(sql, values).execute(write.sql(), BOUNDING).await?;
         }
         write.commit().await?;
         Ok(bounded)
@@ -126,8 +102,7 @@ impl Store {
         behind: Option<&DeployId>,
         most: u32,
     ) -> Result<Vec<DeployId>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT d.id FROM deployments d \
+        let sql = "SELECT d.id FROM deployments d \
              WHERE d.id > $1 AND d.id < $2 AND d.received_at < $3 AND d.finished_at < $3 \
              AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
              AND o.outcome IS NULL) \
@@ -146,16 +121,11 @@ impl Store {
              AND n.namespace = d.namespace AND n.slug = d.slug AND n.state = 'succeeded' \
              AND n.rollback IS NULL AND n.pushed LIKE '%\"changed\":true%' AND n.id > d.id \
              LIMIT $4) AS newer) >= $4) \
-             ORDER BY d.id LIMIT $5",
-        )
-        .bind(behind.map_or("", DeployId::as_str).to_owned())
-        .bind(ended_before.strftime("%Y%m%d-%H%M%S").to_string())
-        .bind(ended_before.as_millisecond())
-        .bind(REVISIONS)
-        .bind(i64::from(most.max(1)))
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        rows.into_iter().map(|row| Row::new(row).id("id")).collect()
+             ORDER BY d.id LIMIT $5";
+        let first = behind.map_or("", DeployId::as_str);
+        let last = ended_before.strftime("%Y%m%d-%H%M%S").to_string();
+        let values = (first, last, ended_before, REVISIONS, most.max(1));
+        let rows = query(sql, values).all(&self.pool, DOING).await?;
+        rows.into_iter().map(|row| row.id("id")).collect()
     }
 }

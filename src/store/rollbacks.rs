@@ -12,9 +12,10 @@ use crate::model::violation::Violations;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
-use crate::store::row::{Row, storable, to_json};
+use crate::store::query::query;
+use crate::store::row::to_json;
 use crate::store::write::Write;
-use crate::store::{acts, audit, idempotency_keys, lane};
+use crate::store::{audit, idempotency_keys, lane, removals};
 
 /// A rollback as it is asked for. What is known of the revision is known of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Store {
         let (repository, target) = (&new.request.release.repository, &new.request.target);
         let mut write = self.begin_durable(DOING).await?;
         lane::ensure(&mut write, repository, target).await?;
-        let turn = if acts::keep_still(&mut write, repository, target, now).await? {
+        let turn = if removals::keep_still(&mut write, repository, target, now).await? {
             RollbackTurn::Removing
         } else if let Some(open) = open(&mut write, repository, target).await? {
             RollbackTurn::RollingBack(open)
@@ -124,15 +125,9 @@ impl Store {
 
     /// The forge has the deployment now, under that number; a second number changes nothing.
     pub async fn number_rollback(&self, id: &DeployId, number: i64) -> Result<(), StoreError> {
-        let doing = "noting the forge's number of a rollback";
-        let mut write = self.begin(doing).await?;
-        sqlx::query("UPDATE deployments SET forge_id = $2 WHERE id = $1 AND forge_id < 0")
-            .bind(id.as_str())
-            .bind(number)
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(doing))?;
-        write.commit().await
+        let sql = "UPDATE deployments SET forge_id = $2 WHERE id = $1 AND forge_id < 0";
+        let number = query(sql, (id, number));
+        self.run(number, "noting the forge's number of a rollback").await.map(drop)
     }
 }
 
@@ -152,16 +147,10 @@ async fn newest_place(
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<i64, StoreError> {
-    let row = sqlx::query(
-        "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
-         WHERE repository = $1 AND target = $2",
-    )
-    .bind(repository.as_str())
-    .bind(target.as_str())
-    .fetch_one(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Row::new(row).number("place")
+    let sql = "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
+         WHERE repository = $1 AND target = $2";
+    let row = query(sql, (repository, target)).one(write.sql(), DOING).await?;
+    row.number("place")
 }
 
 async fn insert(
@@ -171,37 +160,19 @@ async fn insert(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let NewRollback { id, request, app, rollback, template, contact, address } = new;
-    let done = sqlx::query(
-        "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
+    let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, place, \
          rollback, recipient) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
-         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING",
-    )
-    .bind(id.as_str())
-    .bind(format!("rollback/{id}"))
-    .bind(request.release.repository.as_str())
-    .bind(request.target.as_str())
-    .bind(request.forge_id)
-    .bind(request.release.commit.as_str())
-    .bind(request.release.tag.as_str())
-    .bind(storable(&request.git_ref))
-    .bind(storable(&request.actor))
-    .bind(storable(&request.description))
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(template.clone())
-    .bind(State::Queued.as_str())
-    .bind(now.as_millisecond())
-    .bind(WAITING)
-    .bind(contact.as_ref().map(to_json))
-    .bind(address.clone())
-    .bind(i64::from(request.production))
-    .bind(place)
-    .bind(storable(&to_json(rollback)))
-    .bind(request.recipient.stored().map(storable))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    Ok(done.rows_affected() == 1)
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING";
+    let release = &request.release;
+    let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
+    let asked = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
+    let person = (&request.actor, &request.description);
+    let made = (app, template, State::Queued.as_str(), now, WAITING);
+    let reached = (contact.as_ref().map(to_json), address, request.production, place);
+    let rest = (to_json(rollback), request.recipient.stored());
+    let values = (lane, asked, person, made, reached, rest);
+    let done = query(sql, values).execute(write.sql(), DOING).await?;
+    Ok(done == 1)
 }

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::{DeploymentRequest, Recipient};
-use crate::model::id::{AppKey, IdError, Namespace, Slug};
+use crate::model::id::{AppKey, IdError};
 use crate::model::release::Release;
 use crate::model::violation::Violations;
 use crate::store::error::StoreError;
@@ -48,13 +48,17 @@ impl Row {
     }
 
     pub(super) fn time(&self, column: &'static str) -> Result<Timestamp, StoreError> {
-        time_of(self.number(column)?).map_err(|error| self.corrupt(column, &error))
+        let time = Timestamp::from_millisecond(self.number(column)?);
+        time.map_err(|error| self.corrupt(column, &error))
     }
 
     pub(super) fn maybe_time(&self, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
-        let millis: Option<i64> =
-            self.row.try_get(column).map_err(|error| self.corrupt(column, &error))?;
-        millis.map(time_of).transpose().map_err(|error| self.corrupt(column, &error))
+        let time = self.maybe_number(column)?.map(Timestamp::from_millisecond).transpose();
+        time.map_err(|error| self.corrupt(column, &error))
+    }
+
+    pub(super) fn flag(&self, column: &'static str) -> Result<bool, StoreError> {
+        Ok(self.number(column)? != 0)
     }
 
     pub(super) fn id<T>(&self, column: &'static str) -> Result<T, StoreError>
@@ -72,9 +76,23 @@ impl Row {
         parsed.map_err(|error| self.corrupt(column, &error))
     }
 
-    pub(super) fn state(&self) -> Result<State, StoreError> {
-        let word = self.text("state")?;
-        State::parse(&word).ok_or_else(|| self.corrupt("state", &word))
+    pub(super) fn app(&self) -> Result<AppKey, StoreError> {
+        Ok(AppKey { namespace: self.id("namespace")?, slug: self.id("slug")? })
+    }
+
+    pub(super) fn maybe_app(&self) -> Result<Option<AppKey>, StoreError> {
+        let app = self.maybe_id("namespace")?.zip(self.maybe_id("slug")?);
+        Ok(app.map(|(namespace, slug)| AppKey { namespace, slug }))
+    }
+
+    /// One of our words.
+    pub(super) fn word<T>(
+        &self,
+        column: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let word = self.text(column)?;
+        parse(&word).ok_or_else(|| self.corrupt(column, &word))
     }
 
     pub(super) fn json<T: DeserializeOwned>(&self, column: &'static str) -> Result<T, StoreError> {
@@ -183,8 +201,8 @@ pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
     Ok(Deployment {
         id: row.id("id")?,
         request: request(row)?,
-        app: app(row)?,
-        state: row.state()?,
+        app: row.maybe_app()?,
+        state: row.word("state", State::parse)?,
         received_at: row.time("received_at")?,
         finished_at: row.maybe_time("finished_at")?,
         stages: Vec::new(),
@@ -213,39 +231,14 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         git_ref: row.text("git_ref")?,
         actor: row.text("actor")?,
         description: row.text("description")?,
-        production: row.number("production")? != 0,
-        automatic: row.number("automatic")? != 0,
+        production: row.flag("production")?,
+        automatic: row.flag("automatic")?,
         recipient: Recipient::parse(row.maybe_text("recipient")?),
         identity: None,
     })
 }
 
-fn app(row: &Row) -> Result<Option<AppKey>, StoreError> {
-    let (Some(namespace), Some(slug)) = (row.maybe_text("namespace")?, row.maybe_text("slug")?)
-    else {
-        return Ok(None);
-    };
-    let namespace =
-        Namespace::parse(namespace).map_err(|error| row.corrupt("namespace", &error))?;
-    let slug = Slug::parse(slug).map_err(|error| row.corrupt("slug", &error))?;
-    Ok(Some(AppKey { namespace, slug }))
-}
-
-fn time_of(millis: i64) -> Result<Timestamp, jiff::Error> {
-    Timestamp::from_millisecond(millis)
-}
-
-/// A count as it is stored.
-pub(super) fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// The JSON text of a value of ours.
 pub(super) fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("our values have string keys and no failing serializers")
-}
-
-/// The text without NUL, which PostgreSQL refuses in a text.
-pub(super) fn storable(text: &str) -> String {
-    text.replace('\0', "")
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use sqlx::AssertSqlSafe;
+use jiff::Timestamp;
 
 use crate::model::id::RepoName;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::Held;
-use crate::store::row::{Row, storable};
+use crate::store::lease::{Held, end_of};
+use crate::store::query::{placeholders, query, query_of};
+use crate::store::row::Row;
 use crate::store::write::Write;
 
 /// A run that this process holds.
@@ -59,56 +59,30 @@ impl Store {
         asked: bool,
     ) -> Result<Option<Sweeping>, StoreError> {
         let mut write = self.begin(DOING).await?;
-        sqlx::query(
-            "INSERT INTO sweeps (name, since, lease_end, due_at, not_before) \
+        let sql = "INSERT INTO sweeps (name, since, lease_end, due_at, not_before) \
              SELECT $1, COALESCE((SELECT MIN(since) FROM sweeps), \
              (SELECT MIN(received_at) FROM deployments), $2), 0, 0, 0 \
-             WHERE NOT EXISTS (SELECT 1 FROM sweeps WHERE name = $1) ON CONFLICT DO NOTHING",
-        )
-        .bind(name)
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
-        let lease_end = now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond();
-        let row = sqlx::query(
-            "UPDATE sweeps SET holder = $2, lease_end = $4 WHERE name = $1 AND lease_end <= $3 \
+             WHERE NOT EXISTS (SELECT 1 FROM sweeps WHERE name = $1) ON CONFLICT DO NOTHING";
+        query(sql, (name, now)).execute(write.sql(), DOING).await?;
+        let lease_end = end_of(now, lease);
+        let sql = "UPDATE sweeps SET holder = $2, lease_end = $4 WHERE name = $1 AND lease_end <= $3 \
              AND not_before <= $3 AND (due_at <= $3 OR $5 = 1) \
-             RETURNING name AS id, since, position, due_at",
-        )
-        .bind(name)
-        .bind(holder)
-        .bind(now.as_millisecond())
-        .bind(lease_end)
-        .bind(i64::from(asked))
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        let sweeping = row.map(|row| sweeping(&Row::new(row), holder, lease_end)).transpose()?;
+             RETURNING name AS id, since, position, due_at";
+        let row =
+            query(sql, (name, holder, now, lease_end, asked)).first(write.sql(), DOING).await?;
+        let sweeping = row.map(|row| sweeping(&row, holder, lease_end)).transpose()?;
         write.commit().await?;
         Ok(sweeping)
     }
 
     /// Ends a run, unless another process has taken over since.
     pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<Held, StoreError> {
-        let doing = "ending a sweep";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query(
-            "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
-             not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3",
-        )
-        .bind(run.name.as_str())
-        .bind(run.holder.as_str())
-        .bind(run.lease_end)
-        .bind(left.position.as_deref().map(storable))
-        .bind(left.due_at.as_millisecond())
-        .bind(left.not_before.map_or(0, Timestamp::as_millisecond))
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+        let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
+             not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3";
+        let not_before = left.not_before.map_or(0, Timestamp::as_millisecond);
+        let held = (&run.name, &run.holder, run.lease_end);
+        let end = query(sql, (held, &left.position, left.due_at, not_before));
+        self.run(end, "ending a sweep").await.map(Held::by_rows)
     }
 
     /// Notes that an item needs no second look.
@@ -119,33 +93,16 @@ impl Store {
         outcome: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let doing = "noting what a sweep has looked at";
-        let mut write = self.begin(doing).await?;
-        sqlx::query(
-            "INSERT INTO swept (sweep, item, outcome, at) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT DO NOTHING",
-        )
-        .bind(sweep)
-        .bind(storable(item))
-        .bind(outcome)
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(doing))?;
-        write.commit().await
+        let sql = "INSERT INTO swept (sweep, item, outcome, at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT DO NOTHING";
+        let note = query(sql, (sweep, item, outcome, now));
+        self.run(note, "noting what a sweep has looked at").await.map(drop)
     }
 
     /// Forgets what was noted before that time; how many items that were.
     pub async fn forget_swept(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let doing = "forgetting what sweeps have looked at";
-        let mut write = self.begin(doing).await?;
-        let done = sqlx::query("DELETE FROM swept WHERE at < $1")
-            .bind(before.as_millisecond())
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(doing))?;
-        write.commit().await?;
-        Ok(done.rows_affected())
+        let forget = query("DELETE FROM swept WHERE at < $1", before);
+        self.run(forget, "forgetting what sweeps have looked at").await
     }
 
     /// Those of the items that need no second look.
@@ -177,21 +134,17 @@ impl Store {
             return Ok(BTreeSet::new());
         }
         let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
-        let sql = format!("{sql} {}", places(2, forge_ids.len()));
-        // Only placeholders are put into the text.
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(repository.as_str());
-        let query = forge_ids.iter().fold(query, |query, id| query.bind(*id));
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("looking for deployments that are known"))?;
-        rows.into_iter().map(|row| Row::new(row).number("forge_id")).collect()
+        let sql = format!("{sql} ({})", placeholders(2, forge_ids.len()));
+        let known = query_of(sql, (repository, forge_ids.to_vec()));
+        let rows = known.all(&self.pool, "looking for deployments that are known").await?;
+        rows.into_iter().map(|row| row.number("forge_id")).collect()
     }
 
     /// Every repository that has ever deployed, by name.
     pub async fn repositories(&self) -> Result<Vec<RepoName>, StoreError> {
         let sql = "SELECT DISTINCT repository AS id FROM lanes ORDER BY repository";
-        let rows = sqlx::query(sql).fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing repositories"))?;
-        rows.into_iter().map(|row| Row::new(row).id("id")).collect()
+        let rows = query(sql, ()).all(&self.pool, "listing repositories").await?;
+        rows.into_iter().map(|row| row.id("id")).collect()
     }
 
     async fn those(
@@ -202,14 +155,10 @@ impl Store {
     ) -> Result<BTreeSet<String>, StoreError> {
         let mut found = BTreeSet::new();
         for some in items.chunks(MOST_AT_ONCE) {
-            // Only placeholders are put into the text.
-            let query = sqlx::query(AssertSqlSafe(format!("{sql} {}", places(2, some.len()))));
-            let query =
-                some.iter().fold(query.bind(first), |query, item| query.bind(item.as_str()));
-            let rows = query.fetch_all(&self.pool).await;
-            let rows = rows.map_err(StoreError::doing("looking for what a sweep knows"))?;
-            for row in rows {
-                found.insert(Row::new(row).text("id")?);
+            let sql = format!("{sql} ({})", placeholders(2, some.len()));
+            let known = query_of(sql, (first, some.to_vec()));
+            for row in known.all(&self.pool, "looking for what a sweep knows").await? {
+                found.insert(row.text("id")?);
             }
         }
         Ok(found)
@@ -219,18 +168,12 @@ impl Store {
 /// Whoever was at a sweep is not any more.
 pub(super) async fn abandon(write: &mut Write) -> Result<(), StoreError> {
     let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0 WHERE holder IS NOT NULL";
-    let done = sqlx::query(sql).execute(write.sql()).await;
-    done.map(drop).map_err(StoreError::doing("ending a former process's sweeps"))
+    let doing = "ending a former process's sweeps";
+    query(sql, ()).execute(write.sql(), doing).await.map(drop)
 }
 
 /// SQLite's oldest bound on placeholders is 999.
 const MOST_AT_ONCE: usize = 500;
-
-/// `($2, $3, $4)`
-fn places(first: usize, count: usize) -> String {
-    let places: Vec<_> = (first..first + count).map(|place| format!("${place}")).collect();
-    format!("({})", places.join(", "))
-}
 
 fn sweeping(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {
     Ok(Sweeping {

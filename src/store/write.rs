@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, raw_sql};
 use tokio::runtime::Handle;
@@ -40,13 +41,10 @@ pub(super) struct Turn {
 }
 
 impl Writers {
-    pub(super) async fn turn(&self) -> Turn {
-        let workers = Arc::clone(&self.workers).lock_owned().await;
-        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: Some(workers) }
-    }
-
-    pub(super) async fn turn_at_once(&self) -> Turn {
-        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: None }
+    pub(super) async fn turn(&self, at_once: bool) -> Turn {
+        let workers = if at_once { None } else { Some(Arc::clone(&self.workers)) };
+        let workers = OptionFuture::from(workers.map(Mutex::lock_owned)).await;
+        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: workers }
     }
 }
 

@@ -36,7 +36,7 @@ fn removal(lane: &str, n: i64) -> Removal {
 }
 
 async fn begin(store: &Store, lane: &str, n: i64) -> ActTurn {
-    store.begin_removal((&removal(lane, n), &somebody()), at(n), HOLD).await.unwrap()
+    store.begin_removal((&removal(lane, n), &somebody()), None, at(n), HOLD).await.unwrap()
 }
 
 fn ended(n: i64) -> Ended {
@@ -62,9 +62,9 @@ async fn a_removal_is_recorded_before_and_after() {
         let open = db.store.removals(&"prod".parse().unwrap(), &app("web")).await.unwrap();
         let expected = Removal { reason: "not used any more".to_owned(), ..removal("web", 5) };
         assert_eq!(open, std::slice::from_ref(&expected));
-        db.store.end_removal(&id(5), &ended(6)).await.unwrap();
+        db.store.end_removal(&id(5), &ended(6), None).await.unwrap();
         let later = Ended { commit: None, summary: "too late".to_owned(), ..ended(9) };
-        db.store.end_removal(&id(5), &later).await.unwrap();
+        db.store.end_removal(&id(5), &later, None).await.unwrap();
         let after = db.reopened().await.removals(&"prod".parse().unwrap(), &app("web")).await;
         assert_eq!(after.unwrap(), [Removal { ended: Some(ended(6)), ..expected }]);
     })
@@ -97,7 +97,7 @@ async fn the_repository_is_known_from_the_last_deployment_where_nothing_else_say
         assert_eq!(under_way().await.unwrap(), Some(waiting.clone()));
         let mut unsaid = removal("web", 3);
         unsaid.taken.repository = None;
-        let turn = db.store.begin_removal((&unsaid, &somebody()), at(3), HOLD).await.unwrap();
+        let turn = db.store.begin_removal((&unsaid, &somebody()), None, at(3), HOLD).await.unwrap();
         assert_eq!(turn, ActTurn::Deploying(waiting));
     })
     .await;
@@ -112,7 +112,7 @@ async fn a_deployment_that_comes_meanwhile_waits_until_the_end() {
         let first = claim(&db.store, 8).await.unwrap();
         assert_eq!(first.deployment.id, other, "only the app itself rests");
         assert_eq!(claim(&db.store, 8).await, None);
-        db.store.end_removal(&id(5), &ended(9)).await.unwrap();
+        db.store.end_removal(&id(5), &ended(9), None).await.unwrap();
         assert_eq!(claim(&db.store, 10).await.unwrap().deployment.id, web);
     })
     .await;
@@ -132,7 +132,7 @@ async fn a_removal_whose_process_died_holds_nothing_up_for_ever() {
         db.store.end_leases(at(71)).await.unwrap();
         assert_eq!(db.store.abandoned_removals(at(71)).await.unwrap().len(), 2);
         db.store.abandon_removal(&id(5), at(71)).await.unwrap();
-        db.store.end_removal(&id(5), &ended(72)).await.unwrap();
+        db.store.end_removal(&id(5), &ended(72), None).await.unwrap();
         assert_eq!(db.store.abandoned_removals(at(80)).await.unwrap().len(), 1);
     })
     .await;
@@ -149,7 +149,7 @@ async fn an_arrival_and_a_removal_at_once_agree() {
             match turn {
                 ActTurn::Yes => {
                     assert_eq!(claimed, None, "the removal has the app to itself");
-                    db.store.end_removal(&id(n + 1), &ended(61)).await.unwrap();
+                    db.store.end_removal(&id(n + 1), &ended(61), None).await.unwrap();
                     let claimed = claim(&db.store, 62).await.unwrap();
                     let _held = db.store.finish(&claimed, &succeeded(), at(63)).await.unwrap();
                 }

@@ -49,7 +49,10 @@ async fn a_deployment_that_was_asked_for_here_has_one_entry_and_its_duplicate_no
     run_on_both(async |db| {
         let (asked, by) = (request("web", "prod", 1), entry(1, "alice", "deploy"));
         let accept = async |n, entry: &Entry| {
-            db.store.accept_act(&delivery(1), &asked, &id(n), (entry, None), at(n)).await.unwrap()
+            db.store
+                .accept_act(&delivery(1), &asked, &id(n), Some((entry, None)), at(n))
+                .await
+                .unwrap()
         };
         assert_eq!(accept(1, &by).await, Accepted::New);
         assert_eq!(accept(2, &entry(2, "alice", "deploy")).await, Accepted::Duplicate(id(1)));

@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::DeployId;
-use the_deployer::store::{Cancelled, Held, PushTurn, Store};
+use the_deployer::store::{Cancelled, Held, PushTurn, Reply, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry, id};
@@ -11,7 +11,7 @@ use crate::store::{accept, claim, push, succeeded, told};
 /// Somebody cancels it in that second.
 async fn cancel(store: &Store, deployment: &DeployId, second: i64) -> Cancelled {
     let entry = entry("cancel", 100_000 + second, "ada", "the wrong tag", at(second));
-    store.cancel(deployment, &entry).await.unwrap()
+    store.cancel(deployment, &entry, &Reply::without_key()).await.unwrap()
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn one_that_runs_loses_its_worker() {
         let running = claim(&db.store, 2).await.unwrap();
         assert!(matches!(cancel(&db.store, &one, 3).await, Cancelled::Yes(_)));
         assert_eq!(push(&db.store, &running, 4).await, PushTurn::Lost);
-        assert_eq!(db.store.retry_at(&running, at(9), "x").await.unwrap(), Held::Lost);
+        assert_eq!(db.store.retry_at(&running, at(9), "x", None).await.unwrap(), Held::Lost);
         assert_eq!(db.store.finish(&running, &succeeded(), at(5)).await.unwrap(), Held::Lost);
         assert_eq!(claim(&db.store, 1_000).await, None, "nobody takes it up again");
         let after = db.store.deployment(&one).await.unwrap().unwrap();

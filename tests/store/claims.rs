@@ -401,12 +401,12 @@ async fn a_removal_gives_the_apps_routes_free() {
             ended: None,
         };
         let hold = std::time::Duration::from_mins(1);
-        let turn = store.begin_removal((&removal, &somebody()), at(2), hold).await.unwrap();
+        let turn = store.begin_removal((&removal, &somebody()), None, at(2), hold).await.unwrap();
         assert_eq!(turn, ActTurn::Yes);
         assert!(!is_free(store, "one.io/", 3).await);
         let commit = "ab".repeat(20).parse().ok();
         let ended = Ended { at: at(4), commit, summary: "gone".to_owned() };
-        store.end_removal(&id(7), &ended).await.unwrap();
+        store.end_removal(&id(7), &ended, None).await.unwrap();
         assert!(is_free(store, "one.io/", 5).await);
         assert_eq!(claimed(5).await, 0);
     })

@@ -20,7 +20,7 @@ async fn a_retry_of_the_future_is_due_now() {
     run_on_both(async |db| {
         accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.retry_at(&first, at(AHEAD), "later").await.unwrap(), Held::Yes);
+        assert_eq!(db.store.retry_at(&first, at(AHEAD), "later", None).await.unwrap(), Held::Yes);
         assert!(claim(&db.store, 100).await.is_none(), "it waits for a year");
         assert_eq!(db.store.bring_down_due_times(LONGEST, at(100)).await.unwrap(), 1);
         assert!(claim(&db.store, 100).await.is_some());
@@ -50,7 +50,7 @@ async fn what_waits_as_long_as_it_may_goes_on_waiting() {
         let id = accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
         let wish = 100 + 2 * 3600;
-        assert_eq!(db.store.retry_at(&first, at(wish), "later").await.unwrap(), Held::Yes);
+        assert_eq!(db.store.retry_at(&first, at(wish), "later", None).await.unwrap(), Held::Yes);
         assert_eq!(
             db.store.bring_down_due_times(LONGEST, at(90)).await.unwrap(),
             0,

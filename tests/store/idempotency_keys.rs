@@ -199,7 +199,7 @@ async fn a_hold_is_placed_and_released_with_its_answer() {
         let place = async |lease| {
             let reply = Reply::new(Some(lease), answer);
             let entry = of_rollback(1, "hold", "watched");
-            store.place_hold_idempotent(&hold, &entry, &reply).await.map(drop)
+            store.place_hold(&hold, &entry, &reply).await.map(drop)
         };
         let is_kept = async || store.hold(&target, &app()).await.unwrap().is_some();
         done_with_its_answer(&db, place, is_kept).await;
@@ -207,7 +207,7 @@ async fn a_hold_is_placed_and_released_with_its_answer() {
         let release = async |lease| {
             let reply = Reply::new(Some(lease), answer);
             let entry = of_rollback(2, "release", "over");
-            store.release_hold_idempotent(&target, &app(), &entry, &reply).await.map(drop)
+            store.release_hold(&target, &app(), &entry, &reply).await.map(drop)
         };
         done_with_its_answer(&db, release, async || !is_kept().await).await;
     })
@@ -233,7 +233,7 @@ async fn a_rollback_and_a_deployment_are_stored_with_their_answers() {
         let deploy = async |lease| {
             let kept = Reply::new(Some(lease), answer).answer(&());
             let (asked, entry) = (request("web", "prod", 3), entry("deploy", 3, "jo", "", at(3)));
-            let act = (&entry, kept.as_ref());
+            let act = Some((&entry, kept.as_ref()));
             store.accept_act(&delivery(3), &asked, &id(3), act, at(3)).await.map(drop)
         };
         done_with_its_answer(&db, deploy, async || there(3).await).await;
@@ -249,7 +249,7 @@ async fn a_deployment_is_cancelled_with_its_answer() {
         let cancel = async |lease| {
             let entry = entry("cancel", 2, "jo", "wrong", at(2));
             let reply = Reply::new(Some(lease), answer);
-            store.cancel_idempotent(&id(1), &entry, &reply).await.map(drop)
+            store.cancel(&id(1), &entry, &reply).await.map(drop)
         };
         let over =
             async || store.deployment(&id(1)).await.unwrap().unwrap().state == State::Cancelled;
@@ -278,7 +278,7 @@ async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
         let minute = std::time::Duration::from_mins(1);
         let begin = async |lease: &KeyLease| {
             let act = (&removal, &somebody());
-            store.begin_removal_idempotent(act, Some(lease), at(300), minute).await
+            store.begin_removal(act, Some(lease), at(300), minute).await
         };
         assert!(matches!(begin(&lost).await, Err(StoreError::KeyLost { .. })));
         assert!(store.removal(&id(5)).await.unwrap().is_none(), "an act of a lost key");
@@ -291,7 +291,7 @@ async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
         assert_eq!(third.act(), Some(&id(5)));
         let ended = Ended { at: at(602), commit: None, summary: "gone".to_owned() };
         let kept = Reply::new(Some(third), answer).answer(&());
-        store.end_removal_idempotent(&id(5), &ended, kept.as_ref()).await.unwrap();
+        store.end_removal(&id(5), &ended, kept.as_ref()).await.unwrap();
         let again = store.begin_idempotent(&one, at(603)).await.unwrap();
         assert_eq!(again, Begin::Replay(answer(&())));
     })

@@ -102,18 +102,21 @@ async fn an_app_that_is_removed_is_inactive() {
         };
         let begin = async |n| {
             assert_eq!(
-                db.store.begin_removal((&removal(n), &somebody()), at(3), LEASE).await.unwrap(),
+                db.store
+                    .begin_removal((&removal(n), &somebody()), None, at(3), LEASE)
+                    .await
+                    .unwrap(),
                 ActTurn::Yes
             );
         };
         let ended = |commit| Ended { at: at(4), commit, summary: "done".to_owned() };
         begin(90).await;
-        db.store.end_removal(&id(90), &ended(None)).await.unwrap();
+        db.store.end_removal(&id(90), &ended(None), None).await.unwrap();
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success, "nothing was taken away");
         begin(91).await;
         let commit = CommitSha::parse("ab".repeat(20)).unwrap();
         for _ in 0..2 {
-            db.store.end_removal(&id(91), &ended(Some(commit.clone()))).await.unwrap();
+            db.store.end_removal(&id(91), &ended(Some(commit.clone())), None).await.unwrap();
         }
         let said = "the app was removed by jo: moved".to_owned();
         assert_eq!(last(&db.store, 1).await, (ForgeState::Inactive, said));
@@ -148,7 +151,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             };
             // It has the app to itself for no time at all, as if it had been slow.
             let no_time = std::time::Duration::ZERO;
-            let turn = store.begin_removal((&removal, &somebody()), at(first), no_time).await;
+            let turn = store.begin_removal((&removal, &somebody()), None, at(first), no_time).await;
             assert_eq!(turn.unwrap(), ActTurn::Yes);
             accept(&store, &lane, second).await;
             let claimed = claim(&store, second).await.unwrap();
@@ -160,7 +163,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             let act = id(act);
             let (finished, removed) = tokio::join!(
                 store.finish(&claimed, &ending, at(second)),
-                store.end_removal(&act, &ended)
+                store.end_removal(&act, &ended, None)
             );
             assert_eq!((finished.unwrap(), removed.unwrap()), (Held::Yes, ()));
             let states = told(&store, &id(first)).await;

@@ -147,7 +147,7 @@ async fn a_dead_workers_deployment_is_taken_over_and_the_dead_is_fenced_off() {
         assert_eq!((heir.deployment.attempts, heir.failures), (2, 1));
         assert_eq!(push(&db.store, &dead, 64).await, PushTurn::Lost);
         assert_eq!(db.store.extend(&dead, at(64), LEASE).await.unwrap(), Held::Lost);
-        assert_eq!(db.store.retry_at(&dead, at(65), "later").await.unwrap(), Held::Lost);
+        assert_eq!(db.store.retry_at(&dead, at(65), "later", None).await.unwrap(), Held::Lost);
         assert_eq!(db.store.release(&dead, at(64)).await.unwrap(), Held::Lost);
         assert_eq!(db.store.finish(&dead, &succeeded(), at(64)).await.unwrap(), Held::Lost);
         assert_eq!(push(&db.store, &heir, 65).await, PushTurn::Yes);
@@ -202,7 +202,7 @@ async fn a_retry_waits_for_its_time_and_says_what_for() {
     run_on_both(async |db| {
         let id = accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.retry_at(&first, at(30), "no answer").await.unwrap(), Held::Yes);
+        assert_eq!(db.store.retry_at(&first, at(30), "no answer", None).await.unwrap(), Held::Yes);
         let waiting = db.store.deployment(&id).await.unwrap().unwrap();
         assert_eq!((waiting.state, waiting.summary.as_str()), (State::Queued, "no answer"));
         assert_eq!(claim(&db.store, 29).await, None);
@@ -218,7 +218,7 @@ async fn a_push_that_is_retried_keeps_its_place() {
         let id = accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
         let _yes = push(&db.store, &first, 3).await;
-        let _yes = db.store.retry_at(&first, at(30), "no answer").await.unwrap();
+        let _yes = db.store.retry_at(&first, at(30), "no answer", None).await.unwrap();
         accept(&db.store, "web", 4).await;
         assert_eq!(claim(&db.store, 29).await, None);
         let second = claim(&db.store, 30).await.unwrap();

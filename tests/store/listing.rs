@@ -251,7 +251,7 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
         seen.push((version().await, picture().await));
         let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         seen.push((version().await, picture().await));
-        assert_eq!(db.store.retry_at(&claimed, at(20), "later").await.unwrap(), Held::Yes);
+        assert_eq!(db.store.retry_at(&claimed, at(20), "later", None).await.unwrap(), Held::Yes);
         seen.push((version().await, picture().await));
         let claimed = claim(&db.store, 21).await.unwrap();
         seen.push((version().await, picture().await));

@@ -50,12 +50,12 @@ async fn removes(store: &Store, n: i64) -> CommitSha {
         asked_at: at(n),
         ended: None,
     };
-    let turn = store.begin_removal((&removal, &somebody()), at(n), LEASE).await.unwrap();
+    let turn = store.begin_removal((&removal, &somebody()), None, at(n), LEASE).await.unwrap();
     assert_eq!(turn, ActTurn::Yes);
     let commit = CommitSha::parse("cd".repeat(20)).unwrap();
     let ended = Ended { at: at(n), commit: Some(commit.clone()), summary: "removed".to_owned() };
     for _ in 0..2 {
-        store.end_removal(&removal.id, &ended).await.unwrap();
+        store.end_removal(&removal.id, &ended, None).await.unwrap();
     }
     commit
 }

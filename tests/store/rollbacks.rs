@@ -4,7 +4,7 @@ use the_deployer::model::deployment::State;
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::rollback::Hold;
-use the_deployer::store::{Findings, Held, PushTurn, RollbackTurn, Store};
+use the_deployer::store::{Findings, Held, PushTurn, Reply, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -123,21 +123,34 @@ async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
     run_on_both(async |db| {
         let store = &db.store;
         let known = Findings { app: Some(app()), ..Findings::default() };
-        store.place_hold(&held("before", 1), &entry(1, "hold", "before")).await.unwrap();
+        store
+            .place_hold(&held("before", 1), &entry(1, "hold", "before"), &Reply::without_key())
+            .await
+            .unwrap();
         accept(store, "web", 2).await;
         let claimed = claim(store, 3).await.unwrap();
-        store.place_hold(&held("meanwhile", 4), &entry(4, "hold", "meanwhile")).await.unwrap();
+        store
+            .place_hold(
+                &held("meanwhile", 4),
+                &entry(4, "hold", "meanwhile"),
+                &Reply::without_key(),
+            )
+            .await
+            .unwrap();
         let turn = store.begin_push(&claimed, &known, at(5)).await.unwrap();
         let PushTurn::HeldBack(hold) = turn else { panic!("{turn:?}") };
         assert_eq!(hold.reason, "meanwhile");
-        assert_eq!(store.retry_at(&claimed, at(6), "held").await.unwrap(), Held::Yes);
+        assert_eq!(store.retry_at(&claimed, at(6), "held", None).await.unwrap(), Held::Yes);
         // The next attempt's rules have judged it.
         let again = claim(store, 7).await.unwrap();
         assert_eq!(store.begin_push(&again, &known, at(8)).await.unwrap(), PushTurn::Yes);
         let mut ending = succeeded();
         ending.known = known;
         // One that is placed while it is pushed is not ended by it.
-        store.place_hold(&held("late", 9), &entry(9, "hold", "late")).await.unwrap();
+        store
+            .place_hold(&held("late", 9), &entry(9, "hold", "late"), &Reply::without_key())
+            .await
+            .unwrap();
         assert_eq!(store.finish(&again, &ending, at(10)).await.unwrap(), Held::Yes);
         let left: Vec<_> = store.holds(None).await.unwrap();
         assert_eq!(left.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>(), ["late"]);
@@ -153,7 +166,9 @@ async fn a_persons_hold_keeps_what_a_rollbacks_knows() {
         done(store, 1, 1).await;
         assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
         done(store, 30, 31).await;
-        let over = store.place_hold(&held("watched", 40), &entry(40, "hold", "watched")).await;
+        let over = store
+            .place_hold(&held("watched", 40), &entry(40, "hold", "watched"), &Reply::without_key())
+            .await;
         let over = over.unwrap();
         assert_eq!((over.reason.as_str(), over.rollback), ("watched", Some(id(30))));
         assert_eq!(over.away.unwrap().tag.as_str(), "v2");
@@ -165,15 +180,30 @@ async fn a_persons_hold_keeps_what_a_rollbacks_knows() {
 async fn a_hold_takes_the_place_of_another_and_is_released_once() {
     run_on_both(async |db| {
         let (store, target) = (&db.store, "prod".parse().unwrap());
-        store.place_hold(&held("one", 1), &entry(1, "hold", "one")).await.unwrap();
-        store.place_hold(&held("two", 2), &entry(2, "hold", "two")).await.unwrap();
+        store
+            .place_hold(&held("one", 1), &entry(1, "hold", "one"), &Reply::without_key())
+            .await
+            .unwrap();
+        store
+            .place_hold(&held("two", 2), &entry(2, "hold", "two"), &Reply::without_key())
+            .await
+            .unwrap();
         assert_eq!(store.holds(None).await.unwrap(), [held("two", 2)]);
         let other = AppKey { slug: "shop".parse().unwrap(), ..app() };
-        let none = store.release_hold(&target, &other, &entry(3, "release", "x")).await.unwrap();
+        let none = store
+            .release_hold(&target, &other, &entry(3, "release", "x"), &Reply::without_key())
+            .await
+            .unwrap();
         assert_eq!(none, None);
-        let was = store.release_hold(&target, &app(), &entry(4, "release", "x")).await.unwrap();
+        let was = store
+            .release_hold(&target, &app(), &entry(4, "release", "x"), &Reply::without_key())
+            .await
+            .unwrap();
         assert_eq!(was, Some(held("two", 2)));
-        let again = store.release_hold(&target, &app(), &entry(5, "release", "x")).await.unwrap();
+        let again = store
+            .release_hold(&target, &app(), &entry(5, "release", "x"), &Reply::without_key())
+            .await
+            .unwrap();
         assert_eq!(again, None);
     })
     .await;

@@ -36,7 +36,7 @@ impl Deployments {
             away: None,
             to: None,
         };
-        let placed = self.store.place_hold_idempotent(&hold, &entry, reply).await;
+        let placed = self.store.place_hold(&hold, &entry, reply).await;
         let hold = placed.map_err(Fault::new)?;
         tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
         Ok(hold)
@@ -52,7 +52,7 @@ impl Deployments {
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
         let entry = self.entry("release", (&target, &app), reason, by, "automation may deploy");
-        let released = self.store.release_hold_idempotent(&target, &app, &entry, reply).await;
+        let released = self.store.release_hold(&target, &app, &entry, reply).await;
         let released = released.map_err(Fault::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
         Ok(released)

@@ -14,7 +14,8 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
 use crate::store::lease::end_of;
-use crate::store::row::{Row, storable, to_json};
+use crate::store::query::query;
+use crate::store::row::{Row, to_json};
 use crate::store::write::Write;
 use crate::store::{audit, claims, idempotency_keys, inactive, lane};
 
@@ -36,18 +37,9 @@ const DOING: &str = "recording an act";
 impl Store {
     /// Records a removal before anything is done for it, unless something is under way with the app.
     ///
-    /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases.
+    /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases. The key of a
+    /// caller who may repeat it leads to the record.
     pub async fn begin_removal(
-        &self,
-        act: (&Removal, &By),
-        now: Timestamp,
-        hold: Duration,
-    ) -> Result<ActTurn, StoreError> {
-        self.begin_removal_idempotent(act, None, now, hold).await
-    }
-
-    /// The same for a caller who may repeat it: their key leads to the record.
-    pub async fn begin_removal_idempotent(
         &self,
         (removal, by): (&Removal, &By),
         lease: Option<&KeyLease>,
@@ -85,29 +77,19 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<DeployId>, StoreError> {
-        let row = sqlx::query(
-            "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
+        let sql = "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
              AND ((namespace = $2 AND slug = $3) OR repository IN \
              (SELECT o.repository FROM deployments o WHERE o.target = $1 AND o.namespace = $2 \
-             AND o.slug = $3 AND o.state = 'succeeded')) ORDER BY id LIMIT 1",
-        )
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(StoreError::doing("looking for deployments of an app"))?;
-        row.map(|row| Row::new(row).id("id")).transpose()
+             AND o.slug = $3 AND o.state = 'succeeded')) ORDER BY id LIMIT 1";
+        let row = query(sql, (target, app))
+            .first(&self.pool, "looking for deployments of an app")
+            .await?;
+        row.map(|row| row.id("id")).transpose()
     }
 
     /// Ends a removal; a second end changes nothing. What it took away is told to be inactive, and
-    /// its commit to who is told of commits.
-    pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
-        self.end_removal_idempotent(id, ended, None).await
-    }
-
-    /// The same for a caller who may repeat it: the answer is kept with it.
-    pub async fn end_removal_idempotent(
+    /// its commit to who is told of commits. The answer to a caller who may repeat it is kept with it.
+    pub async fn end_removal(
         &self,
         id: &DeployId,
         ended: &Ended,
@@ -115,19 +97,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         let Ended { at, commit, summary } = ended;
         let mut write = self.begin_durable(DOING).await?;
-        let row = sqlx::query(
-            "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
-             WHERE id = $1 AND finished_at IS NULL RETURNING *",
-        )
-        .bind(id.as_str())
-        .bind(at.as_millisecond())
-        .bind(commit.as_ref().map(ToString::to_string))
-        .bind(storable(summary))
-        .fetch_optional(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+        let sql = "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
+             WHERE id = $1 AND finished_at IS NULL RETURNING *";
+        let row = query(sql, (id, at, commit, summary)).first(write.sql(), DOING).await?;
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
-            let removal = removal(&Row::new(row))?;
+            let removal = removal(&row)?;
             inactive::removed(self, &mut write, &removal, commit, *at).await?;
             claims::free(&mut write, &removal.target, &removal.app).await?;
         }
@@ -137,25 +111,16 @@ impl Store {
 
     /// Lets go of a removal of which nobody knows how it ended: whoever comes next finds out.
     pub async fn abandon_removal(&self, id: &DeployId, now: Timestamp) -> Result<(), StoreError> {
-        let mut write = self.begin(DOING).await?;
-        sqlx::query("UPDATE acts SET due_at = $2 WHERE id = $1 AND finished_at IS NULL")
-            .bind(id.as_str())
-            .bind(now.as_millisecond())
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
-        write.commit().await
+        let sql = "UPDATE acts SET due_at = $2 WHERE id = $1 AND finished_at IS NULL";
+        self.run(query(sql, (id, now)), DOING).await.map(drop)
     }
 
     /// The removal of an id.
     pub async fn removal(&self, id: &DeployId) -> Result<Option<Removal>, StoreError> {
-        let row = sqlx::query("SELECT * FROM acts WHERE id = $1 AND kind = $2")
-            .bind(id.as_str())
-            .bind(REMOVAL)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(StoreError::doing("reading a removal"))?;
-        row.map(|row| removal(&Row::new(row))).transpose()
+        let row = query("SELECT * FROM acts WHERE id = $1 AND kind = $2", (id, REMOVAL))
+            .first(&self.pool, "reading a removal")
+            .await?;
+        row.as_ref().map(removal).transpose()
     }
 
     /// The removals of an app on a target, newest first, at most a hundred.
@@ -164,32 +129,18 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Vec<Removal>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
-             ORDER BY id DESC LIMIT 100",
-        )
-        .bind(REMOVAL)
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing("reading removals"))?;
-        rows.into_iter().map(|row| removal(&Row::new(row))).collect()
+        let sql = "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
+             ORDER BY id DESC LIMIT 100";
+        let rows = query(sql, (REMOVAL, target, app)).all(&self.pool, "reading removals").await?;
+        rows.iter().map(removal).collect()
     }
 
     /// The removals whose process has died: how they ended is to be found out.
     pub async fn abandoned_removals(&self, now: Timestamp) -> Result<Vec<Removal>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
-             ORDER BY id LIMIT 100",
-        )
-        .bind(REMOVAL)
-        .bind(now.as_millisecond())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing("reading removals"))?;
-        rows.into_iter().map(|row| removal(&Row::new(row))).collect()
+        let sql = "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
+             ORDER BY id LIMIT 100";
+        let rows = query(sql, (REMOVAL, now)).all(&self.pool, "reading removals").await?;
+        rows.iter().map(removal).collect()
     }
 }
 
@@ -216,27 +167,16 @@ pub(super) async fn keep_still(
     target: &TargetName,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let row = sqlx::query(
-        "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
-         AND due_at > $3 LIMIT 1",
-    )
-    .bind(repository.as_str())
-    .bind(target.as_str())
-    .bind(now.as_millisecond())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing("looking for acts"))?;
+    let sql = "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
+         AND due_at > $3 LIMIT 1";
+    let row = query(sql, (repository, target, now)).first(write.sql(), "looking for acts").await?;
     Ok(row.is_some())
 }
 
 /// The acts of processes that are known to be dead are over; see `Store::end_leases`.
 pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query("UPDATE acts SET due_at = $1 WHERE finished_at IS NULL AND due_at > $1")
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map(drop)
-        .map_err(StoreError::doing("ending the acts of a former process"))
+    let sql = "UPDATE acts SET due_at = $1 WHERE finished_at IS NULL AND due_at > $1";
+    query(sql, now).execute(write.sql(), "ending the acts of a former process").await.map(drop)
 }
 
 /// Where nothing else says it, the repository that deployed the app last.
@@ -245,17 +185,10 @@ async fn newest_repository(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<RepoName>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id, repository FROM deployments WHERE target = $1 AND namespace = $2 \
-         AND slug = $3 AND state = 'succeeded' ORDER BY id DESC LIMIT 1",
-    )
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("repository")).transpose()
+    let sql = "SELECT id, repository FROM deployments WHERE target = $1 AND namespace = $2 \
+         AND slug = $3 AND state = 'succeeded' ORDER BY id DESC LIMIT 1";
+    let row = query(sql, (target, app)).first(write.sql(), DOING).await?;
+    row.map(|row| row.id("repository")).transpose()
 }
 
 /// A deployment that waits or runs: of the app, or of its repository's lane, since one that waits
@@ -266,18 +199,10 @@ async fn deploying(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
-         AND (repository = $2 OR (namespace = $3 AND slug = $4)) ORDER BY id LIMIT 1",
-    )
-    .bind(target.as_str())
-    .bind(repository.map(|repository| repository.as_str().to_owned()))
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("id")).transpose()
+    let sql = "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
+         AND (repository = $2 OR (namespace = $3 AND slug = $4)) ORDER BY id LIMIT 1";
+    let row = query(sql, (target, repository, app)).first(write.sql(), DOING).await?;
+    row.map(|row| row.id("id")).transpose()
 }
 
 /// One whose process died is under way until somebody has found out how it ended.
@@ -286,17 +211,10 @@ async fn acting(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id FROM acts WHERE target = $1 AND namespace = $2 AND slug = $3 \
-         AND finished_at IS NULL LIMIT 1",
-    )
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    row.map(|row| Row::new(row).id("id")).transpose()
+    let sql = "SELECT id FROM acts WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND finished_at IS NULL LIMIT 1";
+    let row = query(sql, (target, app)).first(write.sql(), DOING).await?;
+    row.map(|row| row.id("id")).transpose()
 }
 
 async fn insert(
@@ -306,26 +224,11 @@ async fn insert(
     due_at: i64,
 ) -> Result<(), StoreError> {
     let Removal { id, target, app, actor, reason, taken, asked_at, ended: _ } = removal;
-    sqlx::query(
-        "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
-         asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-    )
-    .bind(id.as_str())
-    .bind(REMOVAL)
-    .bind(target.as_str())
-    .bind(app.namespace.as_str())
-    .bind(app.slug.as_str())
-    .bind(repository.map(|repository| repository.as_str().to_owned()))
-    .bind(storable(actor))
-    .bind(storable(reason))
-    .bind(storable(&to_json(taken)))
-    .bind(asked_at.as_millisecond())
-    .bind(due_at)
-    .bind("under way")
-    .execute(write.sql())
-    .await
-    .map(drop)
-    .map_err(StoreError::doing(DOING))
+    let sql = "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
+         asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let about = (id, REMOVAL, target, app, repository);
+    let values = (about, actor, reason, to_json(taken), asked_at, due_at, "under way");
+    query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
 fn removal(row: &Row) -> Result<Removal, StoreError> {
@@ -336,7 +239,7 @@ fn removal(row: &Row) -> Result<Removal, StoreError> {
     Ok(Removal {
         id: row.id("id")?,
         target: row.id("target")?,
-        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        app: row.app()?,
         actor: row.text("actor")?,
         reason: row.text("reason")?,
         taken: row.json("details")?,

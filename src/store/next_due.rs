@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::row::Row;
+use crate::store::query::query;
 use crate::support::time::saturating_add;
 
 const DOING: &str = "looking for what is due next";
@@ -36,23 +36,18 @@ pub struct LongestRests {
 }
 
 /// A rule for one column: what is further ahead than `$1` becomes `$2`.
-type Rule = (&'static str, Timestamp, Timestamp);
+type Rule = (&'static str, (Timestamp, Timestamp));
 
 impl Store {
     /// The first time after this at which a deployment or a message that waits can be taken: a
     /// retry's time, or the end of a lease.
     pub async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let row = sqlx::query(
-            "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
+        let sql = "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
              SELECT due_at FROM deployments WHERE finished_at IS NULL \
              UNION ALL SELECT due_at FROM outbox WHERE outcome IS NULL) waiting \
-             WHERE due_at > $1",
-        )
-        .bind(now.as_millisecond())
-        .fetch_one(&self.pool)
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        Row::new(row).maybe_time("due_at")
+             WHERE due_at > $1";
+        let row = query(sql, now).one(&self.pool, DOING).await?;
+        row.maybe_time("due_at")
     }
 
     /// Brings down every time that lies further ahead than anything can wait; how many those were.
@@ -76,47 +71,39 @@ impl Store {
             (
                 "UPDATE deployments SET due_at = $2 \
                  WHERE finished_at IS NULL AND worker IS NULL AND due_at > $1",
-                waits.0,
-                waits.1,
+                waits,
             ),
             (
                 "UPDATE deployments SET due_at = $2 \
                  WHERE finished_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                leased.0,
-                leased.1,
+                leased,
             ),
             (
                 "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 0 AND due_at > $1",
-                waits.0,
-                waits.1,
+                waits,
             ),
             (
                 "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1",
-                unsure.0,
-                unsure.1,
+                unsure,
             ),
             (
                 "UPDATE outbox SET confirm_at = $2 \
                  WHERE confirm_at IS NOT NULL AND confirm_at > $1",
-                waits.0,
-                waits.1,
+                waits,
             ),
             (
                 "UPDATE previews SET due_at = $2 \
                  WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
-                waits.0,
-                waits.1,
+                waits,
             ),
             (
                 "UPDATE previews SET due_at = $2 \
                  WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
-                leased.0,
-                leased.1,
+                leased,
             ),
             (
                 "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
-                acts.0,
-                acts.1,
+                acts,
             ),
         ])
         .await
@@ -131,12 +118,11 @@ impl Store {
         let LongestRests { lease, wait, every } = longest;
         let ahead = |rest: Duration| saturating_add(now, rest.saturating_add(lease));
         self.bring_down(&[
-            ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", ahead(every), now),
-            ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", ahead(wait), now),
+            ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", (ahead(every), now)),
+            ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", (ahead(wait), now)),
             (
                 "UPDATE sweeps SET lease_end = $2 WHERE lease_end > $1",
-                ahead(lease),
-                saturating_add(now, lease),
+                (ahead(lease), saturating_add(now, lease)),
             ),
         ])
         .await
@@ -145,14 +131,9 @@ impl Store {
     async fn bring_down(&self, rules: &[Rule]) -> Result<u64, StoreError> {
         let mut write = self.begin(BRINGING_DOWN).await?;
         let mut brought = 0;
-        for (sql, beyond, to) in rules {
-            let done = sqlx::query(*sql)
-                .bind(beyond.as_millisecond())
-                .bind(to.as_millisecond())
-                .execute(write.sql())
-                .await
-                .map_err(StoreError::doing(BRINGING_DOWN))?;
-            brought += done.rows_affected();
+        for (sql, (beyond, to)) in rules {
+            let done = query(*sql, (beyond, to)).execute(write.sql(), BRINGING_DOWN).await?;
+            brought += done;
         }
         if brought > 0 {
             write.commit().await?;

@@ -1,0 +1,528 @@
+//! The embedded database as a file: copied while a service uses it, and put back.
+//!
+//! A backup is a copy of one moment, made by SQLite itself beside whoever reads and writes, and proved before
+//! it gets its name. It takes the database's place by a rename: until that last step the old one is in place
+//! and whole; after it, it lies beside. Never brings tables up to date: a backup is made before an upgrade, by
+//! the version that was.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+use sqlx::{AnyConnection, Connection as _};
+
+use crate::store::connect;
+use crate::store::error::StoreError;
+use crate::store::query::{query, query_of};
+use crate::support::ownership;
+
+/// The file of the embedded database.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    path: PathBuf,
+    /// Whether its place depends on where the program was started.
+    is_relative: bool,
+}
+
+/// What is in such a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// The newest migration that its tables had.
+    pub migration: i64,
+    /// How many deployments it knows.
+    pub deployments: u64,
+    /// When something of it changed last: a deployment, a lock, an owner, another act.
+    pub newest: Option<Timestamp>,
+}
+
+/// Why a file was not copied or put back. What was there is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// Nothing has been stored yet.
+    #[error(
+        "there is no database at {path}: nothing was stored yet, or the configuration is another one"
+    )]
+    NotThere {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The service runs in another folder.
+    #[error(
+        "there is no folder {folder}, and its path is relative: name the service's configuration with \
+         --config, and start this where the service starts (`WorkingDirectory=` of its unit), or give \
+         storage.folder an absolute path"
+    )]
+    Elsewhere {
+        /// Where the folder would be.
+        folder: PathBuf,
+    },
+    /// A backup replaces nothing.
+    #[error("{path} is there already, and is not replaced: name a file that is not there")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no database of ours.
+    #[error("{path} is no backup of the-deployer: {why}")]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        why: String,
+    },
+    /// SQLite finds faults in it.
+    #[error("{path} is damaged: {what}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first fault.
+        what: String,
+    },
+    /// A newer version made it.
+    #[error(
+        "{path} was made by a newer the-deployer (migration {migration}, which this version does not \
+         know): restore it with that version or a later one"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// What is not known here.
+        migration: i64,
+    },
+    /// A process has the database open.
+    #[error("{path} is in use: stop the service that has it open")]
+    InUse {
+        /// The database.
+        path: PathBuf,
+    },
+    /// What happened after the backup would be lost.
+    #[error(
+        "the database at {path} knows more than the backup ({ours}, the backup {theirs}): with \
+         --force it is kept beside, and `the-deployer rebuild --merge` brings back what the manifest \
+         repositories know of the time since"
+    )]
+    KnowsMore {
+        /// The database.
+        path: PathBuf,
+        /// What it has.
+        ours: Contents,
+        /// What the backup has.
+        theirs: Contents,
+    },
+    /// Nobody can tell what would be lost.
+    #[error("the database at {path} cannot be read ({why}): with --force it is kept beside")]
+    Unreadable {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite said.
+        why: String,
+    },
+    /// The system did not do its part.
+    #[error("cannot {doing} {path}: {source}")]
+    File {
+        /// What we were at: `write`, `make`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// SQLite did not do its part.
+    #[error("{path}: {source}")]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+}
+
+impl EmbeddedError {
+    /// Whether we would not, and not could not.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Exists { .. }
+                | Self::Elsewhere { .. }
+                | Self::Newer { .. }
+                | Self::InUse { .. }
+                | Self::KnowsMore { .. }
+                | Self::Unreadable { .. }
+        )
+    }
+
+    fn file<'p>(doing: &'static str, path: &'p Path) -> impl Fn(std::io::Error) -> Self + 'p {
+        move |source| Self::File { doing, path: path.to_owned(), source }
+    }
+
+    fn database(path: &Path) -> impl Fn(sqlx::Error) -> Self + '_ {
+        move |source| Self::Database { path: path.to_owned(), source }
+    }
+}
+
+impl std::fmt::Display for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.deployments, self.newest) {
+            (0, _) | (_, None) => f.write_str("no deployments"),
+            (1, Some(newest)) => write!(f, "1 deployment, the last change at {newest}"),
+            (n, Some(newest)) => write!(f, "{n} deployments, the last change at {newest}"),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Where the database is.
+    pub database: PathBuf,
+    /// What it has now.
+    pub contents: Contents,
+    /// Where the one before it lies; `None` where there was none.
+    pub kept: Option<PathBuf>,
+}
+
+/// SQLite keeps these beside a database in use. Of another database, they would be its ruin.
+const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+impl Embedded {
+    /// The file of a storage URL.
+    ///
+    /// # Errors
+    /// The URL of another database without what is secret in it: that one has tools of its own.
+    pub fn of(url: &SecretString) -> Result<Self, String> {
+        let is_relative = connect::is_relative(url);
+        let found = connect::sqlite_file(url).map(|path| Self { path, is_relative });
+        found.ok_or_else(|| connect::shown_url(url))
+    }
+
+    /// Refuses a place that depends on where the program was started and where no folder is: the service has
+    /// its folder elsewhere then.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::Elsewhere`]
+    pub fn refuse_elsewhere(&self) -> Result<(), EmbeddedError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        if self.is_relative && !folder.is_dir() {
+            return Err(EmbeddedError::Elsewhere { folder: folder.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Copies the database into a file that is not there yet, for its owner alone. A service may be
+    /// running on it; the copy is of one moment, and whole.
+    ///
+    /// # Errors
+    /// [`EmbeddedError`]; then there is no file.
+    pub async fn backup(&self, file: &Path) -> Result<Contents, EmbeddedError> {
+        if !self.path().is_file() {
+            return Err(EmbeddedError::NotThere { path: self.path().to_owned() });
+        }
+        // Takes the name, so that two backups never write one file.
+        drop(make(file)?);
+        let part = beside(file, &format!(".part-{}", std::process::id()));
+        let copied = self.copy_into(&part, file).await;
+        if copied.is_err() {
+            let _nothing_of_it_is_left = (std::fs::remove_file(&part), std::fs::remove_file(file));
+        }
+        copied
+    }
+
+    async fn copy_into(&self, part: &Path, file: &Path) -> Result<Contents, EmbeddedError> {
+        // SQLite writes into an empty file as into none; this one has its permissions already.
+        drop(make(part)?);
+        let path = part.to_str().ok_or_else(|| EmbeddedError::File {
+            doing: "write",
+            path: part.to_owned(),
+            source: std::io::Error::other("SQLite takes a path in UTF-8 only"),
+        })?;
+        let failed = EmbeddedError::database(self.path());
+        let mut connection =
+            connect::sqlite_connection(self.path(), "mode=rw").await.map_err(&failed)?;
+        let copy = sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await;
+        let _unused = connection.close().await;
+        copy.map_err(&failed)?;
+        let contents = prove(part).await?;
+        settle(part)?;
+        std::fs::rename(part, file).map_err(EmbeddedError::file("write", file))?;
+        settle(file)?;
+        Ok(contents)
+    }
+
+    /// Puts a backup in the database's place; what was there gets `suffix` behind its name. With
+    /// `force` also where it knows more than the backup, or cannot be read.
+    ///
+    /// Messages that wait in the backup may have been sent since: each is looked for before it is
+    /// sent. Whoever calls has the storage folder to themselves.
+    ///
+    /// # Errors
+    /// [`EmbeddedError`]; then the database is what it was.
+    pub async fn restore(
+        &self,
+        file: &Path,
+        suffix: &str,
+        force: bool,
+    ) -> Result<Restored, EmbeddedError> {
+        let theirs = self.check(file).await?;
+        if self.path().exists() {
+            match self.at_rest().await {
+                Ok(ours) if ours.knows_more_than(&theirs) && !force => {
+                    let path = self.path().to_owned();
+                    return Err(EmbeddedError::KnowsMore { path, ours, theirs });
+                }
+                Err(error @ EmbeddedError::InUse { .. }) => return Err(error),
+                Err(error) if !force => {
+                    let (path, why) = (self.path().to_owned(), error.to_string());
+                    return Err(EmbeddedError::Unreadable { path, why });
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        let part = beside(self.path(), &format!(".restoring-{}", std::process::id()));
+        let placed = self.replace(file, &part, suffix).await;
+        if placed.is_err() {
+            let _not_there = std::fs::remove_file(&part);
+        }
+        Ok(Restored { database: self.path().to_owned(), contents: theirs, kept: placed? })
+    }
+
+    /// What a backup has, if it is one that this version can use.
+    async fn check(&self, file: &Path) -> Result<Contents, EmbeddedError> {
+        if !file.is_file() {
+            return Err(EmbeddedError::NotThere { path: file.to_owned() });
+        }
+        let path = file.to_owned();
+        if JOURNALS.iter().any(|journal| beside(file, journal).exists()) {
+            let why = "SQLite's journal lies beside it, so it is a database in use; make a backup of \
+                       it with `the-deployer backup`";
+            return Err(EmbeddedError::NotOurs { path, why: why.to_owned() });
+        }
+        let contents = prove(file).await?;
+        match unknown(file).await? {
+            Some(migration) => Err(EmbeddedError::Newer { path, migration }),
+            None => Ok(contents),
+        }
+    }
+
+    /// What the database has, once everything is in its one file: that works only if nobody else
+    /// has it open.
+    async fn at_rest(&self) -> Result<Contents, EmbeddedError> {
+        let path = self.path();
+        let failed = EmbeddedError::database(path);
+        let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
+        let rest = sqlx::query("PRAGMA journal_mode = DELETE").fetch_one(&mut connection).await;
+        let looked = match rest {
+            Ok(_) => contents(&mut connection, path).await,
+            Err(error) if is_busy(&error) => Err(EmbeddedError::InUse { path: path.to_owned() }),
+            Err(error) => Err(failed(error)),
+        };
+        let _unused = connection.close().await;
+        looked
+    }
+
+    async fn replace(
+        &self,
+        file: &Path,
+        part: &Path,
+        suffix: &str,
+    ) -> Result<Option<PathBuf>, EmbeddedError> {
+        let path = self.path();
+        if let Some(folder) = path.parent() {
+            ownership::create_folders(folder).map_err(EmbeddedError::file("make", folder))?;
+        }
+        let mut copy = make(part)?;
+        let mut original = std::fs::File::open(file).map_err(EmbeddedError::file("read", file))?;
+        std::io::copy(&mut original, &mut copy).map_err(EmbeddedError::file("write", part))?;
+        drop(copy);
+        as_before(part, path).map_err(EmbeddedError::file("write", part))?;
+        unsure(part).await?;
+        settle(part)?;
+        let kept = if path.exists() { Some(keep(path, suffix)?) } else { None };
+        std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
+        settle(path)?;
+        Ok(kept)
+    }
+}
+
+/// Reads a file that nobody writes; it and its folder may be read-only.
+async fn at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
+    let opened = connect::sqlite_connection(path, "mode=ro&immutable=1").await;
+    opened.map_err(EmbeddedError::database(path))
+}
+
+/// What is in a file at rest that SQLite finds no fault in.
+async fn prove(path: &Path) -> Result<Contents, EmbeddedError> {
+    let mut connection = at_rest(path).await?;
+    let looked = look(&mut connection, path).await;
+    let _unused = connection.close().await;
+    looked
+}
+
+async fn look(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
+    // The first row says `ok`, or the first fault.
+    let row = sqlx::query_scalar("SELECT integrity_check FROM pragma_integrity_check");
+    match row.fetch_one(&mut *connection).await {
+        Ok(word) if word == "ok" => contents(connection, path).await,
+        Ok(what) => Err(EmbeddedError::Damaged { path: path.to_owned(), what }),
+        Err(error) => {
+            Err(EmbeddedError::Damaged { path: path.to_owned(), what: error.to_string() })
+        }
+    }
+}
+
+/// Where the time of a change is; earlier versions do not have every table.
+const TIMES: [(&str, &str); 10] = [
+    ("deployments", "received_at"),
+    ("deployments", "finished_at"),
+    ("acts", "asked_at"),
+    ("acts", "finished_at"),
+    ("locks", "since"),
+    ("locks", "removed_at"),
+    ("owners", "since"),
+    ("holds", "since"),
+    ("holds", "ended_at"),
+    ("audit", "at"),
+];
+
+/// By what every version's tables have.
+async fn contents(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
+    read(connection)
+        .await
+        .map_err(|error| EmbeddedError::NotOurs { path: path.to_owned(), why: error.to_string() })
+}
+
+async fn read(connection: &mut AnyConnection) -> Result<Contents, StoreError> {
+    let sql = "SELECT 'contents' AS id, (SELECT MAX(version) FROM _sqlx_migrations) AS migration, \
+         (SELECT COUNT(*) FROM deployments) AS deployments";
+    let row = query(sql, ()).one(&mut *connection, "reading what is in it").await?;
+    let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
+    let mut newest = None;
+    for (table, column) in TIMES {
+        newest = newest.max(last(connection, table, column).await?);
+    }
+    Ok(Contents { migration, deployments, newest })
+}
+
+async fn last(
+    connection: &mut AnyConnection,
+    table: &'static str,
+    column: &'static str,
+) -> Result<Option<Timestamp>, StoreError> {
+    let there = "SELECT name AS id FROM sqlite_master WHERE type = 'table' AND name = $1";
+    let there = query(there, table).first(&mut *connection, "looking for a table").await?;
+    if there.is_none() {
+        return Ok(None);
+    }
+    // Both are names of ours.
+    let sql = format!("SELECT 'newest' AS id, MAX({column}) AS newest FROM {table}");
+    let row = query_of(sql, ()).one(connection, "looking for the last change").await?;
+    row.maybe_time("newest")
+}
+
+/// A file beside another, with that ending behind its name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// Makes a file that is not there, for its owner alone.
+fn make(path: &Path) -> Result<std::fs::File, EmbeddedError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => EmbeddedError::Exists { path: path.to_owned() },
+        _ => EmbeddedError::File { doing: "make", path: path.to_owned(), source },
+    })
+}
+
+/// Until the file and its name are on the disk.
+fn settle(path: &Path) -> Result<(), EmbeddedError> {
+    let sync = || {
+        std::fs::File::open(path)?.sync_all()?;
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => std::fs::File::open(folder)?.sync_all(),
+            None => std::fs::File::open(".")?.sync_all(),
+        }
+    };
+    sync().map_err(EmbeddedError::file("write", path))
+}
+
+/// Gives the new database the owner and the mode of the one before it, or the owner of its folder: the
+/// service has to come in again, whoever puts the backup back.
+fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(before) => {
+            std::fs::set_permissions(part, before.permissions())?;
+            ownership::give_to_owner_of(part, &before)
+        }
+        Err(_none) => ownership::give_to_folder_owner(part),
+    }
+}
+
+impl Contents {
+    /// Whether something would be lost if the other one took its place.
+    fn knows_more_than(&self, other: &Self) -> bool {
+        self.newest > other.newest || self.deployments > other.deployments
+    }
+}
+
+/// A second name for what is there, so that its own name is never without a database; a copy where
+/// the disk knows no second names. Its journals, if it could not be brought to rest, go with it.
+fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
+    let kept = beside(path, suffix);
+    if std::fs::hard_link(path, &kept).is_err() {
+        drop(make(&kept)?);
+        std::fs::copy(path, &kept).map_err(EmbeddedError::file("write", &kept))?;
+    }
+    for journal in JOURNALS {
+        let (from, to) = (beside(path, journal), beside(&kept, journal));
+        if from.exists() {
+            std::fs::rename(&from, &to).map_err(EmbeddedError::file("move", &from))?;
+        }
+    }
+    Ok(kept)
+}
+
+/// The first migration of a file that this version does not know.
+async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
+    let failed = EmbeddedError::database(path);
+    let mut connection = at_rest(path).await?;
+    let sql = "SELECT version FROM _sqlx_migrations ORDER BY version";
+    let versions = sqlx::query_scalar(sql).fetch_all(&mut connection).await;
+    let _unused = connection.close().await;
+    let versions: Vec<i64> = versions.map_err(failed)?;
+    Ok(versions.into_iter().find(|version| !connect::knows_migration(*version)))
+}
+
+/// What waits in the outbox may have been sent after the backup.
+async fn unsure(path: &Path) -> Result<(), EmbeddedError> {
+    let failed = EmbeddedError::database(path);
+    let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
+    let marked = mark(&mut connection).await;
+    let _unused = connection.close().await;
+    marked.map_err(failed)
+}
+
+/// Before the outbox knew who may have got what, it asked about everything.
+async fn mark(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    let knows = "SELECT name FROM pragma_table_info('outbox') WHERE name = 'unsure'";
+    if sqlx::query(knows).fetch_optional(&mut *connection).await?.is_some() {
+        let sql = "UPDATE outbox SET unsure = 1 WHERE outcome IS NULL";
+        sqlx::query(sql).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    // SQLITE_BUSY; what comes with it is in the higher bits.
+    let code =
+        error.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
+    code.and_then(|code| code.parse::<i64>().ok()).is_some_and(|code| code & 0xff == 5)
+}

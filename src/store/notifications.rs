@@ -1,0 +1,220 @@
+//! What was told and what still waits: for people, for metrics, for senders who ask what is known before they
+//! say something, and for the forge's hourly quota. Nothing here changes anything.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::deployment::{Contact, ForgeState};
+use crate::model::id::{DeployId, RepoName};
+use crate::model::notice::{Family, Sink};
+use crate::model::status::ForgeStatus;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox::{self, Message};
+use crate::store::query::query;
+use crate::store::row::Row;
+
+const DOING: &str = "finding out what to tell";
+const COUNTING: &str = "counting what the forge was told";
+/// The forge counts by the hour.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// More than any forge takes of all our accounts within the hour; of what was made, the newest are counted.
+const MOST: i64 = 20_000;
+
+/// One message about a deployment, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Who is told.
+    pub sink: Sink,
+    /// Its place among the deployment's messages for that sink, from 1.
+    pub seq: i64,
+    /// What they are told.
+    pub status: ForgeStatus,
+    /// When it came to be so.
+    pub at: Timestamp,
+    /// When they took it.
+    pub sent_at: Option<Timestamp>,
+    /// Why nobody tries to send it any more, although somebody should know.
+    pub parked: Option<String>,
+    /// Why there was nothing to say after all.
+    pub skipped: Option<String>,
+    /// What the other side calls it.
+    pub reference: Option<String>,
+}
+
+/// How much waits for one family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Who is to be told.
+    pub family: Family,
+    /// How many messages wait.
+    pub waiting: u64,
+    /// Since when the oldest of them waits.
+    pub oldest: Option<Timestamp>,
+    /// How many nobody tries to send any more.
+    pub parked: u64,
+}
+
+/// Calls that made something at the forge, or will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgeCalls {
+    /// About which repository; with that, as which account.
+    pub repository: RepoName,
+    /// What they told; none of a preview.
+    pub told: Option<(Sink, ForgeState)>,
+    /// When they were made; none while they wait.
+    pub at: Option<Timestamp>,
+    /// How many they are.
+    pub count: usize,
+}
+
+impl Store {
+    /// Everything that anybody was or will be told of a deployment: by sink, then in order.
+    pub async fn messages(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+        let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
+             reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
+        let rows = query(sql, id).all(&self.pool, "reading a deployment's messages").await?;
+        rows.iter().map(told).collect()
+    }
+
+    /// What the forge was or will be told of a deployment, in order.
+    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+        let mut all = self.messages(id).await?;
+        all.retain(|told| told.sink == Sink::Forge);
+        Ok(all)
+    }
+
+    /// What waits and what was given up, for each family that has such messages.
+    pub async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+        let sql = "SELECT family AS id, \
+             COUNT(CASE WHEN outcome IS NULL THEN 1 END) AS waiting, \
+             MIN(CASE WHEN outcome IS NULL THEN at END) AS oldest, \
+             COUNT(CASE WHEN outcome = 'parked' THEN 1 END) AS parked FROM outbox \
+             WHERE outcome IS NULL OR outcome = 'parked' GROUP BY family ORDER BY family";
+        let rows = query(sql, ()).all(&self.pool, "measuring the outbox").await?;
+        rows.iter().map(waiting).collect()
+    }
+
+    /// The newest deployment of the message's commit to its target, if it is newer than the message's
+    /// own.
+    pub async fn newer_of_commit(&self, message: &Message) -> Result<Option<DeployId>, StoreError> {
+        let sql = "SELECT id FROM deployments WHERE repository = $1 AND target = $2 \
+             AND (place > $3 OR (place = $3 AND id > $5)) AND commit_id = $4 \
+             ORDER BY place DESC, id DESC LIMIT 1";
+        let Message { repository, target, place, commit, deployment, .. } = message;
+        let values = (repository, target, place, commit, deployment);
+        let row = query(sql, values).first(&self.pool, DOING).await?;
+        row.map(|row| row.id("id")).transpose()
+    }
+
+    /// Where the app was reached after the newest success of the lane before the message's
+    /// deployment, where that is known.
+    pub async fn last_address(&self, message: &Message) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
+             AND (place < $3 OR (place = $3 AND id < $4)) AND state = 'succeeded' \
+             ORDER BY place DESC, id DESC LIMIT 1";
+        let values = (&message.repository, &message.target, message.place, &message.deployment);
+        let row = query(sql, values).first(&self.pool, DOING).await?;
+        Ok(row.map(|row| row.maybe_text("address")).transpose()?.flatten())
+    }
+
+    /// What the newest check run says that was written for an older deployment of the message's
+    /// commit to its target.
+    pub async fn last_check(&self, message: &Message) -> Result<Option<ForgeState>, StoreError> {
+        let sql = "SELECT d.id, o.state FROM deployments d \
+             JOIN outbox o ON o.deployment = d.id AND o.sink = 'check' AND o.outcome = 'sent' \
+             WHERE d.repository = $1 AND d.target = $2 AND d.commit_id = $4 \
+             AND (d.place < $3 OR (d.place = $3 AND d.id < $5)) \
+             ORDER BY d.place DESC, d.id DESC LIMIT 1";
+        let Message { repository, target, place, commit, deployment, .. } = message;
+        let values = (repository, target, place, commit, deployment);
+        let row = query(sql, values).first(&self.pool, DOING).await?;
+        row.map(|row| outbox::state(&row)).transpose()
+    }
+
+    /// What the message's sink was or will be told of the deployments before it in its lane, newest
+    /// first.
+    pub async fn told_before(&self, message: &Message, most: u32) -> Result<Vec<Told>, StoreError> {
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
+             o.done_at, o.reason, o.reference \
+             FROM deployments d JOIN outbox o ON o.deployment = d.id \
+             WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 \
+             AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
+             ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
+        let Message { repository, target, place, sink, deployment, .. } = message;
+        let values = (repository, target, place, sink, most, deployment);
+        let rows = query(sql, values).all(&self.pool, "reading what was told before").await?;
+        rows.iter().map(told).collect()
+    }
+
+    /// Where the people of a repository's app are reached, as the newest WAML that could be read said.
+    pub async fn last_contact(&self, repository: &RepoName) -> Result<Option<Contact>, StoreError> {
+        let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND contact IS NOT NULL \
+             ORDER BY place DESC, id DESC LIMIT 1";
+        let row =
+            query(sql, repository).first(&self.pool, "reading who an app's people are").await?;
+        row.map_or(Ok(None), |row| row.json("contact"))
+    }
+
+    /// The calls of the last hour, and those that wait.
+    pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCalls>, StoreError> {
+        let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
+        // Counted by the database: while the forge is down, everything waits.
+        let waiting = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
+             FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";
+        let rows = query(waiting, ()).all(&self.pool, COUNTING).await?;
+        let mut calls =
+            rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
+        // The first status of a rollback makes a deployment there besides.
+        let sent = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
+             CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
+             ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.family = 'forge' AND o.outcome = 'sent' AND o.done_at > $1 \
+             ORDER BY o.done_at DESC LIMIT $2";
+        let retold = "SELECT o.deployment AS id, o.sink, o.state, o.retold_at AS made_at, d.repository, \
+             CAST(1 AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.retold_at IS NOT NULL AND o.retold_at > $1 ORDER BY o.retold_at DESC LIMIT $2";
+        let previews = "SELECT repository AS id, repository, done_at AS made_at, \
+             CAST(1 AS BIGINT) AS calls FROM previews \
+             WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 \
+             ORDER BY done_at DESC LIMIT $2";
+        for (sql, is_told) in [(sent, true), (retold, true), (previews, false)] {
+            for row in query(sql, (since, MOST)).all(&self.pool, COUNTING).await? {
+                calls.push(calls_of(&row, is_told, Some(row.time("made_at")?))?);
+            }
+        }
+        calls.sort_by_key(|call| call.at);
+        Ok(calls)
+    }
+}
+
+fn calls_of(row: &Row, is_told: bool, at: Option<Timestamp>) -> Result<ForgeCalls, StoreError> {
+    let told = if is_told { Some((outbox::sink(row)?, outbox::state(row)?)) } else { None };
+    Ok(ForgeCalls { repository: row.id("repository")?, told, at, count: row.count("calls")? })
+}
+
+fn told(row: &Row) -> Result<Told, StoreError> {
+    let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
+    let done_at = row.maybe_time("done_at")?;
+    let was = |word: &str| outcome.as_deref() == Some(word);
+    Ok(Told {
+        sink: outbox::sink(row)?,
+        seq: row.number("seq")?,
+        status: outbox::status(row)?,
+        at: row.time("at")?,
+        sent_at: done_at.filter(|_| was("sent")),
+        parked: reason.clone().filter(|_| was("parked")),
+        skipped: reason.filter(|_| was("skipped")),
+        reference: row.maybe_text("reference")?,
+    })
+}
+
+fn waiting(row: &Row) -> Result<Waiting, StoreError> {
+    let word = row.text("id")?;
+    Ok(Waiting {
+        family: Family::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
+        waiting: row.count("waiting")?,
+        oldest: row.maybe_time("oldest")?,
+        parked: row.count("parked")?,
+    })
+}
