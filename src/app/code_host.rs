@@ -6,8 +6,7 @@ use crate::config::settings::Settings;
 use crate::deployments::code_host::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
-use crate::forge::github::auth::Now;
-use crate::forge::github::client::{Credentials, GitHub};
+use crate::forge::github::client::{self, Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::support::clock::Clock;
 
@@ -19,22 +18,14 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
             Ok(Forge::Local(Local::new(root)))
         }
         ForgeSettings::GitHub { api_url, credentials, login: _ } => {
-            let clock = clock.clone();
             let credentials = match credentials {
                 GitHubCredentials::Token(token) => access::of_forge(token),
-                GitHubCredentials::App(key) => {
-                    let clock = clock.clone();
-                    Credentials::App(key.clone(), Now::new(move || clock.now()))
-                }
+                GitHubCredentials::App(key) => Credentials::App(key.clone(), clock.clone()),
             };
             let api_url = api_url.clone();
-            let github = crate::forge::github::client::Settings {
-                api_url,
-                credentials,
-                timeout: FORGE_CALL,
-            };
-            let client = settings.outbound.client_without_redirects(CONNECT)?;
-            let github = GitHub::new(github, client)?.waiting_by(Now::new(move || clock.now()));
+            let github = client::Settings { api_url, credentials, timeout: FORGE_CALL };
+            let http = settings.outbound.client_without_redirects(CONNECT)?;
+            let github = GitHub::new(github, http)?.waiting_by(clock.clone());
             Ok(Forge::GitHub(Box::new(github)))
         }
     }

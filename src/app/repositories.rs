@@ -10,7 +10,7 @@ use crate::config::templates::TemplatesSettings;
 use crate::deployments::Manifests;
 use crate::deployments::readiness::Readiness;
 use crate::forge::Forge;
-use crate::forge::github::auth::permission::Access;
+use crate::forge::github::permission::Access;
 use crate::git::writer::{self, ManifestRepository, RemoteSettings};
 use crate::manifests::argocd::application::Source;
 use crate::model::ssh::SshAddress;

@@ -1,5 +1,7 @@
 //! A check run: what we found at a commit, with notes at lines of its files.
 
+use serde::Serialize;
+
 use crate::model::id::CommitSha;
 
 /// A check run as it is to be. What is longer than the host takes is cut.
@@ -27,7 +29,8 @@ pub struct CheckRun {
 }
 
 /// How a check run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conclusion {
     /// All is well.
     Success,
@@ -39,19 +42,6 @@ pub enum Conclusion {
     ActionRequired,
     /// There was nothing to look at.
     Skipped,
-}
-
-impl Conclusion {
-    /// GitHub's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Neutral => "neutral",
-            Self::ActionRequired => "action_required",
-            Self::Skipped => "skipped",
-        }
-    }
 }
 
 /// A note at a line of a file.

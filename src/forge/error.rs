@@ -209,7 +209,7 @@ impl ForgeError {
     }
 
     /// The same, where it kept a request from being made at all.
-    pub(in crate::forge) fn before_sending(self) -> Self {
+    pub(super) fn before_sending(self) -> Self {
         match self {
             Self::Unreachable { host, problem } => Self::NotSent { host, problem },
             other => other,

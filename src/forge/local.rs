@@ -2,11 +2,9 @@
 //!
 //! For trying the product out and for tests; nobody is told of statuses, the store shows them.
 
-mod refs; // branches and tags by their names
-
 use std::path::{Component, Path, PathBuf};
 
-use git2::{BranchType, ErrorClass, ErrorCode, ObjectType, Oid, Repository};
+use git2::{BranchType, Commit, ErrorClass, ErrorCode, ObjectType, Oid, Repository};
 
 use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
@@ -26,31 +24,17 @@ impl Local {
     }
 
     /// The bytes of a file at a commit, at most `limit` of them.
-    ///
-    /// # Errors
-    /// [`ForgeError`] says what is missing.
-    pub async fn file(
+    pub(super) async fn file(
         &self,
         repository: &RepoName,
         commit: &CommitSha,
         path: &str,
         limit: usize,
     ) -> Result<Vec<u8>, ForgeError> {
-        let read = Read {
-            root: self.root.clone(),
-            repository: repository.clone(),
-            commit: commit.clone(),
-            path: path.to_owned(),
-            limit,
-        };
-        let host = self.root.display().to_string();
-        tokio::task::spawn_blocking(move || read.run())
-            .await
-            .map_err(|error| ForgeError::Unreachable { host, problem: error.to_string() })?
+        let (commit, path) = (commit.clone(), path.to_owned());
+        self.read(repository, move |read, git| read.file(git, &commit, &path, limit)).await
     }
-}
 
-impl Local {
     /// The branches that are meant and have the commit, by name.
     pub(super) async fn branches_with(
         &self,
@@ -58,56 +42,96 @@ impl Local {
         commit: &CommitSha,
         wanted: Wanted,
     ) -> Result<Vec<String>, ForgeError> {
-        let read = Read {
-            root: self.root.clone(),
-            repository: repository.clone(),
-            commit: commit.clone(),
-            path: String::new(),
-            limit: 0,
-        };
+        let commit = commit.clone();
+        self.read(repository, move |read, git| read.branches(git, &commit, &wanted)).await
+    }
+
+    /// The commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
+    /// goes before a tag of the same name.
+    ///
+    /// # Errors
+    /// [`ForgeError`] where the repository cannot be read.
+    pub async fn commit_of(
+        &self,
+        repository: &RepoName,
+        git_ref: &str,
+    ) -> Result<Option<CommitSha>, ForgeError> {
+        let git_ref = git_ref.to_owned();
+        self.read(repository, move |_, git| Ok(resolve(git, &git_ref))).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        repository: &RepoName,
+        look: impl FnOnce(&Read, &Repository) -> Result<T, ForgeError> + Send + 'static,
+    ) -> Result<T, ForgeError> {
         let host = self.root.display().to_string();
-        tokio::task::spawn_blocking(move || read.branches(&wanted))
+        let read = Read { root: self.root.clone(), repository: repository.clone() };
+        let reading = move || {
+            let git = Repository::open_bare(read.folder()?);
+            look(&read, &git.map_err(|error| read.not_opened(&error))?)
+        };
+        tokio::task::spawn_blocking(reading)
             .await
             .map_err(|error| ForgeError::Unreachable { host, problem: error.to_string() })?
     }
 }
 
-/// One reading, with everything that its errors name.
+/// One reading, with what its errors name.
 struct Read {
     root: PathBuf,
     repository: RepoName,
-    commit: CommitSha,
-    path: String,
-    limit: usize,
 }
 
 impl Read {
-    fn run(&self) -> Result<Vec<u8>, ForgeError> {
-        let folder = self.folder()?;
-        let git = Repository::open_bare(folder).map_err(|error| self.not_opened(&error))?;
-        let blob = self.blob(&git)?;
+    fn file(
+        &self,
+        git: &Repository,
+        commit: &CommitSha,
+        path: &str,
+        limit: usize,
+    ) -> Result<Vec<u8>, ForgeError> {
+        let (repository, named) = (|| self.repository.clone(), || path.to_owned());
+        let no_file = || ForgeError::NoFile {
+            repository: repository(),
+            commit: commit.clone(),
+            path: named(),
+        };
+        let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        if path.is_empty() || !inside {
+            return Err(no_file());
+        }
+        let tree = self.commit(git, commit)?.tree();
+        let tree = tree.map_err(|error| self.no_commit(commit, &error))?;
+        let blob = match tree.get_path(Path::new(path)) {
+            // A symbolic link would be read as a file that holds a path.
+            Ok(entry) if entry.filemode() == i32::from(git2::FileMode::Link) => {
+                return Err(no_file());
+            }
+            Ok(entry) => entry.id(),
+            Err(error) if is_absent(&error) => return Err(no_file()),
+            Err(error) => return Err(self.corrupt(&error)),
+        };
         let odb = git.odb().map_err(|error| self.corrupt(&error))?;
         // The header first: a huge file is refused without being read.
         let (size, kind) = odb.read_header(blob).map_err(|error| self.corrupt(&error))?;
         if kind != ObjectType::Blob {
-            return Err(self.no_file());
+            return Err(no_file());
         }
-        if size > self.limit {
-            return Err(self.too_large());
+        if size > limit {
+            return Err(ForgeError::TooLarge { repository: repository(), path: named(), limit });
         }
         let object = odb.read(blob).map_err(|error| self.corrupt(&error))?;
         Ok(object.data().to_vec())
     }
 
-    fn branches(&self, wanted: &Wanted) -> Result<Vec<String>, ForgeError> {
-        let folder = self.folder()?;
-        let git = Repository::open_bare(folder).map_err(|error| self.not_opened(&error))?;
-        let commit = Oid::from_str(self.commit.as_str()).map_err(|_| self.no_commit())?;
-        match git.find_commit(commit) {
-            Ok(_) => {}
-            Err(error) if is_absent(&error) => return Err(self.no_commit()),
-            Err(error) => return Err(self.corrupt(&error)),
-        }
+    fn branches(
+        &self,
+        git: &Repository,
+        commit: &CommitSha,
+        wanted: &Wanted,
+    ) -> Result<Vec<String>, ForgeError> {
+        let commit = self.commit(git, commit)?.id();
         let corrupt = |error| self.corrupt(&error);
         let mut found = Vec::new();
         for branch in git.branches(Some(BranchType::Local)).map_err(corrupt)? {
@@ -123,6 +147,23 @@ impl Read {
         Ok(found)
     }
 
+    fn commit<'git>(
+        &self,
+        git: &'git Repository,
+        commit: &CommitSha,
+    ) -> Result<Commit<'git>, ForgeError> {
+        let found = Oid::from_str(commit.as_str()).and_then(|id| git.find_commit(id));
+        found.map_err(|error| self.no_commit(commit, &error))
+    }
+
+    fn no_commit(&self, commit: &CommitSha, error: &git2::Error) -> ForgeError {
+        if is_absent(error) {
+            ForgeError::NoCommit { repository: self.repository.clone(), commit: commit.clone() }
+        } else {
+            self.corrupt(error)
+        }
+    }
+
     /// Where the repository is. A link that leads out of the root is as good as not there.
     fn folder(&self) -> Result<PathBuf, ForgeError> {
         let (owner, name) = (self.repository.owner(), self.repository.name());
@@ -130,27 +171,6 @@ impl Read {
         let root = self.root.canonicalize().map_err(|_| self.no_repository())?;
         let folder = folder.canonicalize().map_err(|_| self.no_repository())?;
         if folder.starts_with(&root) { Ok(folder) } else { Err(self.no_repository()) }
-    }
-
-    fn blob(&self, git: &Repository) -> Result<Oid, ForgeError> {
-        let path = Path::new(&self.path);
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if self.path.is_empty() || !inside {
-            return Err(self.no_file());
-        }
-        let id = Oid::from_str(self.commit.as_str()).map_err(|_| self.no_commit())?;
-        let tree = match git.find_commit(id).and_then(|commit| commit.tree()) {
-            Ok(tree) => tree,
-            Err(error) if is_absent(&error) => return Err(self.no_commit()),
-            Err(error) => return Err(self.corrupt(&error)),
-        };
-        match tree.get_path(path) {
-            // A symbolic link would be read as a file that holds a path.
-            Ok(entry) if entry.filemode() == i32::from(git2::FileMode::Link) => Err(self.no_file()),
-            Ok(entry) => Ok(entry.id()),
-            Err(error) if is_absent(&error) => Err(self.no_file()),
-            Err(error) => Err(self.corrupt(&error)),
-        }
     }
 
     fn not_opened(&self, error: &git2::Error) -> ForgeError {
@@ -173,23 +193,6 @@ impl Read {
         }
     }
 
-    fn no_commit(&self) -> ForgeError {
-        ForgeError::NoCommit { repository: self.repository.clone(), commit: self.commit.clone() }
-    }
-
-    fn no_file(&self) -> ForgeError {
-        ForgeError::NoFile {
-            repository: self.repository.clone(),
-            commit: self.commit.clone(),
-            path: self.path.clone(),
-        }
-    }
-
-    fn too_large(&self) -> ForgeError {
-        let (repository, path) = (self.repository.clone(), self.path.clone());
-        ForgeError::TooLarge { repository, path, limit: self.limit }
-    }
-
     fn corrupt(&self, error: &git2::Error) -> ForgeError {
         let (repository, problem) = (self.repository.clone(), error.message().to_owned());
         match disk::shortage_of_files(&self.root, &problem) {
@@ -203,6 +206,22 @@ impl Read {
 fn is_absent(error: &git2::Error) -> bool {
     matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec)
         || (error.class() == ErrorClass::Invalid && error.code() == ErrorCode::GenericError)
+}
+
+/// Only whole names count: what is written like an expression would mean something else tomorrow.
+fn resolve(git: &Repository, git_ref: &str) -> Option<CommitSha> {
+    let names =
+        [git_ref.to_owned(), format!("refs/heads/{git_ref}"), format!("refs/tags/{git_ref}")];
+    let by_name = names
+        .iter()
+        .filter(|name| name.starts_with("refs/"))
+        .find_map(|name| git.find_reference(name).ok()?.peel_to_commit().ok());
+    let by_id = || {
+        let id = (git_ref.len() == 40).then(|| Oid::from_str(git_ref).ok()).flatten()?;
+        git.find_commit(id).ok()
+    };
+    let found = by_name.or_else(by_id)?;
+    CommitSha::parse(found.id().to_string()).ok()
 }
 
 #[cfg(test)]
@@ -330,5 +349,29 @@ mod tests {
         std::fs::create_dir(world.folder.path().join("root/acme/empty.git")).unwrap();
         let error = world.file("acme/empty", ".weave.yaml").await.unwrap_err();
         assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn branches_tags_and_commits_are_found_by_their_whole_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Repository::init_bare(folder.path().join("acme/shop.git")).unwrap();
+        let tree = git.find_tree(git.treebuilder(None).unwrap().write().unwrap()).unwrap();
+        let who = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
+        let commit = git.commit(Some("refs/heads/main"), &who, &who, "m", &tree, &[]).unwrap();
+        let object = git.find_object(commit, None).unwrap();
+        git.tag("v1", &object, &who, "one", false).unwrap();
+        let local = Local::new(folder.path());
+        let shop = RepoName::parse("acme/shop").unwrap();
+        let id = commit.to_string();
+        for git_ref in ["main", "refs/heads/main", "v1", "refs/tags/v1", &id] {
+            let found = local.commit_of(&shop, git_ref).await.unwrap();
+            assert_eq!(found.unwrap().as_str(), id, "{git_ref}");
+        }
+        for git_ref in ["", "none", "main~1", "HEAD@{1}", "../x", &id[..12], &"1".repeat(40)] {
+            assert_eq!(local.commit_of(&shop, git_ref).await.unwrap(), None, "{git_ref}");
+        }
+        let none = RepoName::parse("acme/none").unwrap();
+        let refused = local.commit_of(&none, "main").await.unwrap_err();
+        assert!(matches!(refused, ForgeError::NoRepository { .. }), "{refused}");
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! github::webhook (pure)  event ─▶ DeploymentRequest
-//! Forge, asked            a file at a commit, branches, open deployments, lost events
-//! Forge, told             what became of a deployment: statuses, check runs
+//! github::client          what is asked of a code host and told to it: the methods of Forge
+//! local                   what of that the local one can answer, too
 //! ```
 //!
 //! Knows nothing of WAMLs, stores or retries: a [`ForgeError`](error::ForgeError) says what may
 //! help, and whoever called decides when.
 
-mod asked; // what is asked of a code host
 mod branches; // which branches are meant
 pub mod check; // a check run, as data
 pub mod delivery; // events that did not arrive; how many requests are left
@@ -17,8 +16,6 @@ pub mod error; // what can go wrong, and what to do next
 pub mod github; // GitHub and GitHub Enterprise Server
 pub mod local; // bare repositories in a folder
 mod status; // statuses of deployments and commits, as data
-mod told; // what a code host is told
-mod visitors; // who somebody is that comes with a token
 
 use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;
@@ -27,7 +24,8 @@ pub use crate::forge::status::{
     Begun, CommitState, CommitStatus, ListedStatus, ROLLBACK_TASK, Status,
 };
 
-/// A code host.
+/// A code host. Every answer is bounded. Errors are [`ForgeError`](error::ForgeError)s: what is missing, and by their
+/// disposition whether to ask again.
 #[derive(Debug, Clone)]
 pub enum Forge {
     /// Bare repositories in a folder.

@@ -1,5 +1,7 @@
 //! What a code host is told of a deployment, and of a commit beside it.
 
+pub use octocrab::models::StatusState as CommitState;
+
 use crate::model::deployment::ForgeState;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::release::Release;
@@ -59,29 +61,4 @@ pub struct CommitStatus {
     pub description: String,
     /// Our page about it.
     pub target_url: Option<String>,
-}
-
-/// How a commit stands; all that there is for one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommitState {
-    /// It goes on.
-    Pending,
-    /// Done.
-    Success,
-    /// Refused for what is in the commit.
-    Failure,
-    /// Given up because of something else.
-    Error,
-}
-
-impl CommitState {
-    /// GitHub's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Error => "error",
-        }
-    }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
-use reqwest::{RequestBuilder, StatusCode};
 
 use crate::support::cause::innermost_cause;
 use crate::support::http::retry_after::retry_after;
@@ -62,14 +62,15 @@ pub(super) enum Verdict {
     Refused(&'static str),
 }
 
-/// Sends the request once, and has the answer judged.
+/// Sends the request once; `verdict` knows what the receiver means by the answers that do not pass by themselves.
 pub(super) async fn send(
     request: RequestBuilder,
     receiver: String,
-    judge: impl FnOnce(StatusCode, &HeaderMap) -> Result<(), DeliveryError>,
+    now: Timestamp,
+    verdict: impl FnOnce(u16, &HeaderMap) -> Verdict,
 ) -> Result<(), DeliveryError> {
     match request.send().await {
-        Ok(answer) => judge(answer.status(), answer.headers()),
+        Ok(answer) => judge(receiver, answer.status().as_u16(), answer.headers(), now, verdict),
         Err(error) => {
             let reason = innermost_cause(&error.without_url()).to_string();
             Err(DeliveryError::Unreachable { receiver, reason })
@@ -77,18 +78,17 @@ pub(super) async fn send(
     }
 }
 
-/// Judges an answer; `verdict` knows what the receiver means by those that do not pass by themselves.
 pub(super) fn judge(
     receiver: String,
-    (status, headers): (StatusCode, &HeaderMap),
+    status: u16,
+    headers: &HeaderMap,
     now: Timestamp,
-    verdict: impl FnOnce(u16) -> Verdict,
+    verdict: impl FnOnce(u16, &HeaderMap) -> Verdict,
 ) -> Result<(), DeliveryError> {
-    let status = status.as_u16();
     if matches!(status, 408 | 425 | 429 | 500..=599) {
         return Err(DeliveryError::Later { receiver, status, after: retry_after(headers, now) });
     }
-    match verdict(status) {
+    match verdict(status, headers) {
         Verdict::Delivered => Ok(()),
         Verdict::Unfit => Err(DeliveryError::Unfit { receiver, status }),
         Verdict::Refused(hint) => Err(DeliveryError::Refused { receiver, status, hint }),

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::model::announcement::Announcement;
@@ -46,17 +45,11 @@ impl Receiver {
             .header(signature::TIMESTAMP, second)
             .header(signature::SIGNATURE, signature)
             .body(event.body.clone());
-        let judge = |status, headers: &HeaderMap| self.judge(status, headers, now);
-        delivery::send(request, self.title(), judge).await
+        delivery::send(request, self.title(), now, Self::verdict).await
     }
 
-    fn judge(
-        &self,
-        status: StatusCode,
-        headers: &HeaderMap,
-        now: Timestamp,
-    ) -> Result<(), DeliveryError> {
-        delivery::judge(self.title(), (status, headers), now, |status| match status {
+    fn verdict(status: u16, _: &HeaderMap) -> Verdict {
+        match status {
             200..=299 => Verdict::Delivered,
             400 | 413 | 415 | 422 => Verdict::Unfit,
             300..=399 => {
@@ -69,7 +62,7 @@ impl Receiver {
                 Verdict::Refused("nobody takes events there; compare the url in notify.webhooks")
             }
             _ => Verdict::Refused("look into the receiver's log"),
-        })
+        }
     }
 
     fn title(&self) -> String {
@@ -101,7 +94,7 @@ mod tests {
         if let Some(text) = retry_after {
             headers.insert(RETRY_AFTER, text.parse().unwrap());
         }
-        receiver().judge(StatusCode::from_u16(status).unwrap(), &headers, NOW)
+        delivery::judge(receiver().title(), status, &headers, NOW, Receiver::verdict)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::auth::permission::Access;
+use the_deployer::forge::github::permission::Access;
 use the_deployer::model::id::{CommitSha, RepoName};
 use tracing::Level;
 
@@ -87,7 +87,7 @@ async fn a_token_is_for_one_repository_and_one_purpose() {
     let stage = Stage::new().await;
     stage.world.repository("acme/shop");
     let ask = async |access: Access, method: reqwest::Method, path: &str| {
-        let token = stage.github.git_token(&web(), access).await.unwrap();
+        let token = stage.app().git_token(&web(), access).await.unwrap();
         assert!(token.expose_secret().len() > 500);
         let url = format!("{}{path}", stage.world.api_url());
         let request = client().request(method, url).bearer_auth(token.expose_secret());
@@ -101,12 +101,12 @@ async fn a_token_is_for_one_repository_and_one_purpose() {
     assert_eq!(ask(Access::Write, post, "/repos/acme/web/deployments").await, 403);
     assert_eq!(ask(Access::Read, get, "/repos/acme/web/deployments").await, 403);
     assert_eq!(stage.minted(), 2);
-    let refused = stage.github.git_token(&web(), Access::Read).await.unwrap();
-    stage.github.git_token_refused(&web(), Access::Read, &refused).await;
-    let another = stage.github.git_token(&web(), Access::Read).await.unwrap();
+    let refused = stage.app().git_token(&web(), Access::Read).await.unwrap();
+    stage.app().git_token_refused(&web(), Access::Read, &refused).await;
+    let another = stage.app().git_token(&web(), Access::Read).await.unwrap();
     assert_ne!(another.expose_secret(), refused.expose_secret());
     stage.clock.advance(Duration::from_mins(46));
-    stage.github.git_token(&web(), Access::Read).await.unwrap();
+    stage.app().git_token(&web(), Access::Read).await.unwrap();
     assert_eq!(stage.minted(), 4, "a clone takes its time");
     stage.world.settled();
 }
@@ -134,7 +134,7 @@ async fn a_repository_that_is_renamed_later_is_found_again() {
     stage.github.report(&web(), id, &success()).await.unwrap();
     stage.clock.advance(Duration::from_mins(56));
     stage.waml().await.unwrap();
-    let token = stage.github.git_token(&web(), Access::Read).await;
+    let token = stage.app().git_token(&web(), Access::Read).await;
     token.unwrap();
     assert_eq!(stage.world.told(id), ["success"]);
     stage.world.settled();
@@ -180,7 +180,7 @@ async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
     let text = log.text();
     assert!(text.contains("/repos/acme/web/installation"), "something is logged: {text}");
     let shown = format!("{text} {:?} {error} {error:?}", stage.github);
-    let token = stage.github.git_token(&web(), Access::Read).await.unwrap();
+    let token = stage.app().git_token(&web(), Access::Read).await.unwrap();
     let begins: String = token.expose_secret().chars().take(6).collect();
     assert!(begins.starts_with("ghs_"));
     assert!(!shown.contains("ghs_") && !shown.contains("eyJ"), "{shown}");

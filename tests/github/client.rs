@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use the_deployer::forge::check::{CheckRun, Conclusion};
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::auth::Now;
 use the_deployer::forge::github::auth::key::AppKey;
 use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
-use the_deployer::forge::{CommitState, CommitStatus, Status};
+use the_deployer::forge::{CommitState, CommitStatus, Forge, Status};
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{CommitSha, RepoName};
 use the_deployer::support::clock::Clock;
@@ -23,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Stage {
     pub(super) world: World,
     pub(super) clock: Clock,
-    pub(super) github: GitHub,
+    pub(super) github: Forge,
     pub(super) commit: CommitSha,
 }
 
@@ -40,6 +39,12 @@ impl Stage {
         self.github.file(&web(), &self.commit, ".weave.yaml", 1000).await
     }
 
+    /// What knows tokens for git.
+    pub(super) fn app(&self) -> &GitHub {
+        let Forge::GitHub(github) = &self.github else { panic!("it is GitHub") };
+        github
+    }
+
     pub(super) fn minted(&self) -> usize {
         self.world.count("POST access_tokens")
     }
@@ -51,17 +56,16 @@ impl Stage {
 }
 
 /// The App with that key, at that address.
-pub(super) fn as_app(world: &World, clock: &Clock, api_url: &str, key: &str) -> GitHub {
-    let clock = clock.clone();
+pub(super) fn as_app(world: &World, clock: &Clock, api_url: &str, key: &str) -> Forge {
     let key = AppKey::parse(&world.app().id.to_string(), &key.into()).unwrap();
-    at_github(api_url, Credentials::App(key, Now::new(move || clock.now())))
+    at_github(api_url, Credentials::App(key, clock.clone()))
 }
 
-pub(super) fn at_github(api_url: &str, credentials: Credentials) -> GitHub {
+pub(super) fn at_github(api_url: &str, credentials: Credentials) -> Forge {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settings = Settings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
     let http = Outbound::default().client_without_redirects(PATIENCE).unwrap();
-    GitHub::new(settings, http).unwrap()
+    Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()))
 }
 
 pub(super) fn web() -> RepoName {

@@ -55,8 +55,8 @@ async fn a_token_that_is_none_and_one_of_a_job_are_told_apart() {
     let token = stage.world.token_of("alice");
     stage.world.revokes("alice");
     assert_eq!(stage.github.person(&secret(&token)).await.unwrap_err(), NotKnown::Rejected);
-    let access = the_deployer::forge::github::auth::permission::Access::Read;
-    let job = stage.github.git_token(&web(), access).await.unwrap();
+    let access = the_deployer::forge::github::permission::Access::Read;
+    let job = stage.app().git_token(&web(), access).await.unwrap();
     let error = stage.github.person(&job).await.unwrap_err();
     assert!(matches!(&error, NotKnown::Refused(why) if why.contains("API token")), "{error}");
     stage.world.settled();
@@ -83,7 +83,9 @@ async fn teams_are_asked_about_as_the_app_if_it_may() {
     let stage = Stage::new().await;
     stage.world.joins("alice", "acme/release");
     let team = TeamName::parse("acme/release").unwrap();
-    let has = async |login: &str| stage.github.team_has(&web(), &team, login).await;
+    let has = async |login: &str| {
+        stage.github.is_in_one(&web(), login, std::slice::from_ref(&team)).await
+    };
     let error = has("alice").await.unwrap_err();
     assert!(error.to_string().contains("`members: read`"), "{error}");
     stage.world.allows("acme", "members", "read");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use the_deployer::forge::Forge;
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::auth::Now;
 use the_deployer::forge::github::auth::key::AppKey;
 use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
 use the_deployer::model::id::{CommitSha, RepoName};
@@ -41,11 +41,10 @@ impl Stage {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let app = self.world.app();
         let key = AppKey::parse(&app.id.to_string(), &app.key.into()).unwrap();
-        let clock = self.clock.clone();
-        let credentials = Credentials::App(key, Now::new(move || clock.now()));
+        let credentials = Credentials::App(key, self.clock.clone());
         let settings = Settings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
         let http = outbound.client_without_redirects(PATIENCE).unwrap();
-        let github = GitHub::new(settings, http).unwrap();
+        let github = Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()));
         let web = RepoName::parse("acme/web").unwrap();
         github.file(&web, &self.commit, ".weave.yaml", 1000).await
     }

@@ -13,7 +13,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
+use serde_json::json;
 use sha2::Sha256;
 
 use crate::model::id::CommitSha;
@@ -74,40 +74,40 @@ pub fn body(push: &Push<'_>) -> String {
     let Push { url, branch, commit, touched, at } = push;
     let Touched { before, added, modified, removed } = touched;
     let html_url = web_address(url);
-    let one = Commit {
-        id: commit.as_str(),
-        distinct: true,
-        message: "deployed",
-        timestamp: *at,
-        added,
-        removed,
-        modified,
-    };
-    let event = Event {
-        r#ref: format!("refs/heads/{branch}"),
-        before: match before {
+    let one = json!({
+        "id": commit,
+        "distinct": true,
+        "message": "deployed",
+        "timestamp": at,
+        "added": added,
+        "removed": removed,
+        "modified": modified,
+    });
+    let event = json!({
+        "ref": format!("refs/heads/{branch}"),
+        "before": match before {
             Before::Commit(commit) => commit.as_str(),
             Before::Nothing => NONE,
             Before::Unknown => "",
         },
-        after: commit.as_str(),
-        created: *before == Before::Nothing,
-        deleted: false,
-        forced: false,
-        head_commit: &one,
-        commits: [&one],
-        repository: Repository {
-            full_name: full_name(&html_url),
-            name: html_url.rsplit('/').next().unwrap_or_default(),
-            html_url: &html_url,
-            clone_url: url,
+        "after": commit,
+        "created": *before == Before::Nothing,
+        "deleted": false,
+        "forced": false,
+        "commits": [one],
+        "head_commit": one,
+        "repository": {
+            "name": html_url.rsplit('/').next().unwrap_or_default(),
+            "full_name": full_name(&html_url),
+            "html_url": html_url,
+            "clone_url": url,
             // Whether it is the default branch is not known here. If not, an Application that
             // follows HEAD looks once in vain.
-            default_branch: branch,
+            "default_branch": branch,
         },
-        pusher: Pusher { name: "the-deployer" },
-    };
-    serde_json::to_string(&event).unwrap_or_default()
+        "pusher": {"name": "the-deployer"},
+    });
+    event.to_string()
 }
 
 /// The value of [`SIGNATURE`] for a body.
@@ -140,45 +140,6 @@ fn web_address(url: &str) -> String {
 fn full_name(url: &str) -> &str {
     let start = url.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     url.get(start..).unwrap_or(url)
-}
-
-#[derive(Serialize)]
-struct Event<'a> {
-    r#ref: String,
-    before: &'a str,
-    after: &'a str,
-    created: bool,
-    deleted: bool,
-    forced: bool,
-    commits: [&'a Commit<'a>; 1],
-    head_commit: &'a Commit<'a>,
-    repository: Repository<'a>,
-    pusher: Pusher,
-}
-
-#[derive(Serialize)]
-struct Commit<'a> {
-    id: &'a str,
-    distinct: bool,
-    message: &'static str,
-    timestamp: Timestamp,
-    added: &'a [String],
-    removed: &'a [String],
-    modified: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Repository<'a> {
-    name: &'a str,
-    full_name: &'a str,
-    html_url: &'a str,
-    clone_url: &'a str,
-    default_branch: &'a str,
-}
-
-#[derive(Serialize)]
-struct Pusher {
-    name: &'static str,
 }
 
 #[cfg(test)]

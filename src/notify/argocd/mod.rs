@@ -6,7 +6,6 @@ pub mod event; // what is said, and its signature, pure
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
@@ -44,20 +43,15 @@ impl Hook {
             .header(event::DELIVERY, id)
             .header(event::SIGNATURE, signature)
             .body(body);
-        let judge = |status, headers: &HeaderMap| self.judge(status, headers, now);
-        delivery::send(request, self.title(), judge).await
+        let verdict = |status, headers: &HeaderMap| self.verdict(status, headers);
+        delivery::send(request, self.title(), now, verdict).await
     }
 
     /// Argo CD says 400 to everything that it does not believe, also to a wrong signature; 404 to a
     /// POST at an address that it does not know, but for `/`, where it shows its page; and 307 to
     /// plain HTTP, where it speaks TLS.
-    fn judge(
-        &self,
-        status: StatusCode,
-        headers: &HeaderMap,
-        now: Timestamp,
-    ) -> Result<(), DeliveryError> {
-        delivery::judge(self.title(), (status, headers), now, |status| match status {
+    fn verdict(&self, status: u16, headers: &HeaderMap) -> Verdict {
+        match status {
             200..=299 if is_a_page(headers) => {
                 Verdict::Refused("that is a page, or a login's; the address ends with /api/webhook")
             }
@@ -80,11 +74,9 @@ impl Hook {
                 Verdict::Refused("something before it wants a login; let POST /api/webhook through")
             }
             _ => Verdict::Refused("look into its log"),
-        })
+        }
     }
-}
 
-impl Hook {
     fn title(&self) -> String {
         format!("Argo CD of {}", self.cluster)
     }
@@ -123,7 +115,8 @@ mod tests {
         if let Some((name, value)) = header {
             headers.insert(name, value.parse().unwrap());
         }
-        hook.judge(StatusCode::from_u16(status).unwrap(), &headers, Timestamp::UNIX_EPOCH)
+        let verdict = |status, headers: &HeaderMap| hook.verdict(status, headers);
+        delivery::judge(hook.title(), status, &headers, Timestamp::UNIX_EPOCH, verdict)
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Blocks and text of a message, within every limit: what does not fit is left out from the end of
 //! its list, and the message says how much that was.
 
+use crate::model::violation::{Severity, Violation};
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
-use crate::notify::message::text::{cut, length};
-use crate::notify::message::{Letter, Stamp};
+use crate::notify::message::parts::{self, MOST_VIOLATIONS, TitleIcon};
+use crate::notify::message::text::{cut, length, shown};
+use crate::notify::message::{Kind, Letter, News, Reader, Stamp};
 
 /// A message in its parts.
 pub(super) struct Told {
@@ -23,6 +25,8 @@ pub(super) struct Told {
 const LONGEST_TEXT: usize = 1000;
 /// Slack cuts at 40,000.
 const LONGEST_PLAIN: usize = 12_000;
+const LONGEST_SUMMARY: usize = 1500;
+const LONGEST_LINE: usize = 400;
 
 pub(super) fn of(told: &Told, stamp: &Stamp) -> Letter {
     let mut shown = told.items.len();
@@ -64,4 +68,88 @@ fn plain(told: &Told, shown: usize) -> String {
         fits
     };
     text.lines().take_while(fits).collect::<Vec<_>>().join("\n")
+}
+
+/// A deployment is in the manifest repository: for teams that want to hear of it, and for those
+/// who were told that the one before had failed.
+pub(super) fn success(news: &News<'_>) -> Told {
+    let deployment = news.deployment;
+    let title = success_title(news);
+    let summary = shown(&deployment.summary, LONGEST_SUMMARY);
+    let mut head = vec![Block::header(&title, &news.stamp.mark())];
+    head.extend(news.astray.as_ref().map(parts::astray));
+    head.push(Block::section(&match news.kind {
+        Kind::Recovered { failures: 1 } => {
+            format!("The deployment before it had failed. {summary}")
+        }
+        Kind::Recovered { failures } => {
+            format!("The {failures} deployments before it had failed. {summary}")
+        }
+        Kind::Deployed | Kind::RolledBack | Kind::Rejected | Kind::GivenUp => summary.clone(),
+    }));
+    head.extend(parts::hold(deployment, news.holds));
+    head.push(parts::facts(news));
+    let warnings = &deployment.violations;
+    let item = |violation| parts::violation(violation, deployment, news.links);
+    Told {
+        text: format!("{title}: {summary}"),
+        head,
+        items: warnings.iter().take(MOST_VIOLATIONS).map(item).collect(),
+        hidden: warnings.len().saturating_sub(MOST_VIOLATIONS) + warnings.left_out(),
+        tail: vec![parts::buttons(news), parts::small_print(news)],
+    }
+}
+
+/// Nobody has looked whether its pods run: what is claimed is that it is deployed.
+fn success_title(news: &News<'_>) -> String {
+    match news.kind {
+        Kind::RolledBack => parts::rollback_title(news.deployment),
+        Kind::Deployed | Kind::Recovered { .. } | Kind::Rejected | Kind::GivenUp => {
+            parts::title(TitleIcon::Success, news.deployment, "is deployed to")
+        }
+    }
+}
+
+/// A deployment did not arrive: why, and what to do about it.
+pub(super) fn failure(news: &News<'_>) -> Told {
+    let deployment = news.deployment;
+    let title = match &deployment.rollback {
+        Some(_) => parts::title(TitleIcon::Failure, deployment, "was not made live again on"),
+        None => parts::title(TitleIcon::Failure, deployment, "was not deployed to"),
+    };
+    let errors: Vec<_> = deployment.violations.iter().filter(|one| stops(one)).collect();
+    let mut head = vec![Block::header(&title, &news.stamp.mark())];
+    head.extend(news.astray.as_ref().map(parts::astray));
+    let violations = &deployment.violations;
+    head.push(Block::section(&why(news, violations.errors())));
+    head.push(parts::facts(news));
+    let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
+    Told {
+        text: format!("{title}: {}", shown(&deployment.summary, LONGEST_LINE)),
+        head,
+        items: errors.iter().take(MOST_VIOLATIONS).map(item).collect(),
+        hidden: violations.errors() - errors.len().min(MOST_VIOLATIONS),
+        tail: vec![parts::buttons(news), parts::small_print(news)],
+    }
+}
+
+fn stops(violation: &Violation) -> bool {
+    violation.severity == Severity::Error
+}
+
+/// The sentence under the title.
+fn why(news: &News<'_>, errors: usize) -> String {
+    let you = if news.reader == Reader::Person { "You started it. " } else { "" };
+    let summary = shown(&news.deployment.summary, LONGEST_SUMMARY);
+    let why = match (news.kind, errors) {
+        (Kind::GivenUp, _) => {
+            format!(
+                "Given up, and not because of the WAML: {summary}\nDeploy again once that is mended."
+            )
+        }
+        (_, 0) => format!("Rejected: {summary}"),
+        (_, 1) => "Rejected, because of this; nothing was changed:".to_owned(),
+        (_, n) => format!("Rejected, because of these {n} things; nothing was changed:"),
+    };
+    format!("{you}{why}")
 }

@@ -2,17 +2,15 @@
 //! [`Letter`] out.
 //!
 //! ```text
-//! News ─▶ failure | success ─▶ Vec<Block> ─ letter ─▶ Letter, within every limit of Slack's
+//! News ─▶ letter: failure | success ─▶ Vec<Block> ─▶ Letter, within every limit of Slack's
 //! ```
 //!
 //! Texts from outside (a WAML, a tag, a login) go through [`text`], so that none of them can
 //! mention anybody, link anywhere or break out of its place.
 
 pub mod block; // Block Kit, as far as it is used, with its limits
-mod failure; // it did not arrive
-mod letter; // blocks and text, within the limits
+mod letter; // it arrived, perhaps again, or it did not: blocks and text, within the limits
 mod parts; // what several messages have
-mod success; // it did, perhaps again
 pub mod text; // texts of others, made harmless and cut
 
 use crate::model::deployment::Deployment;
@@ -140,8 +138,8 @@ pub struct Letter {
 /// The message for that news.
 pub fn letter(news: &News<'_>) -> Letter {
     let told = match news.kind {
-        Kind::Rejected | Kind::GivenUp => failure::told(news),
-        Kind::Deployed | Kind::RolledBack | Kind::Recovered { .. } => success::told(news),
+        Kind::Rejected | Kind::GivenUp => letter::failure(news),
+        Kind::Deployed | Kind::RolledBack | Kind::Recovered { .. } => letter::success(news),
     };
     letter::of(&told, &news.stamp)
 }

@@ -11,15 +11,6 @@ use crate::notify::slack::address::Address;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{Posted, Slack};
 
-/// What looking found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Looked {
-    /// It has arrived.
-    There(Posted),
-    /// It has not.
-    NotThere,
-}
-
 /// Pages of a channel that are read at most; a message that is further away is not looked for.
 const MOST_PAGES: usize = 10;
 /// Slack's own bound for channels on a page; for messages it advises less.
@@ -29,7 +20,7 @@ const MESSAGES_A_PAGE: u32 = 200;
 const CLOCKS_DIFFER: i64 = 600;
 
 impl Slack {
-    /// Looks whether a message is at that place since that time: in a thread, if one is named.
+    /// The message, if it is at that place since that time: in a thread, if one is named.
     ///
     /// # Errors
     /// [`SlackError`]; [`SlackError::Blind`] and [`SlackError::Scope`] say that it cannot be found out.
@@ -40,12 +31,12 @@ impl Slack {
         stamp: &Stamp,
         since: Timestamp,
         now: Timestamp,
-    ) -> Result<Looked, SlackError> {
+    ) -> Result<Option<Posted>, SlackError> {
         if !self.is_bot() {
             let why = "an incoming webhook cannot look what is in its channel".to_owned();
             return Err(SlackError::Blind(why));
         }
-        let Some(channel) = self.id_of(place, now).await? else { return Ok(Looked::NotThere) };
+        let Some(channel) = self.id_of(place, now).await? else { return Ok(None) };
         let oldest = since.as_second().saturating_sub(CLOCKS_DIFFER).max(0);
         let mut arguments = json!({
             "channel": channel, "oldest": oldest.to_string(), "limit": MESSAGES_A_PAGE,
@@ -64,12 +55,10 @@ impl Slack {
             found.get("ts").and_then(Json::as_str).map(str::to_owned)
         });
         match found.await {
-            Ok(Some(ts)) => Ok(Looked::There(Posted { channel, ts })),
+            Ok(Some(ts)) => Ok(Some(Posted { channel, ts })),
             // Where there is no such place, nothing arrives.
-            Ok(None) | Err(SlackError::Thread(_)) => Ok(Looked::NotThere),
-            Err(SlackError::Place { code, .. }) if code == "channel_not_found" => {
-                Ok(Looked::NotThere)
-            }
+            Ok(None) | Err(SlackError::Thread(_)) => Ok(None),
+            Err(SlackError::Place { code, .. }) if code == "channel_not_found" => Ok(None),
             // Into a public channel one may write without being in it, and not read.
             Err(SlackError::Place { code, help }) => {
                 Err(SlackError::Blind(format!("{}: {help} ({code})", place.as_str())))

@@ -29,8 +29,6 @@ use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::sync::lock;
 
-pub use crate::notify::slack::look::Looked;
-
 /// Slack's own API.
 pub const SLACK_API: &str = "https://slack.com/api";
 

@@ -26,7 +26,7 @@ use crate::notify::route;
 use crate::notify::route::Place;
 use crate::notify::slack::address::Address;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{Form, Looked, Post, Posted};
+use crate::notify::slack::{Form, Post, Posted};
 use crate::notify::story::{self, Say, Whereabouts, Wish};
 use crate::store::Message;
 
@@ -191,7 +191,7 @@ async fn look<'p>(
             let beside = place.thread.is_some().then_some(None);
             for thread in std::iter::once(place.thread.as_deref()).chain(beside) {
                 let found = line.slack.find(&place.address, thread, &stamp, since, now).await?;
-                if let Looked::There(posted) = found {
+                if let Some(posted) = found {
                     return Ok(Some((place, posted)));
                 }
             }

@@ -1,7 +1,5 @@
 //! A GitHub App: the installation that has a repository, and tokens of it.
 
-use std::fmt;
-
 use http::Method;
 use jiff::Timestamp;
 use reqwest::StatusCode;
@@ -9,16 +7,17 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::Now;
-use crate::forge::github::auth::installation::{self, Installation};
+use crate::forge::github::answer::{Answer, Who};
+use crate::forge::github::auth::installation::{
+    Installation, Installed, Key, Token, TokenRequest, Whose,
+};
 use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::auth::permission::{Permission, Purpose};
 use crate::forge::github::auth::slots::{From, Slots};
-use crate::forge::github::auth::token::{self, Key, Only, Token, Wanted, Whose};
-use crate::forge::github::client::answer::{Answer, Who};
-use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::wire::{Outcome, Pass, Success, Wire};
+use crate::forge::github::permission::{Permission, Purpose};
+use crate::forge::github::request::{About, Call, Pass};
+use crate::forge::github::wire::Wire;
 use crate::model::id::RepoName;
+use crate::support::clock::Clock;
 
 /// More repositories than deploy within an hour.
 const REPOSITORIES: usize = 4096;
@@ -26,31 +25,25 @@ const REPOSITORIES: usize = 4096;
 const TOKENS: usize = 2 * REPOSITORIES;
 
 /// A GitHub App.
+#[derive(Debug)]
 pub(in crate::forge::github) struct App {
     key: AppKey,
-    now: Now,
+    clock: Clock,
     /// By the repository's name in small letters.
-    installations: Slots<String, Installation>,
+    installations: Slots<String, Installed>,
     tokens: Slots<Key, Token>,
     /// An installation for what anybody may ask.
     any: Slots<(), u64>,
 }
 
-/// Why there is no token.
-enum NotMade {
-    /// The installation, or the repository in it, is not as we thought.
-    Changed(Answer),
-    Failed(ForgeError),
-}
-
 impl App {
-    pub(super) fn new(key: AppKey, now: Now) -> Self {
+    pub(super) fn new(key: AppKey, clock: Clock) -> Self {
         let (installations, tokens) = (Slots::new(REPOSITORIES), Slots::new(TOKENS));
-        Self { key, now, installations, tokens, any: Slots::new(1) }
+        Self { key, clock, installations, tokens, any: Slots::new(1) }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.now.get()
+        self.clock.now()
     }
 
     pub(super) async fn pass(
@@ -133,7 +126,7 @@ impl App {
 
     /// Where people change the installation that has a repository.
     pub(super) fn page_of(&self, repository: &RepoName) -> Option<String> {
-        self.installations.last(&small(repository))?.page
+        self.installations.last(&small(repository))?.installation.html_url
     }
 
     fn own_pass(&self, wire: &Wire) -> Result<Pass, ForgeError> {
@@ -154,23 +147,16 @@ impl App {
         purpose: Purpose,
         needs: Permission,
     ) -> Result<Token, ForgeError> {
-        let (installed, from) = self.installation(wire, repository, needs).await?;
-        match self.minted(wire, repository, &installed, purpose).await {
-            Ok(token) => return Ok(token),
-            Err(NotMade::Failed(error)) => return Err(error),
-            Err(NotMade::Changed(answer)) if from == From::Maker => {
-                return self.by_number(wire, repository, &installed, purpose, answer).await;
-            }
-            Err(NotMade::Changed(_)) => {}
+        let (mut installed, from) = self.installation(wire, repository, needs).await?;
+        let mut minted = self.minted(wire, repository, &installed, purpose).await?;
+        if minted.is_err() && from == From::Cache {
+            self.installations.spoil(&small(repository), |_| true).await;
+            (installed, _) = self.installation(wire, repository, needs).await?;
+            minted = self.minted(wire, repository, &installed, purpose).await?;
         }
-        self.installations.spoil(&small(repository), |_| true).await;
-        let (installed, _) = self.installation(wire, repository, needs).await?;
-        match self.minted(wire, repository, &installed, purpose).await {
+        match minted {
             Ok(token) => Ok(token),
-            Err(NotMade::Failed(error)) => Err(error),
-            Err(NotMade::Changed(answer)) => {
-                self.by_number(wire, repository, &installed, purpose, answer).await
-            }
+            Err(answer) => self.by_number(wire, repository, &installed, purpose, answer).await,
         }
     }
 
@@ -180,28 +166,24 @@ impl App {
         wire: &Wire,
         repository: &RepoName,
         needs: Permission,
-    ) -> Result<(Installation, From), ForgeError> {
-        let is_good = |known: &Installation| known.is_good(needs, self.now());
+    ) -> Result<(Installed, From), ForgeError> {
+        let is_good = |known: &Installed| known.is_good(needs, self.now());
         let look = self.look(wire, repository);
         let (installed, from) = self.installations.get(&small(repository), is_good, look).await?;
         installed.check(repository.as_str(), needs)?;
         Ok((installed, from))
     }
 
-    async fn look(&self, wire: &Wire, repository: &RepoName) -> Result<Installation, ForgeError> {
+    async fn look(&self, wire: &Wire, repository: &RepoName) -> Result<Installed, ForgeError> {
         let about = About::Repository(repository);
         let route = format!("/repos/{repository}/installation");
         let call = Call::get(about, Permission::METADATA, route);
         match wire.send(&call, &self.own_pass(wire)?).await? {
-            Outcome::Success(Success { body, route, .. }) => {
-                let sent: installation::Sent = wire.parsed(&body)?;
-                Ok(Installation::of(sent, &route, self.now()))
-            }
-            Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => {
+            Ok(success) => Ok(Installed::new(wire.parsed(&success)?, &success.route, self.now())),
+            Err(answer) if answer.status == StatusCode::NOT_FOUND => {
                 Err(self.not_installed(wire, about).await)
             }
-            Outcome::Failure(answer) => Err(answer.error(&wire.host, about, &Who::App)),
-            Outcome::TooLong => Err(wire.unreachable("its answer is too long".to_owned())),
+            Err(answer) => Err(answer.error(&wire.host, about, &Who::App)),
         }
     }
 
@@ -209,12 +191,17 @@ impl App {
         &self,
         wire: &Wire,
         repository: &RepoName,
-        installed: &Installation,
+        installed: &Installed,
         purpose: Purpose,
-    ) -> Result<Token, NotMade> {
-        let only = installed.repository.map_or(Only::Name(repository.name()), Only::Number);
-        let wanted = Wanted::new(only, purpose.narrowed(&installed.granted));
-        self.mint(wire, installed.id, About::Repository(repository), wanted).await
+    ) -> Result<Result<Token, Answer>, ForgeError> {
+        let Installation { id, permissions, .. } = &installed.installation;
+        let permissions = purpose.narrowed(permissions);
+        let mut wanted = TokenRequest { permissions, ..TokenRequest::default() };
+        match installed.repository {
+            Some(number) => wanted.repository_ids = Some([number]),
+            None => wanted.repositories = Some([repository.name()]),
+        }
+        self.mint(wire, *id, About::Repository(repository), wanted).await
     }
 
     /// A repository of an old name, where GitHub did not tell its number: its number is asked for
@@ -223,7 +210,7 @@ impl App {
         &self,
         wire: &Wire,
         repository: &RepoName,
-        installed: &Installation,
+        installed: &Installed,
         purpose: Purpose,
         refusal: Answer,
     ) -> Result<Token, ForgeError> {
@@ -236,17 +223,15 @@ impl App {
         if installed.repository.is_some() || refusal.status != StatusCode::UNPROCESSABLE_ENTITY {
             return Err(refused(refusal));
         }
-        let pass = self.of_installation(wire, installed.id, about).await?;
+        let Installation { id, permissions, .. } = &installed.installation;
+        let pass = self.of_installation(wire, *id, about).await?;
         let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
-        let number = match wire.send(&call, &pass).await? {
-            Outcome::Success(success) => wire.parsed::<Repository>(&success.body)?.id,
-            Outcome::Failure(_) | Outcome::TooLong => return Err(refused(refusal)),
-        };
-        let wanted = Wanted::new(Only::Number(number), purpose.narrowed(&installed.granted));
-        self.mint(wire, installed.id, about, wanted).await.map_err(|not_made| match not_made {
-            NotMade::Changed(answer) => refused(answer),
-            NotMade::Failed(error) => error,
-        })
+        let Ok(success) = wire.send(&call, &pass).await? else { return Err(refused(refusal)) };
+        let Repository { id: number } = wire.parsed(&success)?;
+        let permissions = purpose.narrowed(permissions);
+        let wanted =
+            TokenRequest { repository_ids: Some([number]), permissions, ..TokenRequest::default() };
+        self.mint(wire, *id, about, wanted).await?.map_err(refused)
     }
 
     /// A token for all repositories of an installation that can do nothing but look.
@@ -260,41 +245,39 @@ impl App {
         let is_good =
             |token: &Token| token.is_good(Purpose::Look, Permission::METADATA, self.now());
         let make = async {
-            let granted = [("metadata".to_owned(), "read".to_owned())].into();
-            let made = self.mint(wire, id, about, Wanted::new(Only::All, granted)).await;
-            made.map_err(|not_made| match not_made {
-                NotMade::Changed(answer) => answer.error(&wire.host, about, &Who::App),
-                NotMade::Failed(error) => error,
-            })
+            let permissions = [("metadata".to_owned(), "read".to_owned())].into();
+            let wanted = TokenRequest { permissions, ..TokenRequest::default() };
+            let made = self.mint(wire, id, about, wanted).await?;
+            made.map_err(|answer| answer.error(&wire.host, about, &Who::App))
         };
         self.tokens.get(&key, is_good, make).await.map(|(token, _)| token.pass())
     }
 
+    /// A new token; GitHub's answer, where the installation or the repository in it is not as we thought.
     async fn mint(
         &self,
         wire: &Wire,
         id: u64,
         about: About<'_>,
-        wanted: Wanted,
-    ) -> Result<Token, NotMade> {
+        wanted: TokenRequest<'_>,
+    ) -> Result<Result<Token, Answer>, ForgeError> {
         let route = format!("/app/installations/{id}/access_tokens");
         let call = Call::write(about, Permission::METADATA, Method::POST, route, &wanted);
-        let pass = self.own_pass(wire).map_err(NotMade::Failed)?;
-        match wire.send(&call, &pass).await.map_err(NotMade::Failed)? {
-            Outcome::Success(Success { body, .. }) => {
-                let sent: token::Sent = wire.parsed(&body).map_err(NotMade::Failed)?;
-                Ok(Token::of(sent, wanted, id))
+        match wire.send(&call, &self.own_pass(wire)?).await? {
+            Ok(success) => {
+                let mut token: Token = wire.parsed(&success)?;
+                token.permissions.get_or_insert(wanted.permissions);
+                token.installation = id;
+                Ok(Ok(token))
             }
-            Outcome::TooLong => {
-                Err(NotMade::Failed(wire.unreachable("its answer is too long".to_owned())))
+            Err(answer)
+                if answer.status == StatusCode::NOT_FOUND
+                    || answer.status == StatusCode::UNPROCESSABLE_ENTITY
+                    || answer.says_suspended() =>
+            {
+                Ok(Err(answer))
             }
-            Outcome::Failure(answer) => match answer.status {
-                StatusCode::NOT_FOUND | StatusCode::UNPROCESSABLE_ENTITY => {
-                    Err(NotMade::Changed(answer))
-                }
-                _ if answer.says_suspended() => Err(NotMade::Changed(answer)),
-                _ => Err(NotMade::Failed(answer.error(&wire.host, about, &Who::App))),
-            },
+            Err(answer) => Err(answer.error(&wire.host, about, &Who::App)),
         }
     }
 
@@ -302,16 +285,11 @@ impl App {
     async fn first_installation(&self, wire: &Wire, about: About<'_>) -> Result<u64, ForgeError> {
         let route = "/app/installations?per_page=100".to_owned();
         let call = Call::get(about, Permission::METADATA, route);
-        let installations: Vec<installation::Sent> =
-            match wire.send(&call, &self.own_pass(wire)?).await? {
-                Outcome::Success(success) => wire.parsed(&success.body)?,
-                Outcome::Failure(answer) => {
-                    return Err(answer.error(&wire.host, about, &Who::App));
-                }
-                Outcome::TooLong => {
-                    return Err(wire.unreachable("its answer is too long".to_owned()));
-                }
-            };
+        let installations: Vec<Installation> = match wire.send(&call, &self.own_pass(wire)?).await?
+        {
+            Ok(success) => wire.parsed(&success)?,
+            Err(answer) => return Err(answer.error(&wire.host, about, &Who::App)),
+        };
         match installations.iter().find(|one| !one.is_suspended()) {
             Some(one) => Ok(one.id),
             None => Err(self.not_installed(wire, about).await),
@@ -327,13 +305,10 @@ impl App {
         let asked = About::App("the App itself");
         let call = Call::get(asked, Permission::METADATA, "/app".to_owned());
         let answer = match self.own_pass(wire) {
-            Ok(pass) => wire.send(&call, &pass).await.ok(),
+            Ok(pass) => wire.send(&call, &pass).await.ok().and_then(Result::ok),
             Err(_) => None,
         };
-        let page = match answer {
-            Some(Outcome::Success(success)) => wire.parsed::<Own>(&success.body).ok(),
-            Some(Outcome::Failure(_) | Outcome::TooLong) | None => None,
-        };
+        let page = answer.and_then(|success| wire.parsed::<Own>(&success).ok());
         let page = page.map(|own| format!(" at {}/installations/new", own.html_url));
         let help = format!(
             "check the name; let an owner of the account install the App{}, and choose the \
@@ -347,10 +322,4 @@ impl App {
 /// Names of repositories differ by more than capitals.
 fn small(repository: &RepoName) -> String {
     repository.as_str().to_ascii_lowercase()
-}
-
-impl fmt::Debug for App {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("key", &self.key).finish_non_exhaustive()
-    }
 }

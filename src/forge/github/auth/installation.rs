@@ -1,74 +1,149 @@
-//! An installation of our App, as GitHub tells of it. Pure.
+//! An installation of our App, and its tokens, as GitHub tells of them. Pure.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::{Granted, Permission};
-use crate::forge::github::client::answer::{missing, suspended};
+use crate::forge::github::answer::{missing, suspended};
+use crate::forge::github::permission::{Granted, Permission, Purpose};
+use crate::forge::github::request::{Account, Pass};
 
 /// A permission that is granted, or an installation that is suspended, is seen after that.
 const FRESH: SignedDuration = SignedDuration::from_mins(5);
+/// A request takes less; the rest is for clocks that disagree.
+const FOR_A_CALL: SignedDuration = SignedDuration::from_mins(5);
+/// A first clone of a large repository takes ten.
+const FOR_GIT: SignedDuration = SignedDuration::from_mins(15);
+/// When no other can be had, until its very end.
+const AT_LEAST: SignedDuration = SignedDuration::from_secs(30);
 
 /// What GitHub sends of an installation.
 #[derive(Debug, Clone, Deserialize)]
-pub(in crate::forge::github) struct Sent {
+pub(in crate::forge::github) struct Installation {
     pub(in crate::forge::github) id: u64,
     #[serde(default)]
-    permissions: Granted,
+    pub(super) permissions: Granted,
     #[serde(default)]
     suspended_at: Option<String>,
+    /// Where people change it.
     #[serde(default)]
-    html_url: Option<String>,
+    pub(super) html_url: Option<String>,
 }
 
-/// An installation that was found.
+/// The installation that has a repository.
 #[derive(Debug, Clone)]
-pub(super) struct Installation {
-    pub(super) id: u64,
-    pub(super) granted: Granted,
-    suspended: bool,
-    /// Where people change it.
-    pub(super) page: Option<String>,
+pub(super) struct Installed {
+    pub(super) installation: Installation,
     /// The repository's number, if its name is an old one.
     pub(super) repository: Option<u64>,
     found_at: Timestamp,
 }
 
-impl Sent {
+impl Installation {
     pub(in crate::forge::github) fn is_suspended(&self) -> bool {
         self.suspended_at.is_some()
     }
 }
 
-impl Installation {
+impl Installed {
     /// `route` is where the answer came from in the end: `/repositories/7/installation` where a
     /// repository has another name now.
-    pub(super) fn of(sent: Sent, route: &str, now: Timestamp) -> Self {
-        let suspended = sent.is_suspended();
-        let Sent { id, permissions, suspended_at: _, html_url } = sent;
+    pub(super) fn new(installation: Installation, route: &str, found_at: Timestamp) -> Self {
         let number = route.strip_prefix("/repositories/").and_then(|rest| rest.split('/').next());
         let repository = number.and_then(|number| number.parse().ok());
-        Self { id, granted: permissions, suspended, page: html_url, repository, found_at: now }
+        Self { installation, repository, found_at }
     }
 
     /// Whether it needs no second look. What is in the way is looked at each time, so that it is
     /// seen at once when somebody has put it right.
     pub(super) fn is_good(&self, needs: Permission, now: Timestamp) -> bool {
+        let Installation { permissions, suspended_at, .. } = &self.installation;
         let age = now.duration_since(self.found_at);
-        !self.suspended && needs.is_in(&self.granted) && age < FRESH
+        suspended_at.is_none() && needs.is_in(permissions) && age < FRESH
     }
 
     /// # Errors
     /// Why nothing can be done with it.
     pub(super) fn check(&self, about: &str, needs: Permission) -> Result<(), ForgeError> {
-        let page = self.page.as_deref();
-        if self.suspended {
-            Err(suspended(about.to_owned(), page))
-        } else if !needs.is_in(&self.granted) {
-            Err(missing(about.to_owned(), needs, page))
+        let Installation { permissions, html_url: page, .. } = &self.installation;
+        if self.installation.is_suspended() {
+            Err(suspended(about.to_owned(), page.as_deref()))
+        } else if !needs.is_in(permissions) {
+            Err(missing(about.to_owned(), needs, page.as_deref()))
         } else {
             Ok(())
         }
+    }
+}
+
+/// What a token is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) whose: Whose,
+    pub(super) purpose: Purpose,
+}
+
+/// Where a token is good.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    /// One repository, its name in small letters.
+    Repository(String),
+    /// All repositories of an installation.
+    Installation(u64),
+}
+
+/// What GitHub is asked for: a token for an hour, for at most one repository, unless for all that the installation has.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct TokenRequest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) repositories: Option<[&'a str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) repository_ids: Option<[u64; 1]>,
+    pub(super) permissions: Granted,
+}
+
+/// A token of an installation, as GitHub sends it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Token {
+    token: SecretString,
+    expires_at: Timestamp,
+    /// What it allows; what was asked for, where GitHub does not say.
+    #[serde(default)]
+    pub(super) permissions: Option<Granted>,
+    /// The installation's number.
+    #[serde(skip)]
+    pub(super) installation: u64,
+}
+
+impl Token {
+    /// Whether it allows what is needed for as long as that takes.
+    pub(super) fn is_good(&self, purpose: Purpose, needs: Permission, now: Timestamp) -> bool {
+        let margin = match purpose {
+            Purpose::Deploy | Purpose::Look => FOR_A_CALL,
+            Purpose::Fetch | Purpose::Push => FOR_GIT,
+        };
+        self.allows(needs) && self.lasts(margin, now)
+    }
+
+    /// Whether it does in need.
+    pub(super) fn is_better_than_none(&self, needs: Permission, now: Timestamp) -> bool {
+        self.allows(needs) && self.lasts(AT_LEAST, now)
+    }
+
+    pub(super) fn is(&self, secret: &SecretString) -> bool {
+        self.token.expose_secret() == secret.expose_secret()
+    }
+
+    pub(super) fn pass(self) -> Pass {
+        Pass { token: self.token, account: Some(Account::Installation(self.installation)) }
+    }
+
+    fn allows(&self, needs: Permission) -> bool {
+        self.permissions.as_ref().is_some_and(|granted| needs.is_in(granted))
+    }
+
+    fn lasts(&self, time: SignedDuration, now: Timestamp) -> bool {
+        self.expires_at.duration_since(now) > time
     }
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use octocrab::auth::EncodingKey;
 use octocrab::jsonwebtoken::{Algorithm, Header, encode};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
+use serde_json::json;
 
 /// A clock that is ahead of GitHub's signs nothing in its future.
 const BACK: SignedDuration = SignedDuration::from_secs(60);
@@ -47,14 +47,6 @@ pub enum KeyError {
     Damaged,
 }
 
-/// What a pass says: who, from when, until when.
-#[derive(Serialize)]
-struct Claims<'a> {
-    iss: &'a str,
-    iat: i64,
-    exp: i64,
-}
-
 impl AppKey {
     /// The key of the App of that id, from the text of its PEM file.
     ///
@@ -83,7 +75,7 @@ impl AppKey {
         let seconds = |at: Result<Timestamp, jiff::Error>| at.unwrap_or(now).as_second();
         let iat = seconds(now.checked_sub(BACK));
         let exp = seconds(now.checked_add(AHEAD));
-        let claims = Claims { iss: &self.id, iat, exp };
+        let claims = json!({"iss": self.id, "iat": iat, "exp": exp});
         let text = encode(&Header::new(Algorithm::RS256), &claims, &self.key);
         text.map(SecretString::from).map_err(|_| KeyError::Damaged)
     }

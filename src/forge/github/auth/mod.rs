@@ -9,12 +9,9 @@
 //! refuses them. No token is in a type that prints.
 
 mod app; // installations and tokens of an App
-mod installation; // an installation, as data
+mod installation; // an installation and its tokens, as data
 pub mod key; // an App's private key
-pub mod owned; // a token whose owner may replace it
-pub mod permission; // what is needed, and what was granted
 mod slots; // values that are made by one at a time
-mod token; // a token of an installation, as data
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,25 +19,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
-pub(in crate::forge::github) use crate::forge::github::auth::installation::Sent as Installation;
+pub(super) use crate::forge::github::auth::installation::Installation;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::answer::Who;
 use crate::forge::github::auth::app::App;
 use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::auth::owned::TokenSource;
-use crate::forge::github::auth::permission::{Access, Permission, Purpose};
-use crate::forge::github::client::answer::Who;
-use crate::forge::github::client::call::About;
-use crate::forge::github::client::wire::{Account, Pass, Wire};
+use crate::forge::github::permission::{Access, Permission, Purpose};
+use crate::forge::github::request::{About, Account, Pass};
+use crate::forge::github::wire::Wire;
 use crate::model::id::RepoName;
+use crate::support::clock::Clock;
 
-/// What time it is.
+/// A person's or a machine's token, which its owner may replace while we run: asked for each request, so that a new
+/// one counts at once.
 #[derive(Clone)]
-pub struct Now(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct TokenSource(Arc<dyn Fn() -> SecretString + Send + Sync>);
 
 /// Who we are.
 #[derive(Debug, Clone)]
-pub(in crate::forge::github) enum Auth {
+pub(super) enum Auth {
     /// The owner of a token, which is good for everything.
     Token(TokenSource),
     /// An App.
@@ -48,13 +46,13 @@ pub(in crate::forge::github) enum Auth {
 }
 
 impl Auth {
-    pub(in crate::forge::github) fn app(key: AppKey, now: Now) -> Self {
-        Self::App(Arc::new(App::new(key, now)))
+    pub(super) fn app(key: AppKey, clock: Clock) -> Self {
+        Self::App(Arc::new(App::new(key, clock)))
     }
 
     /// By what right a request about that may be made. What goes wrong here went wrong before
     /// anything was sent.
-    pub(in crate::forge::github) async fn pass(
+    pub(super) async fn pass(
         &self,
         wire: &Wire,
         about: About<'_>,
@@ -74,7 +72,7 @@ impl Auth {
     }
 
     /// A token for git over https.
-    pub(in crate::forge::github) async fn git_token(
+    pub(super) async fn git_token(
         &self,
         wire: &Wire,
         repository: &RepoName,
@@ -83,10 +81,7 @@ impl Auth {
         match self {
             Self::Token(token) => Ok(token.now()),
             Self::App(app) => {
-                let (purpose, needs) = match access {
-                    Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),
-                    Access::Write => (Purpose::Push, Permission::WRITE_CONTENTS),
-                };
+                let (purpose, needs) = of_git(access);
                 let pass = Box::pin(app.of_repository(wire, repository, purpose, needs)).await;
                 pass.map(|pass| pass.token).map_err(ForgeError::before_sending)
             }
@@ -94,31 +89,27 @@ impl Auth {
     }
 
     /// Forgets what GitHub refused. Whether there may be a better pass now.
-    pub(in crate::forge::github) async fn refused(&self, about: About<'_>, pass: &Pass) -> bool {
+    pub(super) async fn refused(&self, about: About<'_>, pass: &Pass) -> bool {
         match self {
-            Self::Token(token) => token.is_other_than(&pass.token),
+            Self::Token(token) => token.now().expose_secret() != pass.token.expose_secret(),
             Self::App(app) => app.refused(about, pass).await,
         }
     }
 
     /// Forgets a token for git that was refused.
-    pub(in crate::forge::github) async fn git_refused(
+    pub(super) async fn git_refused(
         &self,
         repository: &RepoName,
         access: Access,
         token: &SecretString,
     ) {
-        let purpose = match access {
-            Access::Read => Purpose::Fetch,
-            Access::Write => Purpose::Push,
-        };
         if let Self::App(app) = self {
-            app.forget(repository, purpose, token).await;
+            app.forget(repository, of_git(access).0, token).await;
         }
     }
 
     /// Who it is that asks about that, for saying what to do.
-    pub(in crate::forge::github) fn who(&self, about: About<'_>) -> Who {
+    pub(super) fn who(&self, about: About<'_>) -> Who {
         match (self, about) {
             (Self::Token(_), _) => Who::Token,
             (Self::App(app), About::Repository(repository)) => {
@@ -130,35 +121,40 @@ impl Auth {
     }
 
     /// The time, where we know one.
-    pub(in crate::forge::github) fn now(&self) -> Option<Timestamp> {
+    pub(super) fn now(&self) -> Option<Timestamp> {
         match self {
             Self::Token(_) => None,
             Self::App(app) => Some(app.now()),
         }
     }
 
-    pub(in crate::forge::github) fn is_app(&self) -> bool {
+    pub(super) fn is_app(&self) -> bool {
         matches!(self, Self::App(_))
     }
 }
 
-impl Now {
-    /// That clock.
-    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+impl TokenSource {
+    /// What that says, which must be quick.
+    pub fn new(now: impl Fn() -> SecretString + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    pub(in crate::forge::github) fn get(&self) -> Timestamp {
+    pub(super) fn now(&self) -> SecretString {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Now {
+/// Shows no token.
+impl fmt::Debug for TokenSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Now")
+        f.write_str("TokenSource")
     }
 }
 
-fn same(one: &SecretString, other: &SecretString) -> bool {
-    one.expose_secret() == other.expose_secret()
+/// What a token for git is for, and what it needs.
+fn of_git(access: Access) -> (Purpose, Permission) {
+    match access {
+        Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),
+        Access::Write => (Purpose::Push, Permission::WRITE_CONTENTS),
+    }
 }

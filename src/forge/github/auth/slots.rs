@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::forge::error::ForgeError;
+use crate::support::sync::lock;
 
 /// Values by key, no more than a certain number of them.
 pub(super) struct Slots<K, V> {
@@ -102,11 +103,11 @@ impl<K: Ord + Clone, V: Clone> Slots<K, V> {
     }
 
     fn find(&self, key: &K) -> Option<Arc<Slot<V>>> {
-        self.lock().slots.get(key).map(|(_, slot)| slot.clone())
+        lock(&self.kept).slots.get(key).map(|(_, slot)| slot.clone())
     }
 
     fn slot(&self, key: &K) -> Arc<Slot<V>> {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.kept);
         kept.turn += 1;
         let turn = kept.turn;
         if let Some((asked, slot)) = kept.slots.get_mut(key) {
@@ -119,10 +120,6 @@ impl<K: Ord + Clone, V: Clone> Slots<K, V> {
         let slot = Arc::new(Slot::default());
         kept.slots.insert(key.clone(), (turn, slot.clone()));
         slot
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept<K, V>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,13 +3,14 @@
 
 use http::Method;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use crate::forge::Forge;
 use crate::forge::check::{Annotation, CheckRun, Conclusion};
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::Permission;
-use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call, LARGE};
-use crate::forge::github::client::pages::Page;
+use crate::forge::github::client::{GitHub, Made};
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::{About, Call, LARGE};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::percent::encode_segment;
 use crate::support::text::{truncate_bytes, truncate_chars};
@@ -34,15 +35,9 @@ struct Body<'a> {
     external_id: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conclusion: Option<&'static str>,
+    conclusion: Option<Conclusion>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details_url: Option<&'a str>,
-    output: Output,
-}
-
-/// Annotations for a run that is there.
-#[derive(Serialize)]
-struct More {
     output: Output,
 }
 
@@ -69,73 +64,50 @@ struct Note {
     message: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Made {
-    id: i64,
-}
-
-#[derive(Deserialize)]
-struct Runs {
-    check_runs: Vec<Run>,
-}
-
-#[derive(Deserialize)]
-struct Run {
-    id: i64,
-    external_id: Option<String>,
-}
-
-impl GitHub {
-    /// Makes a check run; its number.
+impl Forge {
+    /// Makes a check run; its number, by which it is changed. The local host has none.
     ///
     /// # Errors
-    /// [`ForgeError`]; the run may be there nevertheless, and lack annotations.
+    /// [`ForgeError`]; after any of them look with [`Forge::find_check`]: it may be there, and lack
+    /// annotations, which [`Forge::update_check`] adds.
     pub async fn create_check(
         &self,
         repository: &RepoName,
         check: &CheckRun,
     ) -> Result<i64, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(0) };
         let mut notes = notes(check);
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         let body = Body { head_sha: Some(&check.head), ..Body::of(check, notes) };
         let route = format!("/repos/{repository}/check-runs");
-        let call = Call::write(
-            About::Repository(repository),
-            Permission::WRITE_CHECKS,
-            Method::POST,
-            route,
-            &body,
-        );
-        let made: Made = self.read(call.at_most(LARGE).yielding()).await?;
-        self.annotate(repository, made.id, check, later).await?;
-        Ok(made.id)
+        let (about, needs) = (About::Repository(repository), Permission::WRITE_CHECKS);
+        let call = Call::write(about, needs, Method::POST, route, &body);
+        let Made { id } = github.read(call.at_most(LARGE).yielding()).await?;
+        github.annotate(repository, id, check, &later).await?;
+        Ok(id)
     }
 
-    /// Makes a check run say something else; annotations that it has are not added again.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; it may say so nevertheless, and may be repeated.
+    /// Makes a check run say something else. May be repeated: annotations that are there are not
+    /// added again.
     pub async fn update_check(
         &self,
         repository: &RepoName,
         id: i64,
         check: &CheckRun,
     ) -> Result<(), ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(()) };
         let mut notes = notes(check);
         if !notes.is_empty() {
-            let there = self.annotations(repository, id).await?;
+            let route = format!("{}/annotations", route(repository, id));
+            let there: Vec<Note> = github.all(reading(repository, route), PAGES).await?;
             notes.retain(|note| !there.contains(note));
         }
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
-        let body = Body::of(check, notes);
-        self.done(patch(repository, id, &body)).await?;
-        self.annotate(repository, id, check, later).await
+        github.done(patch(repository, id, &Body::of(check, notes))).await?;
+        github.annotate(repository, id, check, &later).await
     }
 
     /// The newest check run of that name at the commit with our own name for it.
-    ///
-    /// # Errors
-    /// [`ForgeError`]
     pub async fn find_check(
         &self,
         repository: &RepoName,
@@ -143,29 +115,32 @@ impl GitHub {
         name: &str,
         external_id: &str,
     ) -> Result<Option<i64>, ForgeError> {
+        #[derive(Deserialize)]
+        struct Run {
+            id: i64,
+            external_id: Option<String>,
+        }
+        let Self::GitHub(github) = self else { return Ok(None) };
         let name = encode_segment(&truncate_chars(name, TITLE));
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
-        let runs = self.all::<Runs>(reading(repository).into(), &route, PAGES).await?;
+        let runs: Vec<Run> = github.all(reading(repository, route), PAGES).await?;
         let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
         Ok(ours.map(|run| run.id).max())
     }
+}
 
-    async fn annotations(&self, repository: &RepoName, id: i64) -> Result<Vec<Note>, ForgeError> {
-        let route = format!("{}/annotations", route(repository, id));
-        self.all::<Vec<Note>>(reading(repository).into(), &route, PAGES).await
-    }
-
+impl GitHub {
     /// Adds annotations, fifty at a time.
     async fn annotate(
         &self,
         repository: &RepoName,
         id: i64,
         check: &CheckRun,
-        notes: Vec<Note>,
+        notes: &[Note],
     ) -> Result<(), ForgeError> {
         for some in notes.chunks(ANNOTATIONS) {
-            let body = More { output: Output::of(check, some.to_vec()) };
+            let body = json!({"output": Output::of(check, some.to_vec())});
             self.done(patch(repository, id, &body)).await?;
         }
         Ok(())
@@ -176,8 +151,8 @@ fn route(repository: &RepoName, id: i64) -> String {
     format!("/repos/{repository}/check-runs/{id}")
 }
 
-fn reading(repository: &RepoName) -> (About<'_>, Permission) {
-    (About::Repository(repository), Permission::READ_CHECKS)
+fn reading(repository: &RepoName, route: String) -> Call<'_> {
+    Call::get(About::Repository(repository), Permission::READ_CHECKS, route)
 }
 
 fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> Call<'a> {
@@ -197,7 +172,7 @@ impl<'a> Body<'a> {
             head_sha: None,
             external_id: &check.external_id,
             status,
-            conclusion: check.conclusion.map(Conclusion::as_str),
+            conclusion: check.conclusion,
             details_url: check.details_url.as_deref(),
             output: Output::of(check, notes),
         }
@@ -227,12 +202,5 @@ impl Note {
             title: Some(truncate_chars(title, TITLE).into_owned()),
             message: Some(truncate_bytes(message, MESSAGE).into_owned()),
         }
-    }
-}
-
-impl Page for Runs {
-    type Item = Run;
-    fn items(self) -> Vec<Run> {
-        self.check_runs
     }
 }

@@ -7,18 +7,16 @@ use reqwest::header::{HeaderMap, LINK};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::forge::Forge;
 use crate::forge::delivery::{DeliveryContent, HookDelivery};
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::Permission;
-use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::wire::Outcome;
+use crate::forge::github::client::{GitHub, PER_PAGE};
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::{About, Call};
 use crate::support::percent::encode_segment;
 
 /// Five thousand deliveries; a sweep looks again soon.
 const PAGES: usize = 50;
-/// GitHub's most.
-const PER_PAGE: usize = 100;
 /// GitHub sends no larger payload than 25 MB; our own limit for a body is no larger.
 const CONTENT: usize = 26 * 1024 * 1024;
 /// GitHub's word for a delivery that arrived.
@@ -36,18 +34,6 @@ struct Sent {
     status_code: Option<u16>,
 }
 
-#[derive(Deserialize)]
-struct Content {
-    guid: String,
-    event: String,
-    request: Request,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    payload: Value,
-}
-
 /// Events whose newest attempt failed; fed with attempts, newest first.
 #[derive(Default)]
 struct Lost {
@@ -55,13 +41,14 @@ struct Lost {
     found: Vec<HookDelivery>,
 }
 
-impl GitHub {
-    /// Whether we are told of deliveries: as an App.
+impl Forge {
+    /// Whether the host tells us of deliveries that failed: GitHub tells an App.
     pub fn knows_deliveries(&self) -> bool {
-        self.auth.is_app()
+        matches!(self, Self::GitHub(github) if github.auth.is_app())
     }
 
-    /// Events since then of which no attempt arrived, newest first; each event once.
+    /// Events since then of which no attempt arrived, newest first; each event once. The local host sends none, so that
+    /// it has lost none.
     ///
     /// # Errors
     /// [`ForgeError`]; without an App [`ForgeError::NeedsApp`].
@@ -70,13 +57,14 @@ impl GitHub {
         since: Timestamp,
         most: u32,
     ) -> Result<Vec<HookDelivery>, ForgeError> {
-        if !self.auth.is_app() {
+        let Self::GitHub(github) = self else { return Ok(Vec::new()) };
+        if !github.auth.is_app() {
             return Err(ForgeError::NeedsApp { what: "looking for lost events" });
         }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let (mut lost, mut cursor) = (Lost::default(), None);
         for _ in 0..PAGES {
-            let (page, next) = self.deliveries(cursor.as_deref()).await?;
+            let (page, next) = github.deliveries(cursor.as_deref()).await?;
             let more = page.into_iter().all(|sent| lost.add(sent, since));
             cursor = next;
             if !more || cursor.is_none() || lost.found.len() >= most {
@@ -92,17 +80,30 @@ impl GitHub {
     /// # Errors
     /// [`ForgeError`]; without an App [`ForgeError::NeedsApp`].
     pub async fn delivery(&self, id: i64) -> Result<DeliveryContent, ForgeError> {
-        if !self.auth.is_app() {
-            return Err(ForgeError::NeedsApp { what: "reading a delivery" });
+        #[derive(Deserialize)]
+        struct Content {
+            guid: String,
+            event: String,
+            request: Request,
         }
+        #[derive(Deserialize)]
+        struct Request {
+            payload: Value,
+        }
+        let github = match self {
+            Self::GitHub(github) if github.auth.is_app() => github,
+            _ => return Err(ForgeError::NeedsApp { what: "reading a delivery" }),
+        };
         let about = About::App("a delivery");
         let route = format!("/app/hook/deliveries/{id}");
         let call = Call::get(about, Permission::METADATA, route).at_most(CONTENT);
-        let Content { guid, event, request } = self.read(call).await?;
+        let Content { guid, event, request } = github.read(call).await?;
         let payload = serde_json::to_vec(&request.payload).unwrap_or_default();
         Ok(DeliveryContent { event, guid, payload })
     }
+}
 
+impl GitHub {
     /// A page of attempts, newest first, and where the next one begins.
     async fn deliveries(
         &self,
@@ -112,13 +113,9 @@ impl GitHub {
         let cursor = cursor.map(|cursor| format!("&cursor={}", encode_segment(cursor)));
         let cursor = cursor.unwrap_or_default();
         let route = format!("/app/hook/deliveries?per_page={PER_PAGE}{cursor}");
-        match self.call(Call::get(about, Permission::METADATA, route)).await? {
-            Outcome::Success(success) => {
-                Ok((self.wire.parsed(&success.body)?, next_cursor(&success.headers)))
-            }
-            Outcome::TooLong => Err(self.wire.unreachable("its answer is too long".to_owned())),
-            Outcome::Failure(answer) => Err(self.error(answer, about)),
-        }
+        let answer = self.call(Call::get(about, Permission::METADATA, route)).await?;
+        let success = answer.map_err(|answer| self.error(answer, about))?;
+        Ok((self.wire.parsed(&success)?, next_cursor(&success.headers)))
     }
 }
 

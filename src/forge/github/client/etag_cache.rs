@@ -2,13 +2,14 @@
 //! may still have them: its 304 counts against no limit.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::cache::Cache;
+use crate::support::sync::lock;
 
 /// Some thousand WAMLs of a usual size.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -44,7 +45,7 @@ impl FileKey {
 
 impl EtagCache {
     pub(super) fn get(&self, key: &FileKey) -> Option<TaggedFile> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key, Timestamp::MIN)
+        lock(&self.0).get(key, Timestamp::MIN)
     }
 
     /// Keeps a file that GitHub gave a tag to, and forgets those that nobody asked for the longest.
@@ -52,8 +53,7 @@ impl EtagCache {
         let Some(tag) = tag.filter(|tag| tag.len() <= LONGEST_TAG) else { return };
         let file = TaggedFile { tag: tag.clone(), bytes: bytes.to_vec() };
         let weight = weight(&key, &file);
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.put_weighed(key, file, weight, Timestamp::MAX);
+        lock(&self.0).put_weighed(key, file, weight, Timestamp::MAX);
     }
 }
 

@@ -1,10 +1,21 @@
-//! The one place that talks to GitHub.
+//! What is asked of GitHub and told to it, over the API.
 //!
 //! Nothing is retried here: a blind second POST would be a second status. The caller does, by the
 //! error's disposition. Raw routes are used because octocrab's typed ones drop an answer's headers,
 //! and with them for how long GitHub asks us to wait. Of what GitHub sends only what is needed is
 //! read, so that a new word in it breaks nothing.
+//!
+//! Lists are read by the page's number, never by the link to the next page: on an Enterprise Server octocrab would send
+//! it without our token. A list may grow while it is read, so that something of one page is on the next again.
 
+mod checks; // check runs
+mod deliveries; // events that did not arrive
+mod etag_cache; // files that were read
+mod people; // who somebody is, and what they may
+mod reads; // repositories: files, commits, branches, where our App is installed
+mod statuses; // deployments, and the statuses of deployments and commits
+
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,39 +25,23 @@ use octocrab::service::middleware::base_uri::BaseUriLayer;
 use octocrab::service::middleware::extra_headers::ExtraHeadersLayer;
 use octocrab::service::middleware::reqwest_connector::ReqwestConnector;
 use octocrab::{AuthState, Octocrab, OctocrabBuilder};
+use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::answer::Answer;
 use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::auth::owned::TokenSource;
-use crate::forge::github::auth::permission::Access;
-use crate::forge::github::auth::{Auth, Now};
-use crate::forge::github::client::budget::Budgets;
-use crate::forge::github::client::closed::Closed;
+use crate::forge::github::auth::{Auth, TokenSource};
 use crate::forge::github::client::etag_cache::EtagCache;
-use crate::forge::github::client::wire::{AT_ONCE, Wire};
+use crate::forge::github::limits::Limits;
+use crate::forge::github::permission::Access;
+use crate::forge::github::request::{About, Call};
+use crate::forge::github::wire::{AT_ONCE, Outcome, Wire};
 use crate::model::id::RepoName;
-
-pub(in crate::forge::github) mod answer; // what an answer that is no success means
-mod branches; // which branches a commit is on
-mod budget; // how many requests are left
-pub(in crate::forge::github) mod call; // a request, and by what right it is made
-mod closed; // who was told to wait
-mod checks; // check runs
-mod commits; // statuses of commits
-mod deliveries; // events that did not arrive
-mod deployments; // the newest deployments of a repository
-mod files; // a file at a commit
-mod installed; // where our App is installed
-mod etag_cache; // files that were read
-mod pages; // lists, page by page
-mod people; // who somebody is
-mod pulls; // what a pull request changes
-mod refs; // which commit a branch stands for
-mod statuses; // statuses of deployments
-mod visitor; // who somebody is that comes with a token of their own
-pub(in crate::forge::github) mod wire; // one request, its redirects and its answer
+use crate::support::clock::Clock;
 
 /// Where github.com's API is.
 pub const GITHUB_API: &str = "https://api.github.com";
@@ -54,6 +49,12 @@ pub const GITHUB_API: &str = "https://api.github.com";
 const API_VERSION: &str = "2022-11-28";
 /// Who we are.
 const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
+/// The longest page that GitHub gives.
+const PER_PAGE: usize = 100;
+/// So many visitors are asked about at once.
+const VISITORS_AT_ONCE: usize = 16;
+/// A visitor waits for the answer, and for no longer than a request of ours may take.
+const VISITORS_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How to reach GitHub.
 #[derive(Debug, Clone)]
@@ -74,7 +75,7 @@ pub enum Credentials {
     /// The same, from where it may be replaced.
     Tokens(TokenSource),
     /// A GitHub App, with a clock: its passes and tokens are good for some time only.
-    App(AppKey, Now),
+    App(AppKey, Clock),
 }
 
 /// Why there is no client.
@@ -95,10 +96,28 @@ pub enum SettingsError {
 #[derive(Debug, Clone)]
 pub struct GitHub {
     wire: Wire,
-    /// For what is asked with callers' own tokens.
+    /// For what is asked with callers' own tokens. It has turns of its own: whoever calls us often keeps no deployment
+    /// waiting.
     visitors: Wire,
     auth: Auth,
     files: EtagCache,
+}
+
+/// A page of a list as GitHub sends it: a list, or an object with a list in it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Page<T> {
+    List(Vec<T>),
+    Named {
+        #[serde(alias = "statuses", alias = "check_runs", alias = "repositories")]
+        items: Vec<T>,
+    },
+}
+
+/// What is used of the answer to who made something.
+#[derive(Deserialize)]
+struct Made {
+    id: i64,
 }
 
 impl GitHub {
@@ -110,25 +129,35 @@ impl GitHub {
     /// [`SettingsError`]
     pub fn new(settings: Settings, http: reqwest::Client) -> Result<Self, SettingsError> {
         let Settings { api_url, credentials, timeout } = settings;
-        let host = host(&api_url).ok_or_else(|| SettingsError::Url { url: api_url.clone() })?;
-        let auth = auth(credentials)?;
-        let uri = api_url.parse().map_err(|_| SettingsError::Url { url: api_url.clone() })?;
-        let octocrab = library(uri, http);
-        let base = api_url.trim_end_matches('/').into();
-        let budgets = Budgets::default();
-        let closed = Closed::default();
-        let host = host.into();
-        let at_once = Arc::new(Semaphore::new(AT_ONCE));
-        let wire = Wire { octocrab, base, host, timeout, budgets, closed, at_once };
-        let visitors = visitor::wire(&wire);
+        let unusable = || SettingsError::Url { url: api_url.clone() };
+        let host = host(&api_url).ok_or_else(unusable)?;
+        let auth = match credentials {
+            Credentials::App(key, clock) => Auth::app(key, clock),
+            Credentials::Tokens(source) => owned(source)?,
+            Credentials::Token(token) => owned(TokenSource::new(move || token.clone()))?,
+        };
+        let wire = Wire {
+            octocrab: library(api_url.parse().map_err(|_| unusable())?, http),
+            base: api_url.trim_end_matches('/').into(),
+            host: host.into(),
+            timeout,
+            limits: Limits::default(),
+            clock: None,
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+        };
+        let visitors = Wire {
+            timeout: VISITORS_TIMEOUT.min(timeout),
+            at_once: Arc::new(Semaphore::new(VISITORS_AT_ONCE)),
+            ..wire.clone()
+        };
         Ok(Self { wire, visitors, auth, files: EtagCache::default() })
     }
 
     /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes
     /// who goes on. Such a request is refused with [`ForgeError::RateLimited`].
     #[must_use]
-    pub fn waiting_by(mut self, now: Now) -> Self {
-        self.wire.closed = Closed::by(now);
+    pub fn waiting_by(mut self, clock: Clock) -> Self {
+        self.wire.clock = Some(clock);
         self
     }
 
@@ -154,6 +183,92 @@ impl GitHub {
     ) {
         self.auth.git_refused(repository, access, token).await;
     }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// A token that is refused is forgotten, and the request is made once more with a new one: a
+    /// request that was refused so has done nothing.
+    async fn call(&self, call: Call<'_>) -> Result<Outcome, ForgeError> {
+        let pass = self.auth.pass(&self.wire, call.about, call.needs).await?;
+        let outcome = self.wire.send(&call, &pass).await?;
+        match &outcome {
+            Err(answer) if answer.is_of_credentials() => {
+                let again = self.auth.refused(call.about, &pass).await;
+                if !again || answer.status != StatusCode::UNAUTHORIZED {
+                    return Ok(outcome);
+                }
+                let pass = self.auth.pass(&self.wire, call.about, call.needs).await?;
+                self.wire.send(&call, &pass).await
+            }
+            _ => Ok(outcome),
+        }
+    }
+
+    /// The answer of a success, read; every other answer as the error that any caller makes of it.
+    async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ForgeError> {
+        let about = call.about;
+        let success = self.call(call).await?.map_err(|answer| self.error(answer, about))?;
+        self.wire.parsed(&success)
+    }
+
+    /// The same; `None` where GitHub has nothing of that name.
+    async fn find<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Option<T>, ForgeError> {
+        let about = call.about;
+        match self.call(call).await? {
+            Ok(success) => self.wire.parsed(&success).map(Some),
+            Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(None),
+            Err(answer) => Err(self.error(answer, about)),
+        }
+    }
+
+    /// Sends a write of whose answer nothing is needed.
+    async fn done(&self, call: Call<'_>) -> Result<(), ForgeError> {
+        let about = call.about;
+        self.call(call).await?.map(|_| ()).map_err(|answer| self.error(answer, about))
+    }
+
+    /// Reads pages of a list until there is no more, or `look` has enough; at most `most` pages.
+    /// `None` if it never had.
+    async fn pages<T: DeserializeOwned, R>(
+        &self,
+        list: Call<'_>,
+        most: usize,
+        mut look: impl FnMut(Vec<T>) -> ControlFlow<R>,
+    ) -> Result<Option<R>, ForgeError> {
+        let sign = if list.route.contains('?') { '&' } else { '?' };
+        for page in 1..=most {
+            let route = format!("{}{sign}per_page={PER_PAGE}&page={page}", list.route);
+            let (Page::List(items) | Page::Named { items }) =
+                self.read(Call { route, ..list.clone() }).await?;
+            let is_last = items.len() < PER_PAGE;
+            if let ControlFlow::Break(result) = look(items) {
+                return Ok(Some(result));
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// All elements of a list that has at most so many pages; what is beyond is left out.
+    async fn all<T: DeserializeOwned>(
+        &self,
+        list: Call<'_>,
+        most: usize,
+    ) -> Result<Vec<T>, ForgeError> {
+        let mut found = Vec::new();
+        let look = |items: Vec<T>| {
+            found.extend(items);
+            ControlFlow::<()>::Continue(())
+        };
+        self.pages(list, most, look).await?;
+        Ok(found)
+    }
+
+    fn error(&self, answer: Answer, about: About<'_>) -> ForgeError {
+        answer.error(&self.wire.host, about, &self.auth.who(about))
+    }
 }
 
 /// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and
@@ -172,14 +287,6 @@ fn library(api: Uri, http: reqwest::Client) -> Octocrab {
     match made {
         Ok(octocrab) => octocrab,
         Err(never) => match never {},
-    }
-}
-
-fn auth(credentials: Credentials) -> Result<Auth, SettingsError> {
-    match credentials {
-        Credentials::App(key, now) => Ok(Auth::app(key, now)),
-        Credentials::Tokens(source) => owned(source),
-        Credentials::Token(token) => owned(TokenSource::fixed(token)),
     }
 }
 

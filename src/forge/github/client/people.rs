@@ -1,23 +1,42 @@
-//! Who somebody is.
+//! Who somebody is, and what they may.
+//!
+//! Of somebody who comes with a token of their own GitHub is asked with that token, so that nobody learns more here than
+//! at GitHub itself. The local host knows nobody.
 
 use reqwest::StatusCode;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use crate::forge::Forge;
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::Permission;
+use crate::forge::github::answer::Answer;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::wire::Outcome;
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::{About, Call, Pass};
+use crate::forge::github::wire::Success;
 use crate::model::id::{RepoName, TeamName};
+use crate::model::person::{NotKnown, OnRepository, Person};
 use crate::support::percent::encode_segment;
 
-/// A page about one person.
+/// A page about one person or one repository.
 const LIMIT: usize = 256 * 1024;
+/// What a classic token may, as GitHub says with every answer.
+const SCOPES: &str = "x-oauth-scopes";
 
 #[derive(Deserialize)]
-struct User {
+struct Repository {
+    private: bool,
     #[serde(default)]
-    email: Option<String>,
+    permissions: Permissions,
+}
+
+/// What the token's owner may; a word that is missing is a no.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Permissions {
+    push: bool,
+    triage: bool,
+    pull: bool,
 }
 
 #[derive(Deserialize)]
@@ -25,51 +44,239 @@ struct Membership {
     state: String,
 }
 
-impl GitHub {
-    /// Whether somebody is in a team, or in one below it; asked as who we are on that repository,
-    /// whose owner must have the team.
+impl Forge {
+    /// Who has that token.
     ///
     /// # Errors
-    /// [`ForgeError`]
-    pub async fn team_has(
+    /// [`NotKnown`]; so for the next two.
+    pub async fn person(&self, token: &SecretString) -> Result<Person, NotKnown> {
+        #[derive(Deserialize)]
+        struct User {
+            login: String,
+            #[serde(rename = "type", default)]
+            kind: String,
+        }
+        let github = self.asked_by_visitors()?;
+        let success =
+            github.visitor(token, "/user".to_owned()).await?.map_err(|answer| refused(&answer))?;
+        let User { login, kind } = github.heard(&success)?;
+        if kind != "User" {
+            let why = format!("{login} is no person; programs use an API token of ours");
+            return Err(NotKnown::Refused(why));
+        }
+        Ok(Person { login })
+    }
+
+    /// What who has that token may on a repository. That a repository is not there and that they may
+    /// not see it is the same to GitHub.
+    pub async fn on_repository(
         &self,
+        token: &SecretString,
         repository: &RepoName,
-        team: &TeamName,
-        login: &str,
-    ) -> Result<bool, ForgeError> {
-        let (organization, slug) =
-            (encode_segment(team.organization()), encode_segment(team.slug()));
-        let login = encode_segment(login);
-        let route = format!("/orgs/{organization}/teams/{slug}/memberships/{login}");
-        let about = About::Repository(repository);
-        let call = Call::get(about, Permission::READ_MEMBERS, route);
-        match self.call(call.at_most(LIMIT)).await? {
-            Outcome::Success(success) => {
-                let Membership { state } = self.wire.parsed(&success.body)?;
-                Ok(state == "active")
+    ) -> Result<OnRepository, NotKnown> {
+        let github = self.asked_by_visitors()?;
+        match github.visitor(token, format!("/repos/{repository}")).await? {
+            Ok(success) => {
+                let scopes = success.headers.get(SCOPES).and_then(|value| value.to_str().ok());
+                let scopes = scopes.filter(|_| has_scopes(token));
+                Ok(level(&github.heard(&success)?, scopes))
             }
-            Outcome::TooLong => Ok(false),
-            Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
-            Outcome::Failure(answer) => Err(self.error(answer, about)),
+            Err(answer) if is_nothing(&answer) => Ok(OnRepository::Nothing),
+            Err(answer) => Err(refused(&answer)),
         }
     }
 
-    /// Somebody's public e-mail address; `None` where there is none, or no such person.
+    /// Whether who has that token, under that name, is in a team, or in one below it.
+    pub async fn is_member(
+        &self,
+        token: &SecretString,
+        login: &str,
+        team: &TeamName,
+    ) -> Result<bool, NotKnown> {
+        let github = self.asked_by_visitors()?;
+        match github.visitor(token, membership(team, login)).await? {
+            Ok(success) => Ok(github.heard::<Membership>(&success)?.state == "active"),
+            Err(answer) if is_nothing(&answer) => Ok(false),
+            Err(answer) => Err(refused(&answer)),
+        }
+    }
+
+    /// Whether it can say who is in which team.
+    pub fn knows_people(&self) -> bool {
+        matches!(self, Self::GitHub(_))
+    }
+
+    /// Whether somebody is in one of the teams, or in one below it; asked as who we are on that repository, whose owner
+    /// must have the team.
     ///
     /// # Errors
     /// [`ForgeError`]
+    pub async fn is_in_one(
+        &self,
+        repository: &RepoName,
+        login: &str,
+        teams: &[TeamName],
+    ) -> Result<bool, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(false) };
+        let about = About::Repository(repository);
+        for team in teams {
+            let call = Call::get(about, Permission::READ_MEMBERS, membership(team, login));
+            let found: Option<Membership> = github.find(call.at_most(LIMIT)).await?;
+            if found.is_some_and(|membership| membership.state == "active") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Somebody's public e-mail address; `None` where there is none, or no such person.
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
+        #[derive(Deserialize)]
+        struct User {
+            #[serde(default)]
+            email: Option<String>,
+        }
+        let Self::GitHub(github) = self else { return Ok(None) };
         let about = About::Anything("a person's e-mail address");
         let route = format!("/users/{}", encode_segment(login));
-        let call = Call::get(about, Permission::METADATA, route);
-        match self.call(call.at_most(LIMIT)).await? {
-            Outcome::Success(success) => {
-                let User { email } = self.wire.parsed(&success.body)?;
-                Ok(email.filter(|email| email.contains('@')))
+        let call = Call::get(about, Permission::METADATA, route).at_most(LIMIT);
+        let email = github.find(call).await?.and_then(|user: User| user.email);
+        Ok(email.filter(|email| email.contains('@')))
+    }
+
+    fn asked_by_visitors(&self) -> Result<&GitHub, NotKnown> {
+        match self {
+            Self::GitHub(github) => Ok(github),
+            Self::Local(_) => {
+                let why = "a local forge knows no people; use an API token".to_owned();
+                Err(NotKnown::Refused(why))
             }
-            Outcome::TooLong => Ok(None),
-            Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(None),
-            Outcome::Failure(answer) => Err(self.error(answer, about)),
         }
+    }
+}
+
+impl GitHub {
+    async fn visitor(
+        &self,
+        token: &SecretString,
+        route: String,
+    ) -> Result<Result<Success, Answer>, NotKnown> {
+        let call = Call::get(About::Anything("who calls"), Permission::METADATA, route);
+        let pass = Pass { token: token.clone(), account: None };
+        match self.visitors.send(&call.at_most(LIMIT), &pass).await {
+            Ok(Ok(success)) if success.body.is_none() => {
+                Err(NotKnown::Down("its answer is too long".to_owned()))
+            }
+            Ok(outcome) => Ok(outcome),
+            Err(ForgeError::NotSent { problem, .. } | ForgeError::Unreachable { problem, .. }) => {
+                Err(NotKnown::Down(problem))
+            }
+            Err(other) => Err(NotKnown::Down(other.to_string())),
+        }
+    }
+
+    fn heard<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, NotKnown> {
+        let down = |error: ForgeError| NotKnown::Down(error.to_string());
+        self.visitors.parsed(success).map_err(down)
+    }
+}
+
+fn membership(team: &TeamName, login: &str) -> String {
+    let [organization, slug, login] = [team.organization(), team.slug(), login].map(encode_segment);
+    format!("/orgs/{organization}/teams/{slug}/memberships/{login}")
+}
+
+/// Of a public repository everybody may know what it is, and a classic token without the scope may
+/// write nothing there, whatever its owner may.
+fn level(repository: &Repository, scopes: Option<&str>) -> OnRepository {
+    let Repository { private, permissions: Permissions { push, triage, pull } } = repository;
+    let scope = |name: &str| scopes.is_none_or(|all| all.split(',').any(|one| one.trim() == name));
+    let writes = scope("repo") || (!private && scope("public_repo"));
+    match (push, *pull && *private) {
+        (true, _) if writes => OnRepository::Push,
+        (true, _) | (_, true) => OnRepository::Read,
+        (false, false) if *triage => OnRepository::Read,
+        (false, false) => OnRepository::Nothing,
+    }
+}
+
+/// Classic tokens and those of OAuth apps; of others GitHub sends no scopes, or an empty list.
+fn has_scopes(token: &SecretString) -> bool {
+    let token = token.expose_secret();
+    token.starts_with("ghp_") || token.starts_with("gho_")
+}
+
+/// 451 is GitHub's word for one that a court has closed.
+fn is_nothing(answer: &Answer) -> bool {
+    matches!(answer.status.as_u16(), 404 | 410 | 451)
+}
+
+fn refused(answer: &Answer) -> NotKnown {
+    if let Some(wait) = answer.limited() {
+        return NotKnown::Wait(wait);
+    }
+    match (answer.status, answer.sign_on(), &answer.message) {
+        (StatusCode::UNAUTHORIZED, _, _) => NotKnown::Rejected,
+        (StatusCode::FORBIDDEN, Some(url), _) => NotKnown::Refused(format!(
+            "GitHub wants the token authorized for the organization's single sign-on at {url}"
+        )),
+        (StatusCode::FORBIDDEN, None, message) if message.contains("by integration") => {
+            let help = "programs use an API token of ours, people a token of their own";
+            NotKnown::Refused(format!("GitHub does not answer to an App's token here: {help}"))
+        }
+        (status, _, message) if status.is_client_error() => {
+            NotKnown::Refused(format!("GitHub refuses the token ({status}): {message}"))
+        }
+        (status, _, _) => NotKnown::Down(format!("it answers {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OnRepository::{Nothing, Push, Read};
+
+    fn on(private: bool, words: &str, scopes: Option<&str>) -> OnRepository {
+        let has = |word| words.split(' ').any(|one| one == word);
+        let permissions =
+            Permissions { push: has("push"), triage: has("triage"), pull: has("pull") };
+        level(&Repository { private, permissions }, scopes)
+    }
+
+    #[test]
+    fn what_somebody_may_on_a_repository_is_what_not_everybody_may() {
+        for (private, words, level) in [
+            (true, "pull", Read),
+            (true, "pull triage", Read),
+            (true, "pull triage push", Push),
+            (true, "", Nothing),
+            (false, "pull", Nothing),
+            (false, "pull triage", Read),
+            (false, "pull triage push", Push),
+        ] {
+            assert_eq!(on(private, words, None), level, "{private} {words}");
+        }
+    }
+
+    #[test]
+    fn a_classic_token_does_not_more_than_its_scopes_say() {
+        let all = "pull triage push";
+        for (private, scopes, level) in [
+            (false, "", Read),
+            (false, "read:org", Read),
+            (false, "public_repo, read:org", Push),
+            (false, "read:org, repo", Push),
+            (true, "public_repo", Read),
+            (true, "repo", Push),
+            (true, "repo:status", Read),
+        ] {
+            assert_eq!(on(private, all, Some(scopes)), level, "{private} {scopes}");
+        }
+    }
+
+    #[test]
+    fn permissions_that_are_not_told_are_none() {
+        let sent = r#"{"private": true, "full_name": "acme/web"}"#;
+        assert_eq!(level(&serde_json::from_str(sent).unwrap(), None), Nothing);
     }
 }

@@ -1,33 +1,30 @@
-//! Statuses of deployments.
+//! Deployments, and the statuses of deployments and of commits: listed, written, and whether they were written.
+//!
+//! Nothing is written twice by itself: after an error that [may have arrived](ForgeError::may_have_arrived) the caller
+//! looks first. The local host has nobody to tell: the store shows the same.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use http::Method;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::Permission;
-use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::pages::{List, Next};
-use crate::forge::{ListedStatus, Status};
-use crate::model::id::RepoName;
+use crate::forge::github::client::{Made, PER_PAGE};
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::{About, Call};
+use crate::forge::{Begun, CommitStatus, Forge, ListedStatus, ROLLBACK_TASK, Status};
+use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
 
 /// Five hundred statuses: a deployment of ours has some five, and others add to it.
-const PAGES: usize = 5;
-
-/// A deployment status as GitHub takes it.
-#[derive(Serialize)]
-struct Body<'a> {
-    state: &'static str,
-    description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    environment_url: Option<&'a str>,
-    /// GitHub would make older ones of the environment inactive, whatever app they are of.
-    auto_inactive: bool,
-}
+const STATUS_PAGES: usize = 5;
+/// A thousand contexts at one commit.
+const CONTEXT_PAGES: usize = 10;
+/// As many of the newest are looked at for one that was just made.
+const LOOKED_AT: u32 = 100;
 
 /// A deployment status as GitHub sends it: its state is any word.
 #[derive(Deserialize)]
@@ -43,56 +40,182 @@ struct Creator {
     login: String,
 }
 
-impl GitHub {
-    /// Tells GitHub what became of a deployment.
+/// The newest status of a context.
+#[derive(Deserialize)]
+struct SentOfCommit {
+    state: Value,
+    context: String,
+    description: Option<String>,
+    target_url: Option<String>,
+}
+
+impl Forge {
+    /// The newest deployments of a repository, newest first, each as GitHub sent it: as in an event's `deployment`.
+    pub async fn recent_deployments(
+        &self,
+        repository: &RepoName,
+        most: u32,
+    ) -> Result<Vec<Value>, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(Vec::new()) };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        let look = |page: Vec<Value>| {
+            // A new one pushes the last of a page onto the next.
+            let is_new = |one: &Value| one["id"].as_i64().is_none_or(|id| seen.insert(id));
+            found.extend(page.into_iter().filter(is_new));
+            if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let route = format!("/repos/{repository}/deployments");
+        let list = Call::get(About::Repository(repository), Permission::READ_DEPLOYMENTS, route);
+        github.pages(list, most.div_ceil(PER_PAGE), look).await?;
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Makes a deployment of one that began here, a rollback; its number. The local host has none.
     ///
     /// # Errors
-    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the status may be there nevertheless.
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_begun`].
+    pub async fn begin(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(None) };
+        let Begun { id, release, target, description, production } = begun;
+        let body = json!({
+            "ref": release.commit,
+            "environment": target,
+            "task": ROLLBACK_TASK,
+            // What was deployed before needs no new proof.
+            "required_contexts": [],
+            // GitHub would merge the default branch into the ref.
+            "auto_merge": false,
+            "payload": {"tag": release.tag, "deploy_id": id},
+            "description": truncate_chars(description, ForgeStatus::LONGEST),
+            "production_environment": production,
+        });
+        let about = About::Repository(&release.repository);
+        let route = format!("/repos/{}/deployments", release.repository);
+        let call = Call::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        let Made { id } = github.read(call).await?;
+        Ok(Some(id))
+    }
+
+    /// The number of a deployment that was made of one that began here.
+    pub async fn find_begun(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+        let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
+        let is_it = |one: &&Value| {
+            let id = one.pointer("/payload/deploy_id").and_then(Value::as_str);
+            one["task"] == ROLLBACK_TASK && id == Some(begun.id.as_str())
+        };
+        Ok(listed.iter().find(is_it).and_then(|one| one["id"].as_i64()))
+    }
+
+    /// Tells the host what became of a deployment.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may know nevertheless.
     pub async fn report(
         &self,
         repository: &RepoName,
         forge_id: i64,
         status: &Status,
     ) -> Result<(), ForgeError> {
-        let about = About::Repository(repository);
-        let body = Body::of(status);
-        let (needs, route) = (Permission::WRITE_DEPLOYMENTS, route(repository, forge_id));
-        self.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
+        let Self::GitHub(github) = self else { return Ok(()) };
+        let Status { state, description, log_url, environment_url } = status;
+        let body = without_nulls(json!({
+            "state": state.as_str(),
+            "description": truncate_chars(description, ForgeStatus::LONGEST),
+            "log_url": log_url,
+            "environment_url": environment_url,
+            // GitHub would make older ones of the environment inactive, whatever app they are of.
+            "auto_inactive": false,
+        }));
+        let (about, route) = (About::Repository(repository), route(repository, forge_id));
+        let call = Call::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        github.done(call.yielding()).await
     }
 
-    /// Whether a deployment has that status: the same state, description and page.
-    ///
-    /// # Errors
-    /// [`ForgeError`]
+    /// Whether a deployment has that status: one that says the same and leads to the same page.
     pub async fn has_status(
         &self,
         repository: &RepoName,
         forge_id: i64,
         status: &Status,
     ) -> Result<bool, ForgeError> {
-        let list = List::yielding(About::Repository(repository), Permission::READ_DEPLOYMENTS);
-        let route = route(repository, forge_id);
-        let look = |page: Vec<Sent>| {
-            let found = page.iter().any(|sent| sent.says(status));
-            if found { Next::Enough(()) } else { Next::Page }
+        let Self::GitHub(github) = self else { return Ok(true) };
+        let is_it = |sent: &Sent| {
+            let Status { state, description, log_url, environment_url: _ } = status;
+            sent.state == state.as_str()
+                && says(sent.description.as_deref(), description)
+                && leads_to(sent.log_url.as_deref(), log_url.as_deref())
         };
-        let found = self.pages::<Vec<Sent>, ()>(list, &route, PAGES, look).await?;
-        Ok(found.is_some())
+        let look = |page: Vec<Sent>| {
+            if page.iter().any(is_it) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        Ok(github.pages(statuses(repository, forge_id), STATUS_PAGES, look).await?.is_some())
     }
 
     /// The statuses of a deployment, newest first; five hundred at most.
-    ///
-    /// # Errors
-    /// [`ForgeError`]
     pub async fn statuses(
         &self,
         repository: &RepoName,
         forge_id: i64,
     ) -> Result<Vec<ListedStatus>, ForgeError> {
-        let list = List::yielding(About::Repository(repository), Permission::READ_DEPLOYMENTS);
-        let route = route(repository, forge_id);
-        let sent = self.all::<Vec<Sent>>(list, &route, PAGES).await?;
-        Ok(sent.into_iter().map(ListedStatus::from).collect())
+        let Self::GitHub(github) = self else { return Ok(Vec::new()) };
+        let sent: Vec<Sent> = github.all(statuses(repository, forge_id), STATUS_PAGES).await?;
+        let listed = |Sent { state, description, log_url, creator }| ListedStatus {
+            state,
+            description: description.unwrap_or_default(),
+            log_url: log_url.filter(|url| !url.is_empty()),
+            creator: creator.map(|creator: Creator| creator.login),
+        };
+        Ok(sent.into_iter().map(listed).collect())
+    }
+
+    /// Tells the host how a commit stands.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] the host may know nevertheless.
+    pub async fn commit_status(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        status: &CommitStatus,
+    ) -> Result<(), ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(()) };
+        let CommitStatus { context, state, description, target_url } = status;
+        let body = without_nulls(json!({
+            "state": state,
+            "context": context,
+            "description": truncate_chars(description, ForgeStatus::LONGEST),
+            "target_url": target_url,
+        }));
+        let route = format!("/repos/{repository}/statuses/{commit}");
+        let (about, needs) = (About::Repository(repository), Permission::WRITE_STATUSES);
+        github.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
+    }
+
+    /// Whether the newest status of that context at the commit says the same.
+    pub async fn has_commit_status(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        status: &CommitStatus,
+    ) -> Result<bool, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(true) };
+        let CommitStatus { context, state, description, target_url } = status;
+        let is_of_context =
+            |sent: &SentOfCommit| sent.context.to_lowercase() == context.to_lowercase();
+        let look = |page: Vec<SentOfCommit>| match page.into_iter().find(is_of_context) {
+            Some(newest) => ControlFlow::Break(newest),
+            None => ControlFlow::Continue(()),
+        };
+        let route = format!("/repos/{repository}/commits/{commit}/status");
+        let list = Call::get(About::Repository(repository), Permission::READ_STATUSES, route);
+        let newest = github.pages(list.yielding(), CONTEXT_PAGES, look).await?;
+        Ok(newest.is_some_and(|sent| {
+            sent.state == json!(state)
+                && says(sent.description.as_deref(), description)
+                && leads_to(sent.target_url.as_deref(), target_url.as_deref())
+        }))
     }
 }
 
@@ -100,41 +223,26 @@ fn route(repository: &RepoName, forge_id: i64) -> String {
     format!("/repos/{repository}/deployments/{forge_id}/statuses")
 }
 
-impl<'a> Body<'a> {
-    fn of(status: &'a Status) -> Self {
-        let Status { state, description, log_url, environment_url } = status;
-        Self {
-            state: state.as_str(),
-            description: truncate_chars(description, ForgeStatus::LONGEST).into_owned(),
-            log_url: log_url.as_deref(),
-            environment_url: environment_url.as_deref(),
-            auto_inactive: false,
-        }
-    }
+/// They are read to tell people something: that waits for deployments.
+fn statuses(repository: &RepoName, forge_id: i64) -> Call<'_> {
+    let (about, needs) = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
+    Call::get(about, needs, route(repository, forge_id)).yielding()
 }
 
-impl Sent {
-    fn says(&self, status: &Status) -> bool {
-        self.state == status.state.as_str()
-            && self.description.as_deref().unwrap_or_default()
-                == truncate_chars(&status.description, ForgeStatus::LONGEST)
-            && not_empty(self.log_url.as_deref()) == not_empty(status.log_url.as_deref())
-    }
+/// Whether the description is that one, cut as it was sent.
+fn says(sent: Option<&str>, wanted: &str) -> bool {
+    sent.unwrap_or_default() == truncate_chars(wanted, ForgeStatus::LONGEST)
 }
 
-impl From<Sent> for ListedStatus {
-    fn from(sent: Sent) -> Self {
-        let Sent { state, description, log_url, creator } = sent;
-        Self {
-            state,
-            description: description.unwrap_or_default(),
-            log_url: log_url.filter(|url| !url.is_empty()),
-            creator: creator.map(|creator| creator.login),
-        }
-    }
+/// Whether both lead to the same page, or to none: GitHub sends an empty text for none.
+fn leads_to(sent: Option<&str>, wanted: Option<&str>) -> bool {
+    sent.unwrap_or_default() == wanted.unwrap_or_default()
 }
 
-/// GitHub sends an empty text for none.
-pub(super) fn not_empty(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.is_empty())
+/// What is not there is not sent.
+fn without_nulls(mut body: Value) -> Value {
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    body
 }

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tracing::Level;
 
 use super::*;
-use crate::forge::Status;
 use crate::forge::error::ForgeError;
+use crate::forge::{Forge, Status};
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::log::Log;
@@ -47,11 +47,11 @@ enum Trouble {
 
 type Shared = Arc<Mutex<World>>;
 
-async fn stand_in() -> (GitHub, Shared) {
+async fn stand_in() -> (Forge, Shared) {
     stand_in_with(TOKEN).await
 }
 
-async fn stand_in_with(token: &str) -> (GitHub, Shared) {
+async fn stand_in_with(token: &str) -> (Forge, Shared) {
     let world = Shared::default();
     let router = Router::new()
         .route("/api/v3/repos/{owner}/{name}", get(repository))
@@ -64,7 +64,7 @@ async fn stand_in_with(token: &str) -> (GitHub, Shared) {
 }
 
 /// A client of what the router answers.
-async fn serve(router: Router, token: &str) -> GitHub {
+async fn serve(router: Router, token: &str) -> Forge {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api_url = format!("http://{}/api/v3", listener.local_addr().unwrap());
@@ -72,7 +72,18 @@ async fn serve(router: Router, token: &str) -> GitHub {
     let credentials = Credentials::Token(token.into());
     let settings = Settings { api_url, credentials, timeout: PATIENCE };
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-    GitHub::new(settings, http.build().unwrap()).unwrap()
+    client(settings, http.build().unwrap())
+}
+
+fn client(settings: Settings, http: reqwest::Client) -> Forge {
+    Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()))
+}
+
+/// The same, which waits no longer than that for an answer.
+fn within(forge: Forge, timeout: Duration) -> Forge {
+    let Forge::GitHub(mut github) = forge else { panic!("it is GitHub") };
+    github.wire.timeout = timeout;
+    Forge::GitHub(github)
 }
 
 /// The page of a list that was asked for.
@@ -174,7 +185,7 @@ fn commit() -> CommitSha {
     CommitSha::parse(SHA).unwrap()
 }
 
-async fn weave(github: &GitHub) -> Result<Vec<u8>, ForgeError> {
+async fn weave(github: &Forge) -> Result<Vec<u8>, ForgeError> {
     github.file(&shop(), &commit(), ".weave.yaml", 100).await
 }
 
@@ -242,12 +253,14 @@ async fn a_limit_is_obeyed_as_long_as_it_says() {
     world.lock().unwrap().trouble = Some(Trouble::Limited);
     let error = weave(&github).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { after: Some(Duration::from_secs(7)) });
+    weave(&github).await.unwrap_err();
+    assert_eq!(world.lock().unwrap().requests, 2, "without a clock nobody is held back");
 }
 
 #[tokio::test]
 async fn silence_and_bad_gateways_are_worth_another_try_later_and_none_at_once() {
-    let (mut github, world) = stand_in().await;
-    github.wire.timeout = Duration::from_millis(300);
+    let (github, world) = stand_in().await;
+    let github = within(github, Duration::from_millis(300));
     for trouble in [Trouble::Silent, Trouble::BadGateway] {
         *world.lock().unwrap() = World { trouble: Some(trouble), ..World::default() };
         let error = github.report(&shop(), 5, &success()).await.unwrap_err();
@@ -265,7 +278,7 @@ async fn nobody_listening_is_worth_another_try() {
     drop(closed);
     let credentials = Credentials::Token(TOKEN.into());
     let settings = Settings { api_url, credentials, timeout: Duration::from_secs(5) };
-    let github = GitHub::new(settings, reqwest::Client::new()).unwrap();
+    let github = client(settings, reqwest::Client::new());
     let error = weave(&github).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { after: None });
     assert!(error.to_string().contains("refused"), "{error}");

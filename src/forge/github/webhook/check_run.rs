@@ -4,12 +4,11 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, id, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{Malformed, ignored, shown};
 use crate::model::event::{CheckRerun, Event, Rerun, Unused};
-use crate::model::id::{CommitSha, RepoName};
+use crate::model::id::CommitSha;
 
 /// The event, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
@@ -36,23 +35,17 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
     let action = action.required("action")?;
     if action != "rerequested" {
-        return Ok(ignored(
-            Unused::Kind,
-            format!("check run: action {} is not used", shown(action)),
-        ));
+        let reason = format!("check run: action {} is not used", shown(action));
+        return Ok(ignored(Unused::Kind, reason));
     }
-    let field = "repository.full_name";
-    let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
-    let repository = id(field, repository.full_name.required(field)?, RepoName::parse)?;
-    if !rules.repositories.allow(&repository) {
-        let reason = format!("repository {repository} is not among the allowed ones");
-        return Ok(ignored(Unused::Repository, reason));
+    let repository = payload::repository(repository.as_ref())?;
+    if let Some(ignored) = rules.not_allowed(&repository) {
+        return Ok(ignored);
     }
     let rerun = match (check_run, check_suite) {
         (Some(run), _) => Rerun::Run(run.id.integer("check_run.id")?),
         (None, Some(suite)) => {
-            let field = "check_suite.head_sha";
-            Rerun::Commit(id(field, suite.head_sha.required(field)?, CommitSha::parse)?)
+            Rerun::Commit(suite.head_sha.id("check_suite.head_sha", CommitSha::parse)?)
         }
         (None, None) => return Err(wrong("check_run", "is missing")),
     };
@@ -65,6 +58,7 @@ mod tests {
 
     use super::*;
     use crate::forge::github::webhook::rules::PreviewRules;
+    use crate::model::id::RepoName;
 
     fn read_with(event: &Value, previews: bool) -> Result<Event, Malformed> {
         let previews = previews.then(PreviewRules::default);

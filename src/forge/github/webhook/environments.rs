@@ -1,13 +1,12 @@
 //! Which environments are for us, by the name as it came. Pure.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use crate::model::id::TargetName;
 use crate::support::globs::{GlobError, GlobOptions, Globs};
 
 /// Which environments may be deployed to.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Environments {
     /// As globs, where the operator names some.
     named: Option<Globs>,
@@ -67,15 +66,6 @@ impl Environments {
 fn is_likely(environment: &str) -> bool {
     let odd = |c: char| c.is_ascii_uppercase() || c == '_';
     TargetName::parse(environment).is_ok() && !environment.contains(odd)
-}
-
-impl fmt::Debug for Environments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.named {
-            None => f.write_str("any"),
-            Some(globs) => globs.fmt(f),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,41 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::forge::github::webhook::{Malformed, shown};
+use crate::model::event::{Event, Unused};
 use crate::model::id::IdError;
+
+/// Why a signed delivery cannot be used. No variant carries more of the body than a short,
+/// escaped piece of the one field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The body is a form without the field `payload`.
+    #[error("the form has no field `payload`")]
+    NoPayloadField,
+    /// The body is not JSON.
+    #[error("the body is not JSON: it breaks off or is wrong at line {line}, column {column}")]
+    NotJson {
+        /// Line of the first mistake, from 1.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// The body is JSON, but not an object as GitHub sends it.
+    #[error("the body has not the shape of a deployment event (line {line}, column {column})")]
+    Shape {
+        /// Line of the value that is out of place, from 1.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// One value is missing or not what it should be.
+    #[error("{field}: {problem}")]
+    Field {
+        /// The field's path in the event: `deployment.environment`.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
 
 /// What stands in a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +54,8 @@ pub(super) enum Field {
     Integer(i64),
     /// `true` or `false`.
     Flag(bool),
+    /// An object; of it what a deployment's payload may name, `tag` and `actor`.
+    Object(Box<[Field; 2]>),
     /// Something else, by its kind: `a list`.
     Other(&'static str),
 }
@@ -33,6 +68,7 @@ impl Field {
             Self::Text(text) => Ok(Some(text)),
             Self::Integer(_) => Err(wrong(field, "is a number; a text is expected (quote it)")),
             Self::Flag(_) => Err(wrong(field, "is a boolean; a text is expected (quote it)")),
+            Self::Object(_) => Err(wrong(field, "is an object; a text is expected")),
             Self::Other(kind) => Err(wrong(field, format!("is {kind}; a text is expected"))),
         }
     }
@@ -42,6 +78,29 @@ impl Field {
         self.text(field)?.ok_or_else(|| wrong(field, "is missing"))
     }
 
+    /// The identifier that must be there; `parse` says why it is none.
+    pub(super) fn id<T>(
+        &self,
+        field: &'static str,
+        parse: impl Fn(String) -> Result<T, IdError>,
+    ) -> Result<T, Malformed> {
+        id(field, self.required(field)?, parse)
+    }
+
+    /// The name of a branch, a tag or a commit that must be there, of at most so many bytes.
+    pub(super) fn reference(
+        &self,
+        field: &'static str,
+        most: usize,
+        what: &str,
+    ) -> Result<String, Malformed> {
+        let text = self.required(field)?;
+        if text.is_empty() || text.len() > most || text.chars().any(char::is_control) {
+            return Err(wrong(field, format!("{} is not a {what}", shown(text))));
+        }
+        Ok(text.to_owned())
+    }
+
     /// The whole number that must be there.
     pub(super) fn integer(&self, field: &'static str) -> Result<i64, Malformed> {
         match self {
@@ -49,6 +108,7 @@ impl Field {
             Self::Absent => Err(wrong(field, "is missing")),
             Self::Text(text) => Err(wrong(field, format!("{} is not a number", shown(text)))),
             Self::Flag(_) => Err(wrong(field, "is a boolean; a number is expected")),
+            Self::Object(_) => Err(wrong(field, "is an object; a number is expected")),
             Self::Other(kind) => Err(wrong(field, format!("is {kind}; a number is expected"))),
         }
     }
@@ -57,6 +117,18 @@ impl Field {
     pub(super) fn is_true(&self) -> bool {
         *self == Self::Flag(true)
     }
+}
+
+pub(super) fn ignored(why: Unused, reason: String) -> Event {
+    Event::Ignored { why, reason }
+}
+
+/// Quotes a foreign text for a message: escaped, and cut after 60 characters.
+pub(super) fn shown(text: &str) -> String {
+    let mut escaped = text.chars().flat_map(char::escape_debug);
+    let cut: String = escaped.by_ref().take(60).collect();
+    let more = if escaped.next().is_some() { "…" } else { "" };
+    format!("\"{cut}\"{more}")
 }
 
 /// The error for a field.
@@ -118,7 +190,15 @@ impl<'de> Visitor<'de> for FieldVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("an object"))
+        let mut named = [Field::Absent, Field::Absent];
+        let [tag, actor] = &mut named;
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "tag" => *tag = map.next_value()?,
+                "actor" => *actor = map.next_value()?,
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(Field::Object(Box::new(named)))
     }
 }

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::forge::github::webhook::field::wrong;
+use crate::forge::github::webhook::field::{Malformed, wrong};
 use crate::forge::github::webhook::payload::Deployment;
+use crate::forge::github::webhook::request;
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{Malformed, request};
 use crate::model::event::Event;
 use crate::model::id::RepoName;
 

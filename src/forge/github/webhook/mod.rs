@@ -15,74 +15,20 @@ pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
 mod check_run; // a check run that is to be made again
+mod document; // the body and the document in it
 mod field; // one value of a JSON document, taken leniently
-mod form; // application/x-www-form-urlencoded
 mod push; // a branch that has moved
 mod pull_request; // a pull request that wants a preview
 mod payload; // the shape of a deployment event, as far as it is used
 mod request; // payload to DeploymentRequest
 
-use std::borrow::Cow;
-
-use crate::forge::github::webhook::payload::Body;
+use crate::forge::github::webhook::document::document;
+use crate::forge::github::webhook::field::{ignored, shown};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{Event, Unused};
 
-/// How the body of a delivery is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentType {
-    /// `application/json`: the body is the document.
-    Json,
-    /// `application/x-www-form-urlencoded`: the document is the field `payload`.
-    Form,
-}
-
-impl ContentType {
-    /// The content type of that header value, parameters aside; `None` if GitHub never sends it.
-    pub fn of(header: &str) -> Option<Self> {
-        let essence = header.split(';').next().unwrap_or_default().trim();
-        if essence.eq_ignore_ascii_case("application/json") {
-            Some(Self::Json)
-        } else if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-            Some(Self::Form)
-        } else {
-            None
-        }
-    }
-}
-
-/// Why a signed delivery cannot be used. No variant carries more of the body than a short,
-/// escaped piece of the one field that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    /// The body is a form without the field `payload`.
-    #[error("the form has no field `payload`")]
-    NoPayloadField,
-    /// The body is not JSON.
-    #[error("the body is not JSON: it breaks off or is wrong at line {line}, column {column}")]
-    NotJson {
-        /// Line of the first mistake, from 1.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
-    /// The body is JSON, but not an object as GitHub sends it.
-    #[error("the body has not the shape of a deployment event (line {line}, column {column})")]
-    Shape {
-        /// Line of the value that is out of place, from 1.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
-    /// One value is missing or not what it should be.
-    #[error("{field}: {problem}")]
-    Field {
-        /// The field's path in the event: `deployment.environment`.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
+pub use crate::forge::github::webhook::document::ContentType;
+pub use crate::forge::github::webhook::field::Malformed;
 
 /// Whether the body of such an event is read at all.
 pub fn is_read(event: &str) -> bool {
@@ -103,36 +49,12 @@ pub fn parse(
 ) -> Result<Event, Malformed> {
     match event {
         "ping" => Ok(Event::Ping),
-        "deployment" => {
-            let document = document(content_type, body)?;
-            request::decide(&Body::read(&document)?, rules)
-        }
+        "deployment" => request::decide(&document(content_type, body)?, rules),
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
         "check_run" | "check_suite" => check_run::read(&document(content_type, body)?, rules),
         other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
-}
-
-fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
-    match content_type {
-        ContentType::Json => Ok(Cow::Borrowed(body)),
-        ContentType::Form => {
-            form::field(body, b"payload").map(Cow::Owned).ok_or(Malformed::NoPayloadField)
-        }
-    }
-}
-
-fn ignored(why: Unused, reason: String) -> Event {
-    Event::Ignored { why, reason }
-}
-
-/// Quotes a foreign text for a message: escaped, and cut after 60 characters.
-fn shown(text: &str) -> String {
-    let mut escaped = text.chars().flat_map(char::escape_debug);
-    let cut: String = escaped.by_ref().take(60).collect();
-    let more = if escaped.next().is_some() { "…" } else { "" };
-    format!("\"{cut}\"{more}")
 }
 
 /// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.

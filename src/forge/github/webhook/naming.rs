@@ -1,15 +1,13 @@
 //! Reads which repository an event names, beside what the event asks: a push comes before every deployment,
 //! so a new name is known before it is needed. Pure.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::forge::github::webhook::document::{ContentType, document};
 use crate::forge::github::webhook::field::Field;
 use crate::forge::github::webhook::payload::{Repository, shape};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{ContentType, document};
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::id::RepoName;
 
@@ -38,7 +36,7 @@ pub fn read(
     if !matches!(event, "push" | "pull_request") {
         return None;
     }
-    let document: Cow<'_, [u8]> = document(content_type, body).ok()?;
+    let document = document(content_type, body).ok()?;
     let Body { repository, pull_request } = shape(&document).ok()?;
     let repository = repository?;
     let Field::Text(name) = &repository.full_name else { return None };
@@ -68,7 +66,7 @@ pub(super) fn time(field: &Field) -> Option<Timestamp> {
     match field {
         Field::Text(text) => text.parse().ok(),
         Field::Integer(seconds) => Timestamp::from_second(*seconds).ok(),
-        Field::Absent | Field::Flag(_) | Field::Other(_) => None,
+        Field::Absent | Field::Flag(_) | Field::Object(_) | Field::Other(_) => None,
     }
 }
 

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::forge::github::webhook::field::{Field, id, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
 use crate::forge::github::webhook::payload::{self, Repository, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{Malformed, ignored, shown};
 use crate::model::event::{Event, PullRequest, Unused};
 use crate::model::id::{CommitSha, RepoName};
 
@@ -37,7 +36,7 @@ struct Body {
 struct Pull {
     head: Side,
     base: Side,
-    draft: Json,
+    draft: Field,
     user: Option<User>,
     updated_at: Field,
 }
@@ -59,19 +58,12 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     let body: Body = payload::shape(document)?;
     let Some(open) = standing(&body)? else {
         let action = shown(body.action.text("action")?.unwrap_or_default());
-        return Ok(ignored(
-            Unused::Kind,
-            format!("pull request: action {action} changes no preview"),
-        ));
+        let reason = format!("pull request: action {action} changes no preview");
+        return Ok(ignored(Unused::Kind, reason));
     };
-    let field = "repository.full_name";
-    let name = body.repository.as_ref().ok_or_else(|| wrong("repository", "is missing"))?;
-    let repository = id(field, name.full_name.required(field)?, RepoName::parse)?;
-    if !rules.repositories.allow(&repository) {
-        return Ok(ignored(
-            Unused::Repository,
-            format!("repository {repository} is not among the allowed ones"),
-        ));
+    let repository = payload::repository(body.repository.as_ref())?;
+    if let Some(ignored) = rules.not_allowed(&repository) {
+        return Ok(ignored);
     }
     let request = request(&body, repository, open)?;
     if request.is_from_fork() && !previews.forks && !previews.always {
@@ -103,35 +95,22 @@ fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest,
     };
     let pull = body.pull_request.as_ref().ok_or_else(|| wrong("pull_request", "is missing"))?;
     let Pull { head, base, draft, user, updated_at } = pull;
-    let (head_sha, base_sha) = ("pull_request.head.sha", "pull_request.base.sha");
+    // A fork that was deleted is `null`.
+    let head_repository = head.repo.as_ref().map(|repository| {
+        repository.full_name.id("pull_request.head.repo.full_name", RepoName::parse)
+    });
     Ok(PullRequest {
         repository,
         number,
-        head: id(head_sha, head.sha.required(head_sha)?, CommitSha::parse)?,
-        head_repository: head_repository(head)?,
-        base: branch(&base.git_ref)?,
-        base_commit: id(base_sha, base.sha.required(base_sha)?, CommitSha::parse)?,
-        draft: *draft == Json::Bool(true),
+        head: head.sha.id("pull_request.head.sha", CommitSha::parse)?,
+        head_repository: head_repository.transpose()?,
+        base: base.git_ref.reference("pull_request.base.ref", BRANCH_BYTES, "branch")?,
+        base_commit: base.sha.id("pull_request.base.sha", CommitSha::parse)?,
+        draft: draft.is_true(),
         author: author(user.as_ref())?,
         open,
         updated_at: time(updated_at)?,
     })
-}
-
-/// Where the head is; a fork that was deleted is `null`.
-fn head_repository(head: &Side) -> Result<Option<RepoName>, Malformed> {
-    let field = "pull_request.head.repo.full_name";
-    let Some(repository) = &head.repo else { return Ok(None) };
-    id(field, repository.full_name.required(field)?, RepoName::parse).map(Some)
-}
-
-fn branch(name: &Field) -> Result<String, Malformed> {
-    let field = "pull_request.base.ref";
-    let text = name.required(field)?;
-    if text.is_empty() || text.len() > BRANCH_BYTES || text.chars().any(char::is_control) {
-        return Err(wrong(field, format!("{} is not a branch", shown(text))));
-    }
-    Ok(text.to_owned())
 }
 
 fn author(user: Option<&User>) -> Result<String, Malformed> {

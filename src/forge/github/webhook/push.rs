@@ -2,11 +2,10 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, id, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
-use crate::forge::github::webhook::{Malformed, ignored, shown};
 use crate::model::event::{Event, Push, Unused};
-use crate::model::id::{CommitSha, RepoName};
+use crate::model::id::CommitSha;
 
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
 const REF_BYTES: usize = 300;
@@ -32,11 +31,8 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
     let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
         return Ok(ignored(Unused::Kind, format!("{} is no branch", shown(git_ref))));
     };
-    let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
-    let name = "repository.full_name";
-    let repository = id(name, repository.full_name.required(name)?, RepoName::parse)?;
-    let commit = || id("after", after.required("after")?, CommitSha::parse);
-    let after = if deleted.is_true() { None } else { Some(commit()?) };
+    let repository = payload::repository(repository.as_ref())?;
+    let after = if deleted.is_true() { None } else { Some(after.id("after", CommitSha::parse)?) };
     Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
 }
 

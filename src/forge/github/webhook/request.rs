@@ -1,12 +1,12 @@
 //! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
 //! is refused by name.
 
-use crate::forge::ROLLBACK_TASK;
 use crate::forge::github::webhook::environments::Whose;
-use crate::forge::github::webhook::field::{Field, id, wrong};
-use crate::forge::github::webhook::payload::{Body, Deployment, User};
+use crate::forge::github::webhook::field::{Field, Malformed, id, ignored, shown, wrong};
+use crate::forge::github::webhook::naming;
+use crate::forge::github::webhook::payload::{self, Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{Malformed, ignored, naming, shown};
+use crate::forge::status::ROLLBACK_TASK;
 use crate::model::event::{DeploymentRequest, Event, NOBODY, Recipient, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
@@ -22,7 +22,8 @@ const REF_BYTES: usize = 300;
 
 /// Decides what an event asks. What is not meant for us is ignored before its values are judged,
 /// so that other tools' deployments are no errors.
-pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
+pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+    let body: Body = payload::shape(document)?;
     // Older Enterprise Servers leave the action out: they send the event when one is created, and
     // at no other time.
     let action = body.action.text("action")?.unwrap_or(CREATED);
@@ -30,7 +31,12 @@ pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
         return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
-    let event = judge(&repository(body)?, deployment, body.sender.as_ref(), rules)?;
+    let event = judge(
+        &payload::repository(body.repository.as_ref())?,
+        deployment,
+        body.sender.as_ref(),
+        rules,
+    )?;
     Ok(match event {
         Event::Deployment(request) => {
             let at = naming::time(&deployment.created_at);
@@ -49,8 +55,8 @@ pub(super) fn judge(
     sender: Option<&User>,
     rules: &Rules,
 ) -> Result<Event, Malformed> {
-    if let Some((why, reason)) = not_ours(repository, deployment, rules)? {
-        return Ok(ignored(why, reason));
+    if let Some(ignored) = not_ours(repository, deployment, rules)? {
+        return Ok(ignored);
     }
     match request(repository.clone(), deployment, sender, rules) {
         Ok(request) => Ok(Event::Deployment(request)),
@@ -64,27 +70,27 @@ pub(super) fn judge(
     }
 }
 
-/// Why a deployment is not for us, if it is not.
+/// What becomes of a deployment that is not for us.
 fn not_ours(
     repository: &RepoName,
     deployment: &Deployment,
     rules: &Rules,
-) -> Result<Option<(Unused, String)>, Malformed> {
-    if !rules.repositories.allow(repository) {
-        let reason = format!("repository {repository} is not among the allowed ones");
-        return Ok(Some((Unused::Repository, reason)));
+) -> Result<Option<Event>, Malformed> {
+    if let Some(ignored) = rules.not_allowed(repository) {
+        return Ok(Some(ignored));
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
     if task == ROLLBACK_TASK || !rules.tasks.iter().any(|used| used == task) {
-        return Ok(Some((Unused::Task, format!("task {} is not used", shown(task)))));
+        return Ok(Some(ignored(Unused::Task, format!("task {} is not used", shown(task)))));
     }
     let Field::Text(environment) = &deployment.environment else { return Ok(None) };
-    let reason = match rules.environments.whose(environment, deployment.payload.names_a_tag()) {
+    let reason = match rules.environments.whose(environment, deployment.names_a_tag()) {
         Whose::Ours => return Ok(None),
         Whose::NotAllowed => "is not among the allowed ones",
         Whose::Unlikely => "can be no target, and the payload names no tag",
     };
-    Ok(Some((Unused::Environment, format!("environment {} {reason}", shown(environment)))))
+    let reason = format!("environment {} {reason}", shown(environment));
+    Ok(Some(ignored(Unused::Environment, reason)))
 }
 
 fn request(
@@ -93,17 +99,17 @@ fn request(
     sender: Option<&User>,
     rules: &Rules,
 ) -> Result<DeploymentRequest, Malformed> {
-    let commit =
-        id("deployment.sha", deployment.sha.required("deployment.sha")?, CommitSha::parse)?;
-    let git_ref = git_ref(&deployment.git_ref)?;
+    let commit = deployment.sha.id("deployment.sha", CommitSha::parse)?;
+    let what = "branch, tag or commit";
+    let git_ref = deployment.git_ref.reference("deployment.ref", REF_BYTES, what)?;
     let tag = tag(deployment, &git_ref, &commit, rules)?;
-    let environment = deployment.environment.required("deployment.environment")?;
+    let target = deployment.environment.id("deployment.environment", TargetName::parse)?;
     let description = deployment.description.text("deployment.description")?.unwrap_or_default();
     let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(DeploymentRequest {
         forge_id: forge_id(&deployment.id)?,
         release: Release { repository, commit, tag },
-        target: id("deployment.environment", environment, TargetName::parse)?,
+        target,
         git_ref,
         actor: actor(sender, deployment.creator.as_ref()),
         description: cut(description, DESCRIPTION_CHARACTERS),
@@ -117,7 +123,7 @@ fn request(
 /// A workflow's own token says nothing of who started it: the workflow may. A person who asks is
 /// the one whom messages are for, whatever the payload says.
 fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
-    let named = if automatic { deployment.payload.actor() } else { None };
+    let named = if automatic { deployment.actor() } else { None };
     named.map_or(Recipient::Actor, Recipient::Login)
 }
 
@@ -130,26 +136,11 @@ fn is_program(user: &User) -> bool {
     is(&user.kind, |kind| kind == "Bot") || is(&user.login, |login| login.ends_with("[bot]"))
 }
 
-fn repository(body: &Body) -> Result<RepoName, Malformed> {
-    let field = "repository.full_name";
-    let repository = body.repository.as_ref().ok_or_else(|| wrong("repository", "is missing"))?;
-    id(field, repository.full_name.required(field)?, RepoName::parse)
-}
-
 pub(super) fn forge_id(number: &Field) -> Result<i64, Malformed> {
     match number.integer("deployment.id")? {
         number @ 1.. => Ok(number),
         _ => Err(wrong("deployment.id", "is not a positive number")),
     }
-}
-
-fn git_ref(git_ref: &Field) -> Result<String, Malformed> {
-    let field = "deployment.ref";
-    let text = git_ref.required(field)?;
-    if text.is_empty() || text.len() > REF_BYTES || text.chars().any(char::is_control) {
-        return Err(wrong(field, format!("{} is not a branch, tag or commit", shown(text))));
-    }
-    Ok(text.to_owned())
 }
 
 /// The payload's tag, else the configured rule's.
@@ -159,7 +150,7 @@ fn tag(
     commit: &CommitSha,
     rules: &Rules,
 ) -> Result<ImageTag, Malformed> {
-    if let Some(tag) = deployment.payload.tag()? {
+    if let Some(tag) = deployment.tag()? {
         return id("deployment.payload.tag", &tag, ImageTag::parse);
     }
     let tag = rules.tag.apply(git_ref, commit);

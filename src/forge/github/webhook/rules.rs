@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::forge::github::webhook::environments::Environments;
+use crate::forge::github::webhook::field::ignored;
+use crate::model::event::{Event, Unused};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::globs::{GlobError, GlobOptions, Globs};
 
@@ -31,6 +33,14 @@ pub struct PreviewRules {
     pub always: bool,
 }
 
+impl Rules {
+    /// What becomes of an event of that repository, where it may not deploy.
+    pub(super) fn not_allowed(&self, repository: &RepoName) -> Option<Event> {
+        let reason = || format!("repository {repository} is not among the allowed ones");
+        (!self.repositories.allow(repository)).then(|| ignored(Unused::Repository, reason()))
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self {
@@ -44,13 +54,13 @@ impl Default for Rules {
 }
 
 /// Which repositories may deploy, as globs over `owner/name`.
-#[derive(Clone)]
-pub struct Repositories(Option<Globs>);
+#[derive(Debug, Clone, Default)]
+pub struct Repositories(Globs);
 
 impl Repositories {
     /// Every repository.
     pub fn any() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Those that match one of the globs; `*` stops at the slash and letter case does not count,
@@ -60,21 +70,12 @@ impl Repositories {
     /// The first glob that cannot be read.
     pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
         Globs::parse_with(GlobOptions { ignore_case: true, literal_separator: true }, globs)
-            .map(|globs| Self(Some(globs)))
+            .map(Self)
     }
 
     /// Whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
-        self.0.as_ref().is_none_or(|globs| globs.is_match(repository.as_str()))
-    }
-}
-
-impl fmt::Debug for Repositories {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            None => f.write_str("any"),
-            Some(globs) => globs.fmt(f),
-        }
+        self.0.is_match(repository.as_str())
     }
 }
 
@@ -136,24 +137,26 @@ impl TagRule {
 
     /// The tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
     pub fn apply(&self, git_ref: &str, commit: &CommitSha) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Ref => git_ref.to_owned(),
-            Part::Sha => commit.as_str().to_owned(),
-            Part::ShortSha => commit.short().to_owned(),
-        };
-        self.0.iter().map(part).collect()
+        self.fill(git_ref, commit.as_str(), commit.short())
+    }
+
+    fn fill(&self, git_ref: &str, sha: &str, short_sha: &str) -> String {
+        let mut tag = String::new();
+        for part in &self.0 {
+            tag.push_str(match part {
+                Part::Text(text) => text,
+                Part::Ref => git_ref,
+                Part::Sha => sha,
+                Part::ShortSha => short_sha,
+            });
+        }
+        tag
     }
 }
 
 impl fmt::Display for TagRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|part| match part {
-            Part::Text(text) => f.write_str(text),
-            Part::Ref => f.write_str("{ref}"),
-            Part::Sha => f.write_str("{sha}"),
-            Part::ShortSha => f.write_str("{short_sha}"),
-        })
+        f.write_str(&self.fill("{ref}", "{sha}", "{short_sha}"))
     }
 }
 

@@ -5,7 +5,7 @@ use axum::extract::RawQuery;
 use super::*;
 
 /// A GitHub that answers one route with a list, page by page, and counts.
-async fn listing(route: &str, list: Vec<Value>) -> (GitHub, Arc<Mutex<usize>>) {
+async fn listing(route: &str, list: Vec<Value>) -> (Forge, Arc<Mutex<usize>>) {
     let asked = Arc::new(Mutex::new(0));
     let counted = asked.clone();
     let answer = async move |RawQuery(query): RawQuery| {
@@ -71,7 +71,7 @@ async fn without_an_app_nobody_knows_of_lost_events() {
 }
 
 /// A GitHub that sends us on to `location` from everything under `old`.
-async fn renamed(location: &'static str, code: Code) -> (GitHub, Arc<Mutex<Vec<Value>>>) {
+async fn renamed(location: &'static str, code: Code) -> (Forge, Arc<Mutex<Vec<Value>>>) {
     let got = Arc::new(Mutex::new(Vec::new()));
     let written = got.clone();
     let moved = async move || (code, [("location", location)], Json(json!({"message": "Moved"})));

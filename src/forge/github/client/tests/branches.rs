@@ -1,7 +1,6 @@
 //! Which branches a commit is on, by comparing it with each.
 
 use super::*;
-use crate::forge::branches::Wanted;
 
 /// GitHub's word for how the commit stands to a branch; `None` where there is no such branch.
 fn standing(world: &World, branch: &str) -> Option<&'static str> {
@@ -41,16 +40,16 @@ pub(super) async fn list(
     Ok(Json(page).into_response())
 }
 
-async fn with(branches: &[(&str, &'static str)]) -> (GitHub, Shared) {
+async fn with(branches: &[(&str, &'static str)]) -> (Forge, Shared) {
     let (github, world) = stand_in().await;
     let own = |(name, standing): &(&str, &'static str)| ((*name).to_owned(), *standing);
     world.lock().unwrap().branches = branches.iter().map(own).collect();
     (github, world)
 }
 
-async fn on(github: &GitHub, globs: &[&str]) -> Result<Vec<String>, ForgeError> {
+async fn on(github: &Forge, globs: &[&str]) -> Result<Vec<String>, ForgeError> {
     let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
-    github.branches_with(&shop(), &commit(), &Wanted::of(&globs)).await
+    github.branches_with(&shop(), &commit(), &globs).await
 }
 
 #[tokio::test]
@@ -81,7 +80,7 @@ async fn a_branch_that_is_not_there_has_no_commit_and_a_repository_that_is_not_i
     let (github, _) = with(&[("main", "behind")]).await;
     assert_eq!(on(&github, &["gone"]).await.unwrap(), Vec::<String>::new());
     let none = RepoName::parse("acme/none").unwrap();
-    let wanted = Wanted::of(&["main".to_owned()]);
+    let wanted = ["main".to_owned()];
     let error = github.branches_with(&none, &commit(), &wanted).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
 }
@@ -104,8 +103,8 @@ async fn many_branches_are_listed_page_by_page_and_too_many_are_refused() {
 
 #[tokio::test]
 async fn trouble_is_told_and_not_taken_for_an_answer() {
-    let (mut github, world) = with(&[("main", "behind")]).await;
-    github.wire.timeout = Duration::from_millis(300);
+    let (github, world) = with(&[("main", "behind")]).await;
+    let github = within(github, Duration::from_millis(300));
     for trouble in [Trouble::Limited, Trouble::Silent, Trouble::BadGateway] {
         world.lock().unwrap().trouble = Some(trouble);
         for glob in ["main", "m*"] {

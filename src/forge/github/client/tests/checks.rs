@@ -39,7 +39,7 @@ fn write(check: &Kept, body: &Value, code: Code) -> Response {
     (code, Json(json!({"id": 11}))).into_response()
 }
 
-async fn checks() -> (GitHub, Kept) {
+async fn checks() -> (Forge, Kept) {
     let kept = Kept::default();
     let create = async |State(check): State<Kept>, Json(body): Json<Value>| {
         write(&check, &body, Code::CREATED)

@@ -8,7 +8,7 @@ use crate::forge::{CommitState, CommitStatus, ListedStatus};
 type List = Arc<Mutex<Vec<Value>>>;
 
 /// A GitHub that keeps the statuses of deployment 5 and of [`SHA`], newest first.
-async fn told() -> (GitHub, List) {
+async fn told() -> (Forge, List) {
     let list = List::default();
     let write = async |State(list): State<List>, Json(body): Json<Value>| {
         list.lock().unwrap().insert(0, body);

@@ -8,9 +8,9 @@ use reqwest::header::{DATE, HeaderMap};
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::auth::permission::Permission;
-use crate::forge::github::client::budget::is_core;
-use crate::forge::github::client::call::{About, Call};
+use crate::forge::github::limits::is_core;
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::About;
 use crate::model::id::RepoName;
 use crate::support::http::retry_after::retry_after_seconds;
 
@@ -23,8 +23,8 @@ const MESSAGE_CHARACTERS: usize = 200;
 
 /// An answer whose status is no success.
 #[derive(Debug)]
-pub(in crate::forge::github) struct Answer {
-    pub(in crate::forge::github) status: StatusCode,
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) message: String,
     /// The permission that the request needs.
@@ -33,7 +33,7 @@ pub(in crate::forge::github) struct Answer {
 
 /// Who asked, for saying what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::forge::github) enum Who {
+pub(super) enum Who {
     /// Whoever our token belongs to.
     Token,
     /// An installation of our App, and the page where it is changed, if that is known.
@@ -43,21 +43,17 @@ pub(in crate::forge::github) enum Who {
 }
 
 impl Answer {
-    pub(super) fn new(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Self {
-        Self { status, headers, message: message(body), needs: Permission::METADATA }
-    }
-
-    pub(super) fn of(self, call: &Call<'_>) -> Self {
-        Self { needs: call.needs, ..self }
+    pub(super) fn new(
+        status: StatusCode,
+        headers: HeaderMap,
+        body: &[u8],
+        needs: Permission,
+    ) -> Self {
+        Self { status, headers, message: message(body), needs }
     }
 
     /// What any caller makes of it; what 404 means depends on the question and is asked before.
-    pub(in crate::forge::github) fn error(
-        self,
-        host: &str,
-        about: About<'_>,
-        who: &Who,
-    ) -> ForgeError {
+    pub(super) fn error(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
         let limited = self.retry_after();
         match (self.status, limited) {
             (StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, Some(retry_after)) => {
@@ -105,36 +101,30 @@ impl Answer {
 
     fn forbidden(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
         let (host, about, needs) = (host.to_owned(), about.to_string(), self.needs);
-        let sign_on = self.headers.get("x-github-sso").and_then(|value| value.to_str().ok());
-        let sign_on = sign_on.and_then(|value| value.split_once("url=")).map(|(_, url)| url);
-        let page = match who {
-            Who::Installation(page) => page.as_deref(),
-            Who::Token | Who::App => None,
+        let help = match (who, self.sign_on()) {
+            (Who::Installation(page), _) if self.says_suspended() => {
+                return suspended(about, page.as_deref());
+            }
+            _ if self.says_suspended() => return suspended(about, None),
+            (Who::Installation(page), _) if self.says("not accessible by integration") => {
+                return missing(about, needs, page.as_deref());
+            }
+            (Who::Token, _) if self.says("authenticate via a github app") => {
+                return ForgeError::NeedsApp { what: "a check run" };
+            }
+            (Who::Token, Some(url)) => {
+                format!("its organization wants the token authorized for single sign-on at {url}")
+            }
+            (Who::Token, None) => format!("the token needs {needs}; it says: {}", self.message),
+            (Who::Installation(_) | Who::App, _) => format!("it says: {}", self.message),
         };
-        match who {
-            _ if self.says_suspended() => suspended(about, page),
-            Who::Installation(_) if self.says("not accessible by integration") => {
-                missing(about, needs, page)
-            }
-            Who::Token if self.says("authenticate via a github app") => {
-                ForgeError::NeedsApp { what: "a check run" }
-            }
-            Who::Token if sign_on.is_some() => {
-                let help = format!(
-                    "its organization wants the token authorized for single sign-on at {}",
-                    sign_on.unwrap_or_default()
-                );
-                ForgeError::Unauthorized { host, about, help }
-            }
-            Who::Token => {
-                let help = format!("the token needs {needs}; it says: {}", self.message);
-                ForgeError::Unauthorized { host, about, help }
-            }
-            Who::Installation(_) | Who::App => {
-                let help = format!("it says: {}", self.message);
-                ForgeError::Unauthorized { host, about, help }
-            }
-        }
+        ForgeError::Unauthorized { host, about, help }
+    }
+
+    /// Where a token is authorized for an organization that wants single sign-on.
+    pub(super) fn sign_on(&self) -> Option<&str> {
+        let value = self.headers.get("x-github-sso")?.to_str().ok()?;
+        value.split_once("url=").map(|(_, url)| url)
     }
 
     fn refused(self, host: &str, about: About<'_>) -> ForgeError {
@@ -150,7 +140,7 @@ impl Answer {
                 && (self.says_suspended() || self.says("not accessible by integration")))
     }
 
-    pub(in crate::forge::github) fn says_suspended(&self) -> bool {
+    pub(super) fn says_suspended(&self) -> bool {
         self.says("suspended") && self.status == StatusCode::FORBIDDEN
     }
 
@@ -165,8 +155,7 @@ impl Answer {
 
     /// Whether GitHub says that the commit, and not the file, is missing.
     pub(super) fn says_no_commit(&self) -> bool {
-        let message = self.message.to_ascii_lowercase();
-        message.contains("no commit found") || message.contains("repository is empty")
+        self.says("no commit found") || self.says("repository is empty")
     }
 
     /// How long nothing more may be asked, if this says so.
@@ -183,8 +172,7 @@ impl Answer {
 
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.
     fn retry_after(&self) -> Option<Duration> {
-        let says_so = self.message.to_ascii_lowercase().contains("rate limit");
-        let limited = says_so || self.status == StatusCode::TOO_MANY_REQUESTS;
+        let limited = self.says("rate limit") || self.status == StatusCode::TOO_MANY_REQUESTS;
         retry_after_seconds(&self.headers)
             .or_else(|| self.until_reset())
             .or(limited.then_some(LIMITED_WAIT))
@@ -212,29 +200,23 @@ impl Answer {
 fn no_repository(repository: RepoName, who: &Who) -> ForgeError {
     let help = match who {
         Who::Token => "check the name, and that the token may read it".to_owned(),
-        Who::Installation(page) => {
-            format!(
-                "check the name, and that the App has it in its installation{}",
-                at(page.as_deref())
-            )
-        }
+        Who::Installation(page) => format!(
+            "check the name, and that the App has it in its installation{}",
+            at(page.as_deref())
+        ),
         Who::App => "check the name, and that the App is installed on it".to_owned(),
     };
     ForgeError::NoRepository { repository, help }
 }
 
 /// An installation that somebody has stopped.
-pub(in crate::forge::github) fn suspended(about: String, page: Option<&str>) -> ForgeError {
+pub(super) fn suspended(about: String, page: Option<&str>) -> ForgeError {
     let help = format!("an owner of the account can unsuspend it{}", at(page));
     ForgeError::Suspended { about, help }
 }
 
 /// A permission that our App was not granted.
-pub(in crate::forge::github) fn missing(
-    about: String,
-    permission: Permission,
-    page: Option<&str>,
-) -> ForgeError {
+pub(super) fn missing(about: String, permission: Permission, page: Option<&str>) -> ForgeError {
     let help = format!(
         "grant it in the App's settings under Permissions & events; then an owner of the account \
          accepts it{}",
@@ -269,7 +251,8 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
         });
-        Answer::new(StatusCode::from_u16(status).unwrap(), headers.collect(), body.as_bytes())
+        let (status, needs) = (StatusCode::from_u16(status).unwrap(), Permission::METADATA);
+        Answer::new(status, headers.collect(), body.as_bytes(), needs)
     }
 
     fn wait(answer: Answer) -> Option<u64> {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Permissions as GitHub says them: `contents` to `read`.
-pub(in crate::forge::github) type Granted = BTreeMap<String, String>;
+pub(super) type Granted = BTreeMap<String, String>;
 
 /// One permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::forge::github) struct Permission {
+pub(super) struct Permission {
     name: &'static str,
     access: Access,
 }
@@ -24,7 +24,7 @@ pub enum Access {
 
 /// What a token is for. Each gets a token of its own, which can do no more than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::forge::github) enum Purpose {
+pub(super) enum Purpose {
     /// Everything that a deployment needs of a service's repository.
     Deploy,
     /// Fetching by git.
@@ -36,21 +36,21 @@ pub(in crate::forge::github) enum Purpose {
 }
 
 impl Permission {
-    pub(in crate::forge::github) const METADATA: Self = read("metadata");
-    pub(in crate::forge::github) const READ_CONTENTS: Self = read("contents");
-    pub(in crate::forge::github) const WRITE_CONTENTS: Self = write("contents");
-    pub(in crate::forge::github) const READ_DEPLOYMENTS: Self = read("deployments");
-    pub(in crate::forge::github) const WRITE_DEPLOYMENTS: Self = write("deployments");
-    pub(in crate::forge::github) const READ_STATUSES: Self = read("statuses");
-    pub(in crate::forge::github) const WRITE_STATUSES: Self = write("statuses");
-    pub(in crate::forge::github) const READ_CHECKS: Self = read("checks");
-    pub(in crate::forge::github) const WRITE_CHECKS: Self = write("checks");
+    pub(super) const METADATA: Self = read("metadata");
+    pub(super) const READ_CONTENTS: Self = read("contents");
+    pub(super) const WRITE_CONTENTS: Self = write("contents");
+    pub(super) const READ_DEPLOYMENTS: Self = read("deployments");
+    pub(super) const WRITE_DEPLOYMENTS: Self = write("deployments");
+    pub(super) const READ_STATUSES: Self = read("statuses");
+    pub(super) const WRITE_STATUSES: Self = write("statuses");
+    pub(super) const READ_CHECKS: Self = read("checks");
+    pub(super) const WRITE_CHECKS: Self = write("checks");
     /// Of the organization.
-    pub(in crate::forge::github) const READ_MEMBERS: Self = read("members");
-    pub(in crate::forge::github) const READ_PULL_REQUESTS: Self = read("pull_requests");
+    pub(super) const READ_MEMBERS: Self = read("members");
+    pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
     /// Whether that is granted. Everybody may read what a repository is.
-    pub(in crate::forge::github) fn is_in(self, granted: &Granted) -> bool {
+    pub(super) fn is_in(self, granted: &Granted) -> bool {
         self == Self::METADATA
             || granted.get(self.name).and_then(|word| Access::parse(word)) >= Some(self.access)
     }
@@ -83,7 +83,7 @@ impl Purpose {
 
     /// What a token for this is to be allowed: what is wanted, as far as it was granted. GitHub
     /// refuses to mint a token that could do more than the App.
-    pub(in crate::forge::github) fn narrowed(self, granted: &Granted) -> Granted {
+    pub(super) fn narrowed(self, granted: &Granted) -> Granted {
         let wanted = self.wants().iter().chain(&[Permission::METADATA]);
         wanted
             .filter_map(|permission| {

@@ -10,16 +10,16 @@ use http::Request;
 use octocrab::{OctoBody, Octocrab};
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::answer::Answer;
-use crate::forge::github::client::budget::Budgets;
-use crate::forge::github::client::call::{Call, SMALL};
-use crate::forge::github::client::closed::{Closed, Requests};
+use crate::forge::github::answer::Answer;
+use crate::forge::github::limits::Limits;
+use crate::forge::github::request::{Call, Pass, Requests, SMALL};
 use crate::support::cause::innermost_cause;
+use crate::support::clock::Clock;
 use crate::support::http::body::read_bounded;
 
 /// A renamed repository takes one; more than a few are a circle.
@@ -27,63 +27,39 @@ const MOST_HOPS: usize = 4;
 
 /// A connection to one GitHub. Clones share everything.
 #[derive(Debug, Clone)]
-pub(in crate::forge::github) struct Wire {
-    pub(in crate::forge::github) octocrab: Octocrab,
+pub(super) struct Wire {
+    pub(super) octocrab: Octocrab,
     /// The API's address, without a slash at the end.
-    pub(in crate::forge::github) base: Arc<str>,
-    pub(in crate::forge::github) host: Arc<str>,
-    pub(in crate::forge::github) timeout: Duration,
-    pub(in crate::forge::github) budgets: Budgets,
-    pub(in crate::forge::github) closed: Closed,
+    pub(super) base: Arc<str>,
+    pub(super) host: Arc<str>,
+    pub(super) timeout: Duration,
+    pub(super) limits: Limits,
+    /// By which who was told to wait waits; without one, nobody is held back.
+    pub(super) clock: Option<Clock>,
     /// So many requests may be under way at once.
-    pub(in crate::forge::github) at_once: Arc<Semaphore>,
+    pub(super) at_once: Arc<Semaphore>,
 }
 
 /// GitHub allows a hundred requests at once ("Rate limits for the REST API", GitHub Docs); some are
 /// left for who else comes with our token.
-pub(in crate::forge::github) const AT_ONCE: usize = 80;
-
-/// By what right a request is made.
-#[derive(Debug, Clone)]
-pub(in crate::forge::github) struct Pass {
-    pub(in crate::forge::github) token: SecretString,
-    /// Whose requests are counted; an App's own are not told of.
-    pub(in crate::forge::github) account: Option<Account>,
-}
-
-/// Whose requests GitHub counts together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::forge::github) enum Account {
-    /// The owner of our only token.
-    Token,
-    /// An installation of our App.
-    Installation(u64),
-}
+pub(super) const AT_ONCE: usize = 80;
 
 /// An answer, read to its end or to its limit.
-#[derive(Debug)]
-pub(in crate::forge::github) enum Outcome {
-    Success(Success),
-    TooLong,
-    Failure(Answer),
-}
+pub(super) type Outcome = Result<Success, Answer>;
 
 /// An answer that is a success.
 #[derive(Debug)]
-pub(in crate::forge::github) struct Success {
-    pub(in crate::forge::github) body: Vec<u8>,
-    pub(in crate::forge::github) headers: HeaderMap,
+pub(super) struct Success {
+    /// `None` where it is longer than the call takes.
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) headers: HeaderMap,
     /// The route that it came from in the end.
-    pub(in crate::forge::github) route: String,
+    pub(super) route: String,
 }
 
 impl Wire {
     /// Sends a request and reads the answer, both within the time for a call.
-    pub(in crate::forge::github) async fn send(
-        &self,
-        call: &Call<'_>,
-        pass: &Pass,
-    ) -> Result<Outcome, ForgeError> {
+    pub(super) async fn send(&self, call: &Call<'_>, pass: &Pass) -> Result<Outcome, ForgeError> {
         // The turn first: who waits for it uses up no time of the call.
         let _turn = self.at_once.acquire().await.expect("nobody closes it");
         // On the heap: it is awaited in many places, some of them within each other.
@@ -93,15 +69,15 @@ impl Wire {
         }
     }
 
-    pub(in crate::forge::github) fn parsed<T: DeserializeOwned>(
-        &self,
-        body: &[u8],
-    ) -> Result<T, ForgeError> {
+    pub(super) fn parsed<T: DeserializeOwned>(&self, answer: &Success) -> Result<T, ForgeError> {
+        let Some(body) = &answer.body else {
+            return Err(self.unreachable("its answer is too long".to_owned()));
+        };
         serde_json::from_slice(body)
             .map_err(|_| self.unreachable("its answer cannot be read".to_owned()))
     }
 
-    pub(in crate::forge::github) fn unreachable(&self, problem: String) -> ForgeError {
+    pub(super) fn unreachable(&self, problem: String) -> ForgeError {
         ForgeError::Unreachable { host: self.host.to_string(), problem }
     }
 
@@ -123,7 +99,10 @@ impl Wire {
         pass: &Pass,
     ) -> Result<(Outcome, Option<String>), ForgeError> {
         self.may_go(call, pass)?;
-        let request = request(call, route, pass).ok_or_else(|| self.no_request(call))?;
+        let request = request(call, route, pass).ok_or_else(|| {
+            let message = "no request can be made of this name".to_owned();
+            self.refused(call, StatusCode::BAD_REQUEST, message)
+        })?;
         let response = self.octocrab.execute(request).await;
         let response = response.map_err(|error| self.no_answer(&error))?;
         let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
@@ -131,7 +110,7 @@ impl Wire {
         let (method, answer) = (call.method.as_str(), status.as_u16());
         tracing::debug!(host = &*self.host, method, route, answer, "asked GitHub");
         if let Some(account) = pass.account {
-            self.budgets.note(account, &headers);
+            self.limits.note(account, &headers);
         }
         if status.is_success() && is_web_page(&headers) {
             return Err(self.unreachable(
@@ -140,45 +119,40 @@ impl Wire {
             ));
         }
         let limit = if status.is_success() { call.limit } else { SMALL };
-        let body = body(response, limit).await;
+        let body = read_bounded(response, limit).await;
         let body = body.map_err(|error| self.unreachable(innermost_cause(&error).to_string()))?;
         let location = headers.get(LOCATION).filter(|_| is_redirect(status));
         let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
-        let outcome = match body {
-            body if !status.is_success() => {
-                let body = body.unwrap_or_default();
-                let answer = Answer::new(status, headers, &body).of(call);
-                self.hear(call, pass, &answer);
-                Outcome::Failure(answer)
-            }
-            Some(body) => Outcome::Success(Success { body, headers, route: route.to_owned() }),
-            None => Outcome::TooLong,
-        };
-        Ok((outcome, location))
+        let body = (!body.is_cut).then_some(body.bytes);
+        if status.is_success() {
+            return Ok((Ok(Success { body, headers, route: route.to_owned() }), location));
+        }
+        let answer = Answer::new(status, headers, &body.unwrap_or_default(), call.needs);
+        if let (Some(account), Some(wait), Some(clock)) =
+            (pass.account, answer.limited(), &self.clock)
+        {
+            let requests = if answer.has_used_up() { Requests::All } else { call.requests() };
+            self.limits.close(account, requests, wait, clock.now());
+        }
+        Ok((Err(answer), location))
     }
 
     /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
     /// needed to deploy.
     fn may_go(&self, call: &Call<'_>, pass: &Pass) -> Result<(), ForgeError> {
-        let Some(account) = pass.account else { return Ok(()) };
-        let reserved = || self.budgets.reserved(account, self.closed.now()?);
-        let reserved = if call.yields { reserved() } else { None };
-        let left = self.closed.left(account, call.requests()).max(reserved);
-        let host = || self.host.to_string();
-        left.map_or(Ok(()), |retry_after| {
-            Err(ForgeError::RateLimited { host: host(), retry_after })
-        })
-    }
-
-    fn hear(&self, call: &Call<'_>, pass: &Pass, answer: &Answer) {
-        if let (Some(account), Some(wait)) = (pass.account, answer.limited()) {
-            let requests = if answer.has_used_up() { Requests::All } else { call.requests() };
-            self.closed.hear(account, requests, wait);
+        let (Some(account), Some(clock)) = (pass.account, &self.clock) else { return Ok(()) };
+        let now = clock.now();
+        let reserved = if call.yields { self.limits.reserved(account, now) } else { None };
+        match self.limits.left(account, call.requests(), now).max(reserved) {
+            None => Ok(()),
+            Some(retry_after) => {
+                Err(ForgeError::RateLimited { host: self.host.to_string(), retry_after })
+            }
         }
     }
 
     /// The route within our API that an address names.
-    pub(in crate::forge::github) fn own_route(&self, location: &str) -> Option<String> {
+    pub(super) fn own_route(&self, location: &str) -> Option<String> {
         let base = reqwest::Url::parse(&self.base).ok()?;
         let url = base.join(location).ok()?;
         let folder = base.path().trim_end_matches('/');
@@ -191,21 +165,13 @@ impl Wire {
         let to = reqwest::Url::parse(location).ok();
         let to = to.and_then(|url| url.host_str().map(str::to_owned));
         let to = to.unwrap_or_else(|| "another address".to_owned());
-        ForgeError::Refused {
-            host: self.host.to_string(),
-            about: call.about.to_string(),
-            status: StatusCode::MOVED_PERMANENTLY.as_u16(),
-            message: format!("it sends us to {to}; set forge.github.api_url to where the API is"),
-        }
+        let message = format!("it sends us to {to}; set forge.github.api_url to where the API is");
+        self.refused(call, StatusCode::MOVED_PERMANENTLY, message)
     }
 
-    fn no_request(&self, call: &Call<'_>) -> ForgeError {
-        ForgeError::Refused {
-            host: self.host.to_string(),
-            about: call.about.to_string(),
-            status: StatusCode::BAD_REQUEST.as_u16(),
-            message: "no request can be made of this name".to_owned(),
-        }
+    fn refused(&self, call: &Call<'_>, status: StatusCode, message: String) -> ForgeError {
+        let (host, about) = (self.host.to_string(), call.about.to_string());
+        ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
 
     /// Without a connection nothing can have arrived.
@@ -244,15 +210,6 @@ fn is_web_page(headers: &HeaderMap) -> bool {
 /// Those that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.
 fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 307 | 308)
-}
-
-/// The body, unless it is longer than the limit.
-async fn body(
-    response: reqwest::Response,
-    limit: usize,
-) -> Result<Option<Vec<u8>>, reqwest::Error> {
-    let body = read_bounded(response, limit).await?;
-    Ok((!body.is_cut).then_some(body.bytes))
 }
 
 /// Whether there was no connection: a name, a port, a proxy or a certificate was in the way.

@@ -1,0 +1,373 @@
+//! Repositories: a file at a commit, commits, branches, pull requests, and where our App is installed.
+
+use std::ops::ControlFlow;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::Timestamp;
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
+use serde::Deserialize;
+
+use crate::forge::Forge;
+use crate::forge::branches::Wanted;
+use crate::forge::delivery::{Budget, Limited};
+use crate::forge::error::ForgeError;
+use crate::forge::github::auth::Installation;
+use crate::forge::github::client::etag_cache::FileKey;
+use crate::forge::github::client::{GitHub, PER_PAGE};
+use crate::forge::github::permission::Permission;
+use crate::forge::github::request::{About, Call, SMALL};
+use crate::model::event::{NamedRepository, RepositoryIdentity};
+use crate::model::id::{CommitSha, RepoName};
+use crate::support::percent::{encode_path, encode_segment};
+
+/// The file itself; without this it comes as base64, and not at all over 1 MB.
+const RAW: HeaderValue = HeaderValue::from_static("application/vnd.github.raw+json");
+/// A comparison without its files is some 20 KiB.
+const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
+/// Two thousand branches; beyond that the policy must name branches whole.
+const BRANCH_PAGES: usize = 20;
+/// The most branches that are compared by one glob or many: each costs a request.
+const COMPARED: usize = 50;
+/// GitHub asks for few at once.
+const AT_ONCE: usize = 4;
+/// GitHub lists no more than three thousand files.
+const FILE_PAGES: usize = 30;
+/// A thousand accounts.
+const INSTALLATION_PAGES: usize = 10;
+
+impl Forge {
+    /// The bytes of a file at a commit, at most `limit` of them. GitHub is asked for it again only if it has changed.
+    ///
+    /// # Errors
+    /// [`ForgeError`] says what is missing, and by its disposition whether to try again.
+    pub async fn file(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        path: &str,
+        limit: usize,
+    ) -> Result<Vec<u8>, ForgeError> {
+        let github = match self {
+            Self::Local(local) => return local.file(repository, commit, path, limit).await,
+            Self::GitHub(github) => github,
+        };
+        let about = About::Repository(repository);
+        let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(path));
+        let key = FileKey::new(repository, commit, path);
+        let kept = github.files.get(&key).filter(|file| file.bytes.len() <= limit);
+        let mut call =
+            Call::get(about, Permission::READ_CONTENTS, route).header(ACCEPT, RAW).at_most(limit);
+        if let Some(file) = &kept {
+            call = call.header(IF_NONE_MATCH, file.tag.clone());
+        }
+        let missing = match github.call(call).await? {
+            Ok(success) => {
+                let (repository, path) = (repository.clone(), path.to_owned());
+                let too_large = ForgeError::TooLarge { repository, path, limit };
+                let bytes = success.body.ok_or(too_large)?;
+                github.files.put(key, success.headers.get(ETAG), &bytes);
+                return Ok(bytes);
+            }
+            Err(answer) => answer,
+        };
+        if let Some(file) = kept.filter(|_| missing.status == StatusCode::NOT_MODIFIED) {
+            return Ok(file.bytes);
+        }
+        let not_found = missing.status == StatusCode::NOT_FOUND;
+        let (named, commit) = (repository.clone(), commit.clone());
+        if missing.says_no_commit() {
+            Err(ForgeError::NoCommit { repository: named, commit })
+        } else if not_found && github.sees(repository).await? {
+            Err(ForgeError::NoFile { repository: named, commit, path: path.to_owned() })
+        } else {
+            Err(github.error(missing, about))
+        }
+    }
+
+    /// The commit that a branch, a tag or a commit's own id stands for now.
+    ///
+    /// # Errors
+    /// [`ForgeError::NoRef`] where there is none of that name.
+    pub async fn commit_of(
+        &self,
+        repository: &RepoName,
+        git_ref: &str,
+    ) -> Result<CommitSha, ForgeError> {
+        #[derive(Deserialize)]
+        struct Commit {
+            sha: CommitSha,
+        }
+        let no_ref = || {
+            let (repository, git_ref) = (repository.clone(), git_ref.to_owned());
+            ForgeError::NoRef { repository, git_ref }
+        };
+        let github = match self {
+            Self::Local(local) => {
+                return local.commit_of(repository, git_ref).await?.ok_or_else(no_ref);
+            }
+            Self::GitHub(github) => github,
+        };
+        // Its files are on the first page only, and of no interest.
+        let named = encode_segment(git_ref);
+        let route = format!("/repos/{repository}/commits/{named}?per_page=1&page=2");
+        let about = About::Repository(repository);
+        match github.call(Call::get(about, Permission::READ_CONTENTS, route)).await? {
+            Ok(success) => Ok(github.wire.parsed::<Commit>(&success)?.sha),
+            Err(answer) => {
+                let missing = [StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY]
+                    .contains(&answer.status);
+                if missing && github.sees(repository).await? {
+                    return Err(no_ref());
+                }
+                Err(github.error(answer, about))
+            }
+        }
+    }
+
+    /// The branches among those that match the globs that have the commit: one at least, if there
+    /// is one. GitHub is asked no longer than until it is found.
+    ///
+    /// A glob is one of globset's, in which `*` also stands for a slash.
+    ///
+    /// # Errors
+    /// [`ForgeError`] when it cannot be found out.
+    pub async fn branches_with(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        globs: &[String],
+    ) -> Result<Vec<String>, ForgeError> {
+        let wanted = Wanted::of(globs);
+        let github = match self {
+            Self::Local(local) => return local.branches_with(repository, commit, wanted).await,
+            Self::GitHub(github) => github,
+        };
+        let found = github.first_with(repository, commit, wanted.exact.clone()).await?;
+        if found.is_some() || !wanted.has_globs() {
+            return Ok(found.into_iter().collect());
+        }
+        let mut matching = github.branches(repository).await?;
+        matching.retain(|branch| wanted.is_by_glob(branch));
+        if matching.len() > COMPARED {
+            return Err(github.too_many(repository, "match the policy's globs", COMPARED));
+        }
+        let found = github.first_with(repository, commit, matching).await?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// The repository's present name, which GitHub says of a former one too, and its numbers as they are now; none where
+    /// the host has no numbers.
+    pub async fn named_repository(
+        &self,
+        repository: &RepoName,
+        now: Timestamp,
+    ) -> Result<Option<NamedRepository>, ForgeError> {
+        #[derive(Deserialize)]
+        struct Repository {
+            id: i64,
+            full_name: String,
+            owner: Owner,
+        }
+        #[derive(Deserialize)]
+        struct Owner {
+            id: i64,
+        }
+        let Self::GitHub(github) = self else { return Ok(None) };
+        let about = About::Repository(repository);
+        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let Repository { id, full_name, owner } = github.read(call).await?;
+        let name = RepoName::parse(full_name).map_err(|error| {
+            github.wire.unreachable(format!("it gives the repository a name that is none: {error}"))
+        })?;
+        let identity = RepositoryIdentity { repository: id, owner: Some(owner.id), at: Some(now) };
+        Ok(Some(NamedRepository { name, identity }))
+    }
+
+    /// The repositories that our App is installed on, but for those that nobody can deploy from:
+    /// archived ones, and those of suspended installations. None where we are no App.
+    pub async fn installed_repositories(&self, most: u32) -> Result<Vec<RepoName>, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(Vec::new()) };
+        if !github.auth.is_app() {
+            return Ok(Vec::new());
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let route = "/app/installations".to_owned();
+        let list = Call::get(About::App("the App's installations"), Permission::METADATA, route);
+        let installations: Vec<Installation> = github.all(list, INSTALLATION_PAGES).await?;
+        let mut found = Vec::new();
+        for one in installations.iter().filter(|one| !one.is_suspended()) {
+            if found.len() >= most {
+                break;
+            }
+            github.repositories_of(one.id, most, &mut found).await?;
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Whether a pull request changes the file of that path, moves it, or takes it away.
+    pub async fn pull_request_touches(
+        &self,
+        repository: &RepoName,
+        number: i64,
+        path: &str,
+    ) -> Result<bool, ForgeError> {
+        #[derive(Deserialize)]
+        struct Changed {
+            filename: String,
+            #[serde(default)]
+            previous_filename: Option<String>,
+        }
+        let Self::GitHub(github) = self else { return Ok(false) };
+        let route = format!("/repos/{repository}/pulls/{number}/files");
+        let about = About::Repository(repository);
+        let look = |page: Vec<Changed>| {
+            let is_it = |one: &Changed| {
+                one.filename == path || one.previous_filename.as_deref() == Some(path)
+            };
+            if page.iter().any(is_it) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let list = Call::get(about, Permission::READ_PULL_REQUESTS, route);
+        Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
+    }
+
+    /// How many requests are left, by the last answer that said so; of an App's installations the one that has the
+    /// fewest. `None` where no answer did, as on an Enterprise Server without limits. Asks nobody.
+    pub fn budget(&self) -> Option<Budget> {
+        let Self::GitHub(github) = self else { return None };
+        github.wire.limits.tightest(github.auth.now())
+    }
+
+    /// Until when the host wants no requests of ours, as far as it said; asks nobody.
+    pub fn limited(&self) -> Limited {
+        let Self::GitHub(github) = self else { return Limited::default() };
+        let clock = github.wire.clock.as_ref();
+        clock.map(|clock| github.wire.limits.limited(clock.now())).unwrap_or_default()
+    }
+
+    /// Whether the host names limits: an Enterprise Server without them does not.
+    pub fn names_limits(&self) -> bool {
+        matches!(self, Self::GitHub(github) if github.wire.limits.is_known())
+    }
+}
+
+impl GitHub {
+    /// Whether the repository is there for us: a 404 for a file does not say.
+    async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
+        let about = About::Repository(repository);
+        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        match self.call(call.at_most(SMALL)).await? {
+            Ok(_) => Ok(true),
+            Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
+            Err(answer) => Err(self.error(answer, about)),
+        }
+    }
+
+    async fn first_with(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        branches: Vec<String>,
+    ) -> Result<Option<String>, ForgeError> {
+        let ask = |branch: String| async move {
+            let has = self.has(repository, &branch, commit).await?;
+            Ok::<_, ForgeError>(has.then_some(branch))
+        };
+        let hits = futures::stream::iter(branches).map(ask).buffered(AT_ONCE);
+        let mut hits = std::pin::pin!(hits.try_filter_map(|hit| async { Ok(hit) }));
+        hits.try_next().await
+    }
+
+    /// GitHub has no question for that; it compares a branch with a commit: a commit that is behind the
+    /// branch, or the same, is on it. So each branch costs a request. Those that are named whole are
+    /// asked first, and the first hit ends it.
+    async fn has(
+        &self,
+        repository: &RepoName,
+        branch: &str,
+        commit: &CommitSha,
+    ) -> Result<bool, ForgeError> {
+        #[derive(Deserialize)]
+        struct Comparison {
+            status: String,
+        }
+        // The files are on the first page only, and of no interest.
+        let route = format!(
+            "/repos/{repository}/compare/{}...{commit}?per_page=1&page=2",
+            encode_path(branch)
+        );
+        let about = About::Repository(repository);
+        let call = Call::get(about, Permission::READ_CONTENTS, route);
+        match self.call(call.at_most(COMPARISON_BYTES)).await? {
+            Ok(success) => {
+                let comparison: Comparison = self.wire.parsed(&success)?;
+                Ok(matches!(comparison.status.as_str(), "behind" | "identical"))
+            }
+            // No such branch, or one that shares no history with the commit. That the commit is
+            // there is known: the WAML was read from it. The repository may be gone since.
+            Err(answer)
+                if answer.status == StatusCode::NOT_FOUND && self.sees(repository).await? =>
+            {
+                Ok(false)
+            }
+            Err(answer) => Err(self.error(answer, about)),
+        }
+    }
+
+    async fn branches(&self, repository: &RepoName) -> Result<Vec<String>, ForgeError> {
+        #[derive(Deserialize)]
+        struct Branch {
+            name: String,
+        }
+        let (mut names, mut read) = (Vec::new(), 0);
+        let look = |page: Vec<Branch>| {
+            read += 1;
+            let full = page.len() == PER_PAGE;
+            names.extend(page.into_iter().map(|branch| branch.name));
+            if full && read == BRANCH_PAGES {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let route = format!("/repos/{repository}/branches");
+        let list = Call::get(About::Repository(repository), Permission::READ_CONTENTS, route);
+        match self.pages(list, BRANCH_PAGES, look).await? {
+            None => Ok(names),
+            Some(()) => Err(self.too_many(repository, "are there", BRANCH_PAGES * PER_PAGE)),
+        }
+    }
+
+    fn too_many(&self, repository: &RepoName, what: &str, most: usize) -> ForgeError {
+        let (host, repository) = (self.wire.host.to_string(), repository.clone());
+        ForgeError::TooManyBranches { host, repository, what: what.to_owned(), most }
+    }
+
+    /// Adds those of one installation, until there are as many as wanted.
+    async fn repositories_of(
+        &self,
+        id: u64,
+        most: usize,
+        found: &mut Vec<RepoName>,
+    ) -> Result<(), ForgeError> {
+        #[derive(Deserialize)]
+        struct Repository {
+            full_name: String,
+            #[serde(default)]
+            archived: bool,
+            #[serde(default)]
+            disabled: bool,
+        }
+        let about = About::Installation(id, "the App's repositories");
+        let pages = (most - found.len()).div_ceil(PER_PAGE).saturating_add(1);
+        let look = |page: Vec<Repository>| {
+            let live = page.into_iter().filter(|one| !one.archived && !one.disabled);
+            found.extend(live.filter_map(|one| RepoName::parse(one.full_name).ok()));
+            if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let route = "/installation/repositories".to_owned();
+        let list = Call::get(about, Permission::METADATA, route);
+        self.pages(list, pages, look).await.map(|_| ())
+    }
+}

@@ -1,0 +1,280 @@
+//! How many requests are left, as GitHub says with every answer, and who was told to wait: GitHub punishes who goes
+//! on. For each account its own. Pure; times come in.
+//!
+//! Workers, senders and sweeps do not know of each other's requests; here they meet. A request that
+//! may not go out yet is refused as GitHub would refuse it, with what is left of the time.
+//!
+//! GitHub counts what makes something apart from what reads. A write that is refused says nothing of
+//! reads: a deployment is not to wait for the statuses of others. Where reads are limited too,
+//! the first of them hears it, and then nothing goes out.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::HeaderMap;
+
+use crate::forge::delivery::{Budget, Limited};
+use crate::forge::github::request::{Account, Requests};
+use crate::support::retry::RetryGate;
+use crate::support::sync::lock;
+
+/// The limit that everything we do counts against; searches and others have their own.
+const CORE: &str = "core";
+/// This part of the hour's requests is kept for what a deployment needs: 1/10.
+const RESERVE: u64 = 10;
+/// What is further ahead is of a clock that was set back.
+const AN_HOUR: Duration = Duration::from_hours(1);
+/// More installations than anybody has.
+const MOST: usize = 1000;
+
+/// What is known of each account. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Limits(Arc<Mutex<BTreeMap<Account, AccountLimits>>>);
+
+#[derive(Debug, Default)]
+struct AccountLimits {
+    /// What the answers said last.
+    budget: Option<Budget>,
+    /// Until when nothing is sent.
+    all: RetryGate,
+    /// Until when nothing is sent that makes or changes something.
+    writes: RetryGate,
+}
+
+impl AccountLimits {
+    fn gate(&self, requests: Requests) -> &RetryGate {
+        match requests {
+            Requests::All => &self.all,
+            Requests::Writes => &self.writes,
+        }
+    }
+}
+
+impl Limits {
+    /// Hears what the headers of an answer say.
+    pub(super) fn note(&self, account: Account, headers: &HeaderMap) {
+        let Some(budget) = budget_of(headers) else { return };
+        self.change(account, |limits| {
+            // Answers overtake each other: of one hour the smallest counts.
+            let overtaken = limits.budget.is_some_and(|known| {
+                let is_same = budget.reset == known.reset && budget.limit == known.limit;
+                budget.reset < known.reset || (is_same && budget.remaining > known.remaining)
+            });
+            if !overtaken {
+                limits.budget = Some(budget);
+            }
+        });
+    }
+
+    /// GitHub wants none of these requests of the account for so long.
+    pub(super) fn close(
+        &self,
+        account: Account,
+        requests: Requests,
+        wait: Duration,
+        now: Timestamp,
+    ) {
+        self.change(account, |limits| {
+            let gate = match requests {
+                Requests::All => &mut limits.all,
+                Requests::Writes => &mut limits.writes,
+            };
+            if gate.wait(now).is_none() {
+                let seconds = wait.as_secs();
+                tracing::warn!(
+                    ?account,
+                    ?requests,
+                    seconds,
+                    "GitHub limits us; these requests wait"
+                );
+            }
+            // Of several answers the one with the longest wait counts.
+            gate.close(wait, now);
+        });
+    }
+
+    fn change(&self, account: Account, change: impl FnOnce(&mut AccountLimits)) {
+        let mut all = lock(&self.0);
+        if all.len() >= MOST && !all.contains_key(&account) {
+            let open = RetryGate::default();
+            all.retain(|_, limits| limits.all != open || limits.writes != open);
+        }
+        change(all.entry(account).or_default());
+    }
+
+    /// How long the account still has to wait with a read or a write, if it has to.
+    pub(super) fn left(
+        &self,
+        account: Account,
+        requests: Requests,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        let all = lock(&self.0);
+        let limits = all.get(&account)?;
+        limits.all.wait(now).max(limits.gate(requests).wait(now))
+    }
+
+    /// How long the account's statuses have to wait, because what is left of the hour is kept for
+    /// deployments.
+    pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
+        let Budget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
+        let left = Duration::try_from(reset.duration_since(now)).ok()?;
+        let scarce = remaining < limit / RESERVE;
+        (scarce && !left.is_zero() && left <= AN_HOUR).then_some(left)
+    }
+
+    /// Until when requests of any account wait.
+    pub(super) fn limited(&self, now: Timestamp) -> Limited {
+        let all = lock(&self.0);
+        let latest = |requests| {
+            all.values().filter_map(|limits| limits.gate(requests).closed_until(now)).max()
+        };
+        Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
+    }
+
+    /// Whether any answer named a limit.
+    pub(super) fn is_known(&self) -> bool {
+        lock(&self.0).values().any(|limits| limits.budget.is_some())
+    }
+
+    /// The budget with the smallest part left; those whose hour is over are full again.
+    pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<Budget> {
+        let all = lock(&self.0);
+        let budgets = all.values().filter_map(|limits| limits.budget);
+        budgets
+            .filter(|budget| now.is_none_or(|now| now < budget.reset))
+            .min_by_key(|one| u128::from(one.remaining) * 1_000_000 / u128::from(one.limit.max(1)))
+    }
+}
+
+/// What the headers of an answer say.
+fn budget_of(headers: &HeaderMap) -> Option<Budget> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+    if !is_core(headers) {
+        return None;
+    }
+    let reset = i64::try_from(number("x-ratelimit-reset")?).ok()?;
+    Some(Budget {
+        limit: number("x-ratelimit-limit")?,
+        remaining: number("x-ratelimit-remaining")?,
+        reset: Timestamp::from_second(reset).ok()?,
+    })
+}
+
+/// Whether an answer's limit is the one that everything we do counts against.
+pub(super) fn is_core(headers: &HeaderMap) -> bool {
+    let resource = headers.get("x-ratelimit-resource").and_then(|value| value.to_str().ok());
+    resource.is_none_or(|resource| resource.trim() == CORE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn who_was_told_to_wait_waits_and_nobody_else_does() {
+        let limits = Limits::default();
+        let (one, other) = (Account::Installation(1), Account::Installation(2));
+        let left = |account, second| limits.left(account, Requests::All, at(second));
+        assert_eq!(left(one, 100), None);
+        limits.close(one, Requests::All, Duration::from_mins(1), at(100));
+        limits.close(one, Requests::All, Duration::from_secs(30), at(100));
+        assert_eq!((left(one, 100), left(other, 100)), (Some(Duration::from_mins(1)), None));
+        assert_eq!(left(one, 159), Some(Duration::from_secs(1)));
+        assert_eq!(left(one, 160), None);
+    }
+
+    #[test]
+    fn a_refused_write_shuts_writes_alone_and_a_refused_read_everything() {
+        let limits = Limits::default();
+        let now = at(100);
+        let (one, other) = (Account::Installation(1), Account::Installation(2));
+        let left = |account| {
+            let left = |requests| limits.left(account, requests, now);
+            (left(Requests::All), left(Requests::Writes))
+        };
+        let minutes = |n| Some(Duration::from_mins(n));
+        limits.close(one, Requests::Writes, Duration::from_mins(30), now);
+        assert_eq!((left(one), left(other)), ((None, minutes(30)), (None, None)));
+        limits.close(one, Requests::All, Duration::from_mins(1), now);
+        assert_eq!(left(one), (minutes(1), minutes(30)));
+        limits.close(other, Requests::All, Duration::from_mins(40), now);
+        assert_eq!(left(other), (minutes(40), minutes(40)));
+        let limited = Limited { everything: Some(at(100 + 2400)), writes: Some(at(100 + 1800)) };
+        assert_eq!(limits.limited(now), limited);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_nobody_up() {
+        let limits = Limits::default();
+        let left = |second| limits.left(Account::Token, Requests::All, at(second));
+        limits.close(Account::Token, Requests::All, Duration::from_mins(1), at(1_000_000));
+        assert!(left(1_000_000).is_some());
+        assert_eq!(left(100), None);
+        limits.close(Account::Token, Requests::All, Duration::from_mins(1), at(100));
+        assert_eq!(left(100), Some(Duration::from_mins(1)));
+    }
+
+    fn headers(remaining: &str, reset: &str, resource: &str) -> HeaderMap {
+        let pairs = [
+            ("x-ratelimit-limit", "5000"),
+            ("x-ratelimit-remaining", remaining),
+            ("x-ratelimit-reset", reset),
+            ("x-ratelimit-resource", resource),
+        ];
+        let pair = |(name, value): (&'static str, &str)| {
+            (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
+        };
+        pairs.into_iter().map(pair).collect()
+    }
+
+    fn remaining(limits: &Limits, now: i64) -> Option<u64> {
+        limits.tightest(Some(at(now))).map(|budget| budget.remaining)
+    }
+
+    #[test]
+    fn the_installation_with_the_fewest_left_counts_until_its_hour_is_over() {
+        let limits = Limits::default();
+        assert_eq!(remaining(&limits, 0), None);
+        limits.note(Account::Installation(1), &headers("10", "1000", "core"));
+        limits.note(Account::Installation(2), &headers("4000", "2000", "core"));
+        limits.note(Account::Installation(2), &headers("3", "2000", "search"));
+        assert_eq!(remaining(&limits, 999), Some(10));
+        assert_eq!(remaining(&limits, 1000), Some(4000));
+        assert_eq!(remaining(&limits, 2000), None);
+    }
+
+    #[test]
+    fn the_last_tenth_of_the_hour_is_kept_for_deployments() {
+        let limits = Limits::default();
+        let one = Account::Token;
+        limits.note(one, &headers("500", "4600", "core"));
+        assert_eq!(limits.reserved(one, at(1000)), None);
+        limits.note(one, &headers("499", "4600", "core"));
+        assert_eq!(limits.reserved(one, at(1000)), Some(Duration::from_hours(1)));
+        assert_eq!(limits.reserved(Account::Installation(1), at(1000)), None);
+        assert_eq!(limits.reserved(one, at(4600)), None, "another hour");
+        assert_eq!(limits.reserved(one, at(100)), None, "the clock was set back");
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_gives_nothing_back() {
+        let limits = Limits::default();
+        for (sent, reset, expected) in
+            [("9", "1000", 9), ("10", "1000", 9), ("8", "1000", 8), ("5", "500", 8)]
+        {
+            limits.note(Account::Token, &headers(sent, reset, "core"));
+            assert_eq!(remaining(&limits, 0), Some(expected));
+        }
+        limits.note(Account::Token, &headers("4999", "4600", "core"));
+        assert_eq!(remaining(&limits, 0), Some(4999), "another hour");
+        limits.note(Account::Token, &headers("nonsense", "9999", "core"));
+        assert_eq!(remaining(&limits, 0), Some(4999));
+    }
+}
