@@ -5,11 +5,11 @@ use jiff::Timestamp;
 
 use super::config::Source;
 use super::error::Outcome;
+use super::ledger::{app, open, unusable};
+use super::offline;
 use super::output::{self, Format};
-use super::owners::{app, open, unusable};
-use super::table::{Column, table};
-use super::times::{TimeHeader, Times};
-use super::{offline, times};
+use super::table::{Column, layout};
+use super::times::{self, Times, WHEN};
 use crate::api::audit::AuditPage;
 use crate::model::audit::{Search, Written};
 use crate::model::id::{AppKey, TargetName};
@@ -55,33 +55,25 @@ impl Audit {
         let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let found = ledger.audited(&search).await.map_err(|error| unusable(&error))?;
+        let found = ledger.audited(&search).await.map_err(unusable)?;
         ledger.close().await;
-        let is_more = found.next.is_some();
-        match output {
-            data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &AuditPage::from(found))?;
-            }
-            Format::Text if found.entries.is_empty() => output::print("nobody did anything\n")?,
-            Format::Text => output::print(&list(&found.entries, Times::system()))?,
+        if output.is_data() {
+            return output::data(output, &AuditPage::from(found));
         }
-        more(is_more, output);
+        if found.entries.is_empty() {
+            output::print("nobody did anything\n")?;
+        } else {
+            output::print(&list(&found.entries, Times::system(), output::width()))?;
+        }
+        // For people; programs asked for so many.
+        if found.next.is_some() {
+            output::note("there are older ones: ask with --limit or --until\n");
+        }
         Ok(())
     }
 }
 
-/// That there is more is for people; programs asked for so many.
-fn more(is: bool, output: Format) {
-    if is && output == Format::Text {
-        output::note("there are older ones: ask with --limit or --until\n");
-    }
-}
-
-fn list(entries: &[Written], times: Times) -> String {
-    table(columns(times), rows(entries, times))
-}
-
-fn rows(entries: &[Written], times: Times) -> Vec<[String; 5]> {
+fn list(entries: &[Written], times: Times, width: Option<usize>) -> String {
     let row = |entry: &Written| {
         let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
@@ -96,23 +88,19 @@ fn rows(entries: &[Written], times: Times) -> Vec<[String; 5]> {
         let what = why.collect::<Vec<_>>().join(": ");
         [times.past_cell(Some(*at)), who, act.clone(), place, what]
     };
-    entries.iter().map(row).collect()
-}
-
-fn columns(times: Times) -> [Column; 5] {
-    [
-        times.column(TimeHeader::When),
+    let columns = [
+        times.column(WHEN),
         Column::cut("WHO", 12),
         Column::middle("ACT", 10),
         Column::middle("WHERE", 12),
         Column::fold("WHAT AND WHY", 20),
-    ]
+    ];
+    layout(&columns, entries.iter().map(row).collect(), width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
     use crate::model::audit::{By, Via};
     use crate::model::id::DeployId;
@@ -153,7 +141,7 @@ mod tests {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         for style in [TimeStyle::Relative, TimeStyle::Absolute] {
             let times = Times { now, style };
-            let text = layout(&columns(times), rows(&entries, times), Some(80));
+            let text = list(&entries, times, Some(80));
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("move-owner"), "{text}");
         }

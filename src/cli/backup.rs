@@ -1,16 +1,17 @@
 //! `the-deployer backup`, `restore` and `rebuild`: the service's own record kept, put back, made
 //! again.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
-use super::output::{self, Format, GOOD, NOTE};
+use super::output::{Format, GOOD, NOTE, note_line};
 use crate::app::backup::{self, NotCopied};
 use crate::app::rebuild::{self, NotRebuilt, Options, Report};
+use crate::config::Sources;
 use crate::support::clock::Clock;
 
 /// Copies the embedded database into a file, while the service runs on it.
@@ -109,20 +110,16 @@ impl Backup {
     pub(super) async fn run(self) -> Outcome {
         let storage = self.source.load_storage(self.output)?;
         let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
-        let (database, file) = (backup::shown_place(&storage), absolute(&self.file));
-        match self.output {
-            Format::Text => output::print(&format!(
-                "{GOOD}copied{GOOD:#} {contents}, from {database} to {}\n",
-                file.display()
-            )),
-            data @ (Format::Json | Format::Yaml) => output::data(
-                data,
-                &json!({
-                    "file": self.file, "database": database, "migration": contents.migration,
-                    "deployments": contents.deployments, "newest": contents.newest,
-                }),
-            ),
-        }
+        let database = backup::shown_place(&storage);
+        // As it is found again from another folder.
+        let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let data = json!({
+            "file": self.file, "database": database, "migration": contents.migration,
+            "deployments": contents.deployments, "newest": contents.newest,
+        });
+        self.output.print(&data, || {
+            format!("{GOOD}copied{GOOD:#} {contents}, from {database} to {}\n", file.display())
+        })
     }
 }
 
@@ -133,70 +130,53 @@ impl Restore {
         let restored = backup::restore(&storage, &self.file, self.force, &self.by, &clock).await;
         let restored = restored.map_err(not_copied)?;
         let contents = &restored.contents;
-        match self.output {
-            Format::Text => {
-                let kept = restored.kept.as_ref().map_or_else(String::new, |kept| {
-                    format!("what was there is kept as {}\n", kept.display())
-                });
-                output::print(&format!(
-                    "{GOOD}restored{GOOD:#} {contents}, into {}\n{kept}{NOTE}next{NOTE:#}: \
-                     `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
-                     the time since, before `serve`\n",
-                    restored.database.display(),
-                    self.source.argument()
-                ))
-            }
-            data @ (Format::Json | Format::Yaml) => output::data(
-                data,
-                &json!({
-                    "database": restored.database, "kept": restored.kept,
-                    "migration": contents.migration,
-                    "deployments": contents.deployments, "newest": contents.newest,
-                }),
-            ),
-        }
+        let data = json!({
+            "database": restored.database, "kept": restored.kept, "migration": contents.migration,
+            "deployments": contents.deployments, "newest": contents.newest,
+        });
+        self.output.print(&data, || {
+            let kept = restored.kept.as_ref();
+            let kept = kept.map(|kept| format!("what was there is kept as {}\n", kept.display()));
+            format!(
+                "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \
+                 `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
+                 the time since, before `serve`\n",
+                restored.database.display(),
+                kept.unwrap_or_default(),
+                self.source.argument()
+            )
+        })
     }
 }
 
 impl Rebuild {
     pub(super) async fn run(self) -> Outcome {
-        let settings = self.source.load_for_rebuild(self.output)?.settings;
+        let settings = self.source.load_with(self.output, Sources::load_for_rebuild)?.settings;
         let database = backup::shown_place(&settings.storage);
         let Self { dry_run, merge, offline, by, output: format, .. } = self;
         let options = Options { dry_run, merge, offline, by };
         let report = rebuild::rebuild(&settings, &options, &Clock::system()).await;
         let report = report.map_err(not_rebuilt)?;
-        match format {
-            Format::Text => output::print(&page(&report, &database, dry_run)),
-            data @ (Format::Json | Format::Yaml) => output::data(
-                data,
-                &json!({
-                    "dry_run": dry_run,
-                    "database": database,
-                    "found": {
-                        "deployments": report.deployments, "numbered": report.numbered,
-                        "removals": report.removals, "apps": report.apps,
-                    },
-                    "added": {
-                        "deployments": report.added.deployments,
-                        "removals": report.added.removals, "owners": report.added.owners,
-                    },
-                    "notes": report.notes,
-                }),
-            ),
-        }
+        let Report { deployments, numbered, removals, apps, added, notes } = &report;
+        let data = json!({
+            "dry_run": dry_run,
+            "database": database,
+            "found": {
+                "deployments": deployments, "numbered": numbered, "removals": removals, "apps": apps,
+            },
+            "added": {
+                "deployments": added.deployments, "removals": added.removals, "owners": added.owners,
+            },
+            "notes": notes,
+        });
+        format.print(&data, || page(&report, &database, dry_run))
     }
-}
-
-/// As it is found again from another folder.
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn page(report: &Report, database: &str, dry_run: bool) -> String {
     let Report { deployments, numbered, removals, apps, added, notes } = report;
     let done = if dry_run { "would add" } else { "added" };
-    let notes: String = notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
+    let notes: String = notes.iter().map(note_line).collect();
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
          {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, Outcome, on_runtime};
 use super::settings::{self, Settings};
-use super::times::TimeStyle;
+use super::times::TimesArgument;
 use super::{
-    builds, cancel, completion, configure, deploy, deployer, explain, history, hold, keep_back,
-    login, logs, open, plan, remove, render, rollback, schema, status, validate,
+    builds, cancel, completion, configure, deploy, explain, history, hold, keep_back, login, logs,
+    open, output, plan, remove, render, rollback, status, validate,
 };
+use crate::waml::document;
 
 /// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
 ///
@@ -24,16 +25,8 @@ pub struct Bart {
     /// The file with your settings, instead of the one in the system's folder for settings
     #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
     config: Option<PathBuf>,
-    /// How times are shown: how long ago, or the moment in UTC
-    #[arg(
-        long,
-        global = true,
-        value_name = "STYLE",
-        value_enum,
-        default_value_t,
-        hide_short_help = true
-    )]
-    times: TimeStyle,
+    #[command(flatten)]
+    times: TimesArgument,
     #[command(subcommand)]
     command: Command,
 }
@@ -63,7 +56,11 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Explain(explain::Explain),
-    Schema(schema::Schema),
+    /// Prints the JSON Schema of the WAML, which editors complete and check with.
+    ///
+    /// Save it and name it in the first line of `.weave.yaml`:
+    /// `# yaml-language-server: $schema=./waml.schema.json`
+    Schema,
     Deploy(deploy::Deploy),
     Builds(builds::Builds),
     Status(status::Status),
@@ -99,26 +96,26 @@ impl Bart {
         // Everything else takes its defaults from the settings.
         let settings = settings?;
         match command {
-            Command::Validate(command) => deployer::on_runtime(command.run()),
-            Command::Render(command) => deployer::on_runtime(command.run()),
+            Command::Validate(command) => on_runtime(command.run()),
+            Command::Render(command) => on_runtime(command.run()),
             Command::Explain(command) => command.run(),
-            Command::Schema(command) => command.run(),
-            Command::Deploy(command) => deployer::on_runtime(command.run()),
-            Command::Builds(command) => deployer::on_runtime(command.run()),
-            Command::Status(command) => deployer::on_runtime(command.run()),
-            Command::History(command) => deployer::on_runtime(command.run()),
-            Command::Logs(command) => deployer::on_runtime(command.run()),
-            Command::Open(command) => deployer::on_runtime(command.run()),
-            Command::Plan(command) => deployer::on_runtime(command.run()),
-            Command::Lock(command) => deployer::on_runtime(command.run()),
-            Command::Unlock(command) => deployer::on_runtime(command.run()),
-            Command::Locks(command) => deployer::on_runtime(command.run()),
-            Command::Cancel(command) => deployer::on_runtime(command.run()),
-            Command::Rollback(command) => deployer::on_runtime(command.run()),
-            Command::Hold(command) => deployer::on_runtime(command.run()),
-            Command::Unhold(command) => deployer::on_runtime(command.run()),
-            Command::Remove(command) => deployer::on_runtime(command.run()),
-            Command::LogIn(command) => deployer::on_runtime(command.run(settings)),
+            Command::Schema => output::json(&document::json_schema()),
+            Command::Deploy(command) => on_runtime(command.run()),
+            Command::Builds(command) => on_runtime(command.run()),
+            Command::Status(command) => on_runtime(command.run()),
+            Command::History(command) => on_runtime(command.run()),
+            Command::Logs(command) => on_runtime(command.run()),
+            Command::Open(command) => on_runtime(command.run()),
+            Command::Plan(command) => on_runtime(command.run()),
+            Command::Lock(command) => on_runtime(command.run()),
+            Command::Unlock(command) => on_runtime(command.run()),
+            Command::Locks(command) => on_runtime(command.run()),
+            Command::Cancel(command) => on_runtime(command.run()),
+            Command::Rollback(command) => on_runtime(command.run()),
+            Command::Hold(command) => on_runtime(command.run()),
+            Command::Unhold(command) => on_runtime(command.run()),
+            Command::Remove(command) => on_runtime(command.run()),
+            Command::LogIn(command) => on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),
             Command::Configure(_) | Command::Completion(_) => Ok(()),
         }
@@ -127,16 +124,10 @@ impl Bart {
 
 /// Parses the arguments, runs the command, and gives the exit code.
 pub fn main() -> ExitCode {
-    completion::answer();
-    let arguments: Vec<String> =
-        std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect();
-    let path = settings::path(&arguments, &crate::config::environment());
-    let settings = Settings::read(path);
+    completion::answer(Bart::command);
+    let settings = Settings::read(settings::place());
     let defaults = settings.as_ref().ok().cloned().unwrap_or_default();
     let matches = defaults.defaults(Bart::command()).get_matches();
     let bart = Bart::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match bart.run(settings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
-    }
+    bart.run(settings).map_or_else(|error| error.report(), |()| ExitCode::SUCCESS)
 }

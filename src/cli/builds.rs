@@ -2,13 +2,12 @@
 
 use clap::Args;
 
-use super::client::Server;
+use super::context::{self, Context};
 use super::error::{CliError, Outcome};
-use super::here::{self, About};
 use super::offline;
-use super::output::{self, DIM, Format, GOOD, NOTE};
-use super::table::{Column, table, wrap};
-use super::times::{TimeHeader, Times};
+use super::output::{self, DIM, GOOD, NOTE, note_line, short};
+use super::table::{Column, layout, wrap};
+use super::times::{Times, WHEN};
 use super::verbatim::Verbatim;
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
 use crate::model::id::{AppKey, TargetName};
@@ -29,7 +28,7 @@ Examples:
   bart builds --app devx/my-app --target prod-cluster-1")]
 pub(super) struct Builds {
     /// The target whose section of the WAML names the image, where they differ
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: Option<TargetName>,
     /// At most so many
     #[arg(long, default_value_t = 15, value_parser = offline::count::<100>)]
@@ -38,53 +37,44 @@ pub(super) struct Builds {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    context: Context,
 }
 
 impl Builds {
     pub(super) async fn run(self) -> Outcome {
         let list = self.list().await?;
-        if self.output.is_data() {
-            return output::data(self.output, &list);
+        self.context.output.print(&list, || text(&list, Times::system(), output::width()))?;
+        if !self.context.output.is_data() {
+            output::note(&wrap(&notes(&list), output::width()));
         }
-        output::print(&text(&list, Times::system()))?;
-        output::note(&wrap(&notes(&list), output::width()));
         Ok(())
     }
 
     async fn list(&self) -> Result<Verbatim<BuildPage>, CliError> {
-        let app = self.server.find_app(&self.about).await?;
+        let Context { about, server, .. } = &self.context;
+        let app = server.find_app(about).await?;
         let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-        let list: Result<Verbatim<BuildPage>, CliError> =
-            self.server.get("/api/v1/builds", &query).await;
-        let names = self.about.names(self.target.as_ref());
-        match (list, self.request_with_waml(&app)) {
-            // The service does not know the app, or may not say that it does: the WAML that is here names the image.
-            (Err(refused), Some(ask)) if refused.is_refusal() => {
-                let of_waml = self.server.consult("/api/v1/builds", &ask).await;
-                self.server.suggest(of_waml, &names).await
-            }
-            (list, _) => self.server.suggest(list, &names).await,
+        let mut list: Result<Verbatim<BuildPage>, CliError> =
+            server.get("/api/v1/builds", &query).await;
+        // The service does not know the app, or may not say that it does: the WAML that is here names the image.
+        if list.as_ref().is_err_and(CliError::is_refusal)
+            && let Some(request) = self.request_with_waml(&app)
+        {
+            list = server.consult("/api/v1/builds", &request).await;
         }
+        server.suggest(list, &about.names(self.target.as_ref())).await
     }
 
     /// What to ask with the WAML of the working folder, if it is of the app.
     fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
-        let found = here::waml().ok().filter(|found| found.app == *app)?;
+        let waml = context::waml().ok().filter(|waml| waml.app == *app)?;
         let target = self.target.as_ref();
-        let named =
-            target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
-        let (_, bytes) = here::waml_text().ok()?;
-        named.then_some(())?;
+        target.is_none_or(|target| waml.targets().contains(&target)).then_some(())?;
+        let (_, bytes) = context::waml_text().ok()?;
         Some(BuildsRequest {
-            repository: self.about.repository().ok()?.into(),
+            repository: self.context.about.repository().ok()?.into(),
             waml: String::from_utf8(bytes).ok()?,
             target: target.map(ToString::to_string),
             limit: Some(self.limit),
@@ -93,35 +83,31 @@ impl Builds {
     }
 }
 
-fn text(list: &BuildPage, times: Times) -> String {
+fn text(list: &BuildPage, times: Times, width: Option<usize>) -> String {
     let BuildPage { image, builds, .. } = list;
-    if builds.is_empty() {
-        if list.complete {
-            return format!("{image} has no builds\n");
+    match (builds.is_empty(), list.complete) {
+        (true, true) => format!("{image} has no builds\n"),
+        (true, false) => format!("no builds of {image} are known here\n"),
+        (false, _) => {
+            format!("{DIM}{image}{DIM:#}\n{}", self::list(builds, times, width))
         }
-        return format!("no builds of {image} are known here\n");
     }
-    let table = table(columns(times), rows(builds, times));
-    format!("{DIM}{image}{DIM:#}\n{table}")
 }
 
-fn rows(builds: &[BuildSummary], times: Times) -> Vec<[String; 4]> {
+fn list(builds: &[BuildSummary], times: Times, width: Option<usize>) -> String {
     let row = |build: &BuildSummary| {
-        let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
+        let commit = build.commit.as_deref().map_or("-", short);
         let live = build.live.join(", ");
         [build.tag.clone(), times.past_cell(build.created), commit.to_owned(), live]
     };
-    builds.iter().map(row).collect()
-}
-
-fn columns(times: Times) -> [Column; 4] {
-    [
+    let columns = [
         // As wide as a tag of a version, a time and a commit: such are copied whole.
         Column::middle("TAG", 29),
-        times.column(TimeHeader::When),
+        times.column(WHEN),
         Column::whole("COMMIT").drop(1),
         Column::fold("LIVE ON", 16).paint(|live| format!("{GOOD}{live}{GOOD:#}")),
-    ]
+    ];
+    layout(&columns, builds.iter().map(row).collect(), width)
 }
 
 fn notes(list: &BuildPage) -> String {
@@ -131,19 +117,15 @@ fn notes(list: &BuildPage) -> String {
             list.tags
         )
     });
-    let all = some.iter().chain(&list.notes);
-    let notes: String = all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
+    let notes = some.iter().chain(&list.notes).map(note_line);
     let older = list.next.as_ref();
-    notes
-        + &older.map_or_else(String::new, |next| {
-            format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n")
-        })
+    let older = older.map(|next| format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
+    notes.chain(older).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
 
     #[test]
@@ -160,7 +142,7 @@ mod tests {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         for style in [TimeStyle::Relative, TimeStyle::Absolute] {
             let times = Times { now, style };
-            let text = layout(&columns(times), rows(&builds, times), Some(80));
+            let text = list(&builds, times, Some(80));
             let bare = anstream::adapter::strip_str(&text).to_string();
             assert!(bare.lines().all(|line| line.chars().count() <= 80), "{bare}");
             assert!(bare.contains(usual), "{bare}");
@@ -179,7 +161,7 @@ mod tests {
         ]});
         let read: Verbatim<BuildPage> = serde_json::from_value(list.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
-        let text = text(&read, times);
+        let text = text(&read, times, None);
         assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
         assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
     }

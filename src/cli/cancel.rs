@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::client::Server;
+use super::context::Service;
 use super::error::Outcome;
-use super::output::{self, BOLD, Format, GOOD};
+use super::output::{BOLD, GOOD};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{CancelRequest, DeploymentSummary};
 use crate::model::id::DeployId;
@@ -22,30 +22,26 @@ Example:
 Exit codes: 0 cancelled, 1 refused (it has ended, or is being pushed), 2 wrong usage or no answer.")]
 pub(super) struct Cancel {
     /// The deployment's id, as `bart status` shows it
-    #[arg(value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]
     deployment: DeployId,
     /// Why; it is kept, and the code host shows it
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 impl Cancel {
     pub(super) async fn run(self) -> Outcome {
         let path = format!("/api/v1/deployments/{}/cancel", self.deployment);
         let request = CancelRequest { reason: self.reason };
-        let cancelled: Verbatim<DeploymentSummary> = self.server.post(&path, &request).await?;
-        if self.output.is_data() {
-            return output::data(self.output, &cancelled);
-        }
-        let DeploymentSummary { id, target, tag, repository, app, .. } = cancelled.value;
-        let app = app.unwrap_or(repository);
-        output::print(&format!(
-            "{GOOD}cancelled{GOOD:#} {id}: {BOLD}{app}{BOLD:#} {tag} is not deployed to {target}\n"
-        ))
+        let Service { server, output } = self.service;
+        let cancelled: Verbatim<DeploymentSummary> = server.post(&path, &request).await?;
+        output.print(&cancelled, || {
+            let DeploymentSummary { id, target, tag, repository, app, .. } = &*cancelled;
+            let app = app.as_ref().unwrap_or(repository);
+            format!(
+                "{GOOD}cancelled{GOOD:#} {id}: {BOLD}{app}{BOLD:#} {tag} is not deployed to {target}\n"
+            )
+        })
     }
 }

@@ -10,9 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::CliError;
+use super::error::{CliError, Kind};
 use super::settings::logins;
 use crate::api::problem::ProblemBody;
+use crate::api::readiness::Readiness;
 use crate::support::clock;
 use crate::support::host::is_loopback;
 
@@ -66,10 +67,7 @@ fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
 }
 
-/// Whether a token may go to that address: by https, or without leaving this machine.
-///
-/// # Errors
-/// When everybody on the way could read it.
+/// A token goes by https, or without leaving this machine: else everybody on the way could read it.
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     let url =
         Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
@@ -81,10 +79,7 @@ pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
         .hint("use its https address"))
 }
 
-/// The whole body of an answer, if it is no longer than an honest one can be.
-///
-/// # Errors
-/// When it is longer, or breaks off, which may pass.
+/// The whole body of an answer, if it is no longer than an honest one can be; that it breaks off may pass.
 pub(super) async fn read_body(
     address: &str,
     mut response: reqwest::Response,
@@ -109,14 +104,16 @@ pub(super) async fn read_body(
 }
 
 /// The same, read as JSON; `None` where it is something else.
-///
-/// # Errors
-/// As [`read_body`].
 pub(super) async fn read_json<T: DeserializeOwned>(
     address: &str,
     response: reqwest::Response,
 ) -> Result<Option<T>, CliError> {
     Ok(serde_json::from_slice(&read_body(address, response).await?).ok())
+}
+
+/// What answers there is no GitHub.
+pub(super) fn not_github(address: &str) -> CliError {
+    CliError::io(format!("{address} does not answer like GitHub"))
 }
 
 /// Nobody answers there.
@@ -152,6 +149,13 @@ impl Server {
         self.read(status, &body)
     }
 
+    /// Whether the service is ready; it answers with an error's status while it is not.
+    pub(super) async fn ready(&self) -> Result<Readiness, CliError> {
+        let request = service_client()?.get(self.address("/readyz", &[])?);
+        let (_, body) = self.answer(request).await?;
+        self.read(StatusCode::OK, &body)
+    }
+
     /// The same for what may not be there.
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
@@ -172,7 +176,7 @@ impl Server {
     ) -> Result<T, CliError> {
         let key = clock::random_digits();
         match self.send(path, body, Some(&key)).await {
-            Err(lost) if lost.is_passing() => {
+            Err(lost) if lost.kind == Kind::Passing => {
                 tokio::time::sleep(PAUSE).await;
                 self.send(path, body, Some(&key)).await
             }
@@ -195,11 +199,10 @@ impl Server {
         body: &impl Serialize,
         key: Option<&str>,
     ) -> Result<T, CliError> {
-        let request = service_client()?.post(self.address(path, &[])?).json(body);
-        let request = match key {
-            Some(key) => request.header(&KEY, key),
-            None => request,
-        };
+        let mut request = service_client()?.post(self.address(path, &[])?).json(body);
+        if let Some(key) = key {
+            request = request.header(&KEY, key);
+        }
         let (status, body) = self.answer(self.authorized(request)?).await?;
         self.read(status, &body)
     }
@@ -286,23 +289,23 @@ impl Server {
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
         let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
-        let message = format!("{} refuses: {said}", self.url());
-        let hint = |error: CliError| match status.as_u16() {
+        let kind = match status.as_u16() {
+            408 | 500.. => Kind::Passing,
+            409 if at_work => Kind::Passing,
+            403 => Kind::Forbidden,
+            400 | 404 | 422 => Kind::Refused,
+            // Not signed in, in the way of something else: no name is at fault.
+            401..=428 | 430..500 => Kind::InTheWay,
+            _ => Kind::Io,
+        };
+        let error = CliError::new(kind, format!("{} refuses: {said}", self.url()));
+        match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
             429 => error.hint("wait for a minute"),
             409 if loses_data => error.hint("add --with-data if that may be lost"),
             _ => error,
-        };
-        let passes = matches!(status.as_u16(), 408 | 500..) || (status == 409 && at_work);
-        hint(match status.as_u16() {
-            _ if passes => CliError::io(message).passing(),
-            403 => CliError::refused(message).forbidden(),
-            400 | 404 | 422 => CliError::refused(message),
-            // Not signed in, in the way of something else: no name is at fault.
-            401..=428 | 430..500 => CliError::refused(message).whatever_the_names(),
-            _ => CliError::io(message),
-        })
+        }
     }
 }
 

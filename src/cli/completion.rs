@@ -1,13 +1,12 @@
 //! `bart completion`: what a shell needs to complete commands, options and targets.
 
-use clap::{Args, CommandFactory as _, ValueEnum};
+use clap::Args;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::bart::Bart;
 use super::error::{CliError, Outcome};
-use super::{here, output};
+use super::{context, output};
 
 /// The variable by which a shell asks us what comes next.
 const VARIABLE: &str = "BART_COMPLETE";
@@ -25,44 +24,25 @@ Examples:
   elvish      bart completion elvish >> ~/.config/elvish/rc.elv")]
 pub(super) struct Completion {
     /// The shell
-    #[arg(value_enum)]
-    shell: Shell,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    Powershell,
-    Elvish,
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell", "elvish"])]
+    shell: String,
 }
 
 impl Completion {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// When standard output is closed.
     pub(super) fn run(&self) -> Outcome {
-        let name = match self.shell {
-            Shell::Bash => "bash",
-            Shell::Zsh => "zsh",
-            Shell::Fish => "fish",
-            Shell::Powershell => "powershell",
-            Shell::Elvish => "elvish",
-        };
         let mut script = Vec::new();
         let shells = Shells::builtins();
-        let shell = shells.completer(name).ok_or_else(|| CliError::usage("no such shell"))?;
+        let shell =
+            shells.completer(&self.shell).ok_or_else(|| CliError::usage("no such shell"))?;
         let written = shell.write_registration(VARIABLE, "bart", "bart", "bart", &mut script);
-        written.map_err(|error| CliError::io(error.to_string()))?;
+        written.map_err(CliError::failed)?;
         output::print(&String::from_utf8_lossy(&script))
     }
 }
 
 /// Answers a shell that asks what comes next, and ends the process; does nothing else.
-pub(super) fn answer() {
-    let command = || with_targets(Bart::command());
+pub(super) fn answer(command: fn() -> clap::Command) {
+    let command = || with_targets(command());
     CompleteEnv::with_factory(command).var(VARIABLE).bin("bart").completer("bart").complete();
 }
 
@@ -81,7 +61,7 @@ fn with_targets(command: clap::Command) -> clap::Command {
 }
 
 fn targets() -> Vec<CompletionCandidate> {
-    let Ok(found) = here::waml() else { return Vec::new() };
+    let Ok(found) = context::waml() else { return Vec::new() };
     let targets = found.targets().into_iter();
     targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
 }

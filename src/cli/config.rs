@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::diagnostics::{self, Sources as Texts};
 use super::error::{CliError, Outcome};
@@ -11,13 +12,16 @@ use super::token::Token;
 use crate::app::signing;
 use crate::config::storage::StorageSettings;
 use crate::config::{self, Loaded, Sources};
+use crate::model::snapshot::ClusterSnapshot;
 use crate::model::violation::{Rejection, Violation};
+use crate::support::clock::Clock;
 
 /// Looks at the configuration without starting anything.
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
     Check(Check),
-    Schema(Schema),
+    /// Prints the JSON Schema of the configuration file, for editors.
+    Schema,
     Token(Token),
 }
 
@@ -34,9 +38,21 @@ pub(super) struct Check {
     output: Format,
 }
 
-/// Prints the JSON Schema of the configuration file, for editors.
+/// `the-deployer platform`
+#[derive(Debug, Subcommand)]
+pub(super) enum Platform {
+    Export(Export),
+}
+
+/// Prints what the clusters of the configuration offer, and which Kubernetes they have, for `bart validate` and
+/// `bart render` on machines that do not reach the service.
+///
+/// It is JSON. The addresses of API servers are left out, and so is everything secret.
 #[derive(Debug, Args)]
-pub(super) struct Schema {}
+pub(super) struct Export {
+    #[command(flatten)]
+    source: Source,
+}
 
 /// Where the configuration is.
 #[derive(Debug, Args)]
@@ -50,9 +66,18 @@ impl Config {
     pub(super) fn run(self) -> Outcome {
         match self {
             Self::Check(check) => check.run(),
-            Self::Schema(Schema {}) => output::json(&config::schema()),
+            Self::Schema => output::json(&config::schema()),
             Self::Token(token) => token.run(),
         }
+    }
+}
+
+impl Platform {
+    pub(super) fn run(&self) -> Outcome {
+        let Self::Export(Export { source }) = self;
+        let settings = source.load(Format::Text)?.settings;
+        let taken_at = Some(Clock::system().now());
+        output::json(&ClusterSnapshot { taken_at, ..ClusterSnapshot::new(&settings.clusters) })
     }
 }
 
@@ -61,79 +86,56 @@ impl Check {
         let loaded = self.source.load(self.output)?;
         let refused = signing::tried(&loaded.settings);
         if !refused.is_empty() {
-            return self.refuse(&refused);
+            // What was found by trying has no line.
+            return Err(refuse(&refused, &Texts::default(), self.output)?);
         }
-        if self.output.is_data() {
-            return output::data(
-                self.output,
-                &serde_json::json!({"valid": true, "violations": loaded.warnings}),
-            );
-        }
-        let name = self
-            .source
-            .config
-            .as_deref()
-            .map_or("the built-in configuration".into(), Path::to_string_lossy);
-        output::print(&format!("{GOOD}ok{GOOD:#} {name} can be used\n"))
-    }
-
-    /// What was found by trying has no line.
-    fn refuse(&self, violations: &[Violation]) -> Outcome {
-        match self.output {
-            Format::Text => output::note(&diagnostics::render(violations, &Texts::default())),
-            data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &serde_json::json!({"valid": false, "violations": violations}))?;
-            }
-        }
-        Err(CliError::rejected())
+        self.output.print(&json!({"valid": true, "violations": loaded.warnings}), || {
+            let file = self.source.config.as_deref();
+            let name = file.map_or("the built-in configuration".into(), Path::to_string_lossy);
+            format!("{GOOD}ok{GOOD:#} {name} can be used\n")
+        })
     }
 }
 
 impl Source {
-    /// The settings; warnings are printed.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or is refused (its violations are printed).
+    /// The settings. Warnings are printed, and the violations of a file that is refused.
     pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
         self.load_with(format, Sources::load)
     }
 
-    /// The settings for acts on the database; no secret is read.
-    ///
-    /// # Errors
-    /// As [`Source::load`].
-    pub(super) fn load_for_record(&self, format: Format) -> Result<Loaded, CliError> {
-        self.load_with(format, Sources::load_for_record)
-    }
-
-    /// The settings for a rebuild; secrets that it does not need are not read.
-    ///
-    /// # Errors
-    /// As [`Source::load`].
-    pub(super) fn load_for_rebuild(&self, format: Format) -> Result<Loaded, CliError> {
-        self.load_with(format, Sources::load_for_rebuild)
-    }
-
-    /// Where the state is, and nothing else.
-    ///
-    /// # Errors
-    /// As [`Source::load`].
-    pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
-        let sources = self.sources()?;
-        sources.load_storage().map_err(|rejection| refused(&rejection, &sources, format))
-    }
-
-    fn load_with(
+    /// The same, of what `load` reads.
+    pub(super) fn load_with(
         &self,
         format: Format,
         load: impl FnOnce(&Sources) -> Result<Loaded, Rejection>,
     ) -> Result<Loaded, CliError> {
-        let sources = self.sources()?;
-        let loaded = load(&sources).map_err(|rejection| refused(&rejection, &sources, format))?;
+        let (loaded, texts) = self.read(format, load)?;
         if format == Format::Text && !loaded.warnings.is_empty() {
-            tell(&loaded.warnings, &sources);
+            output::note(&diagnostics::render(&loaded.warnings, &texts));
         }
         Ok(loaded)
+    }
+
+    /// Where the state is, and nothing else.
+    pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
+        Ok(self.read(format, Sources::load_storage)?.0)
+    }
+
+    fn read<T>(
+        &self,
+        format: Format,
+        load: impl FnOnce(&Sources) -> Result<T, Rejection>,
+    ) -> Result<(T, Texts), CliError> {
+        let sources = Sources::read(self.config.as_deref(), config::environment())
+            .map_err(CliError::failed)?;
+        let mut texts = Texts::default();
+        for (name, text) in sources.texts() {
+            texts.add(&name, text);
+        }
+        match load(&sources) {
+            Ok(loaded) => Ok((loaded, texts)),
+            Err(rejection) => Err(refuse(&rejection.violations, &texts, format)?),
+        }
     }
 
     /// How another command is told of the same configuration: ` --config FILE`, or nothing.
@@ -141,33 +143,14 @@ impl Source {
         let path = self.config.as_ref().map(|path| format!(" --config {}", path.display()));
         path.unwrap_or_default()
     }
-
-    fn sources(&self) -> Result<Sources, CliError> {
-        Sources::read(self.config.as_deref(), config::environment())
-            .map_err(|error| CliError::io(error.to_string()))
-    }
 }
 
-/// Prints what is wrong with the configuration.
-fn refused(rejection: &Rejection, sources: &Sources, format: Format) -> CliError {
-    match format {
-        Format::Text => tell(&rejection.violations, sources),
-        data @ (Format::Json | Format::Yaml) => {
-            let violations = &rejection.violations;
-            let printed =
-                output::data(data, &serde_json::json!({"valid": false, "violations": violations}));
-            if let Err(error) = printed {
-                return error;
-            }
-        }
+/// Prints what is wrong with the configuration; the error to end with.
+fn refuse(violations: &[Violation], texts: &Texts, format: Format) -> Result<CliError, CliError> {
+    if format.is_data() {
+        output::data(format, &json!({"valid": false, "violations": violations}))?;
+    } else {
+        output::note(&diagnostics::render(violations, texts));
     }
-    CliError::rejected()
-}
-
-fn tell(violations: &[Violation], sources: &Sources) {
-    let mut texts = Texts::default();
-    for (name, text) in sources.texts() {
-        texts.add(&name, text);
-    }
-    output::note(&diagnostics::render(violations, &texts));
+    Ok(CliError::rejected())
 }

@@ -4,11 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::error::{CliError, Outcome};
-use super::times::TimeStyle;
-use super::{
-    audit, backup, config, demo, init, locks, owners, platform, serve, templates, validators,
-};
+use super::error::{Outcome, on_runtime};
+use super::times::TimesArgument;
+use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -21,16 +19,8 @@ use super::{
 #[derive(Debug, Parser)]
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct Deployer {
-    /// How times are shown: how long ago, or the moment in UTC
-    #[arg(
-        long,
-        global = true,
-        value_name = "STYLE",
-        value_enum,
-        default_value_t,
-        hide_short_help = true
-    )]
-    times: TimeStyle,
+    #[command(flatten)]
+    times: TimesArgument,
     #[command(subcommand)]
     command: Command,
 }
@@ -44,7 +34,7 @@ enum Command {
     Config(config::Config),
     /// What the clusters of the configuration offer, for planning elsewhere
     #[command(subcommand)]
-    Platform(platform::PlatformCommand),
+    Platform(config::Platform),
     #[command(subcommand)]
     Owners(owners::Owners),
     Lock(locks::Lock),
@@ -82,21 +72,7 @@ impl Deployer {
     }
 }
 
-/// Runs a command that waits for the world.
-pub(super) fn on_runtime(command: impl Future<Output = Outcome>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| CliError::io(format!("cannot start threads: {error}")))?;
-    let outcome = runtime.block_on(command);
-    // What is still on a blocking thread was given up on; it must not hold up the end.
-    runtime.shutdown_background();
-    outcome
-}
-
 /// Parses the arguments, runs the command, and gives the exit code.
 pub fn main() -> ExitCode {
-    match Deployer::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
-    }
+    Deployer::parse().run().map_or_else(|error| error.report(), |()| ExitCode::SUCCESS)
 }

@@ -2,19 +2,18 @@
 
 use super::changes::{self, Shown};
 use super::diagnostics::{self, Sources};
-use super::output::{BAD, BOLD, DIM, GOOD, NOTE};
-use super::table::{Column, table};
-use super::times::{TimeHeader, TimeStyle, Times};
+use super::output::{BAD, BOLD, DIM, GOOD, NOTE, short};
+use super::table::{Column, layout};
+use super::times::{TimeStyle, Times, WHEN};
 use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
-use crate::model::change::Change;
 use crate::model::deployment::{StageTime, State};
 
 /// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
-pub(super) fn list(deployments: &[DeploymentSummary], times: Times) -> String {
-    table(columns(deployments, times), rows(deployments, times))
-}
-
-fn columns(deployments: &[DeploymentSummary], times: Times) -> [Column; 8] {
+pub(super) fn list(
+    deployments: &[DeploymentSummary],
+    times: Times,
+    width: Option<usize>,
+) -> String {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
     // A moment takes more room than how long ago it was.
     let least = match (of_one, times.style) {
@@ -23,26 +22,23 @@ fn columns(deployments: &[DeploymentSummary], times: Times) -> [Column; 8] {
         (false, TimeStyle::Relative) => 8,
         (false, TimeStyle::Absolute) => 6,
     };
-    [
+    let columns = [
         Column::whole("DEPLOYMENT"),
         Column::whole("STATE"),
         Column::middle("APP", least.min(8)).drop(if of_one { 3 } else { 0 }),
         Column::middle("TARGET", least),
         Column::middle("TAG", least),
         Column::cut("BY", 6).drop(1),
-        times.column(TimeHeader::When),
+        times.column(WHEN),
         Column::cut("SUMMARY", 20).drop(2),
-    ]
-}
-
-fn rows(deployments: &[DeploymentSummary], times: Times) -> Vec<[String; 8]> {
+    ];
     let row = |one: &DeploymentSummary| {
         let (state, when) = (one.state.as_str(), times.past_cell(Some(one.received_at)));
         let app = name(one);
         [&one.id, state, app, &one.target, &one.tag, &one.actor, &when, &one.summary]
             .map(str::to_owned)
     };
-    deployments.iter().map(row).collect()
+    layout(&columns, deployments.iter().map(row).collect(), width)
 }
 
 fn name(one: &DeploymentSummary) -> &str {
@@ -61,13 +57,8 @@ pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
         log_url,
         changes,
     } = detail;
-    let colour = colour(overview.state);
-    let mut text = format!(
-        "{BOLD}{}{BOLD:#}  {colour}{}{colour:#}\n{}\n\n",
-        overview.id,
-        overview.state.as_str(),
-        overview.summary
-    );
+    let state = state(overview.state);
+    let mut text = format!("{BOLD}{}{BOLD:#}  {state}\n{}\n\n", overview.id, overview.summary);
     let app = overview.app.as_deref().unwrap_or("(not read yet)");
     for (name, value) in [
         ("app", app),
@@ -97,7 +88,9 @@ pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
         };
         text += &format!("\n{BOLD}edited by hand, {became}{BOLD:#}\n  {edit}\n{}", edit.diff);
     }
-    text += &changed(changes.as_deref());
+    if let Some(changes) = changes.as_deref().filter(|all| !all.is_empty()) {
+        text += &format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, Shown::Lines));
+    }
     if !statuses.is_empty() {
         text += &format!("\n{BOLD}statuses{BOLD:#}\n");
         for status in statuses {
@@ -108,24 +101,26 @@ pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
     text
 }
 
-/// What it changed, object by object.
-fn changed(changes: Option<&[Change]>) -> String {
-    let Some(changes) = changes.filter(|all| !all.is_empty()) else { return String::new() };
-    format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, Shown::Lines))
-}
-
 /// `backend-default@latest (0f3a5c7d)`
 fn template(overview: &DeploymentSummary) -> String {
     let name = overview.template.as_deref().unwrap_or("-");
     let commit = overview.templates_commit.as_deref();
-    let short = commit.map(|commit| commit.get(..8).unwrap_or(commit));
-    short.map_or_else(|| name.to_owned(), |commit| format!("{name} ({commit})"))
+    commit.map_or_else(|| name.to_owned(), |commit| format!("{name} ({})", short(commit)))
 }
 
 /// One stage and its time, aligned.
 pub(super) fn stage(time: &StageTime) -> String {
-    let millis = format!("{}.{:02} ms", time.micros / 1000, time.micros % 1000 / 10);
-    format!("  {:<9} {millis:>12}\n", time.stage.as_str())
+    format!("  {:<9} {:>12}\n", time.stage.as_str(), milliseconds(time.micros))
+}
+
+pub(super) fn milliseconds(micros: u64) -> String {
+    format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10)
+}
+
+/// The word of a state in its colour.
+pub(super) fn state(state: State) -> String {
+    let colour = colour(state);
+    format!("{colour}{}{colour:#}", state.as_str())
 }
 
 pub(super) fn colour(state: State) -> anstyle::Style {
@@ -140,7 +135,6 @@ pub(super) fn colour(state: State) -> anstyle::Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::table::layout;
 
     fn deployment(app: &str, tag: &str, state: &str) -> DeploymentSummary {
         let json = serde_json::json!({
@@ -163,7 +157,7 @@ mod tests {
         width: usize,
     ) -> String {
         let times = Times { now: now.parse().unwrap(), style };
-        layout(&columns(deployments, times), rows(deployments, times), Some(width))
+        list(deployments, times, Some(width))
     }
 
     #[test]

@@ -7,13 +7,14 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::context::WAML_FILE;
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source, World};
-use super::output::{self, Format};
+use super::output::Format;
 use super::platform::KnownTargets;
 use super::table::{Column, table};
 use crate::model::id::TargetName;
-use crate::model::violation::Rejection;
+use crate::model::violation::{Position, Rejection};
 use crate::pipeline::effect::without_effect;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::{default, merge};
@@ -41,7 +42,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DIR")]
     templates: Option<std::path::PathBuf>,
     /// The target under `deploy`
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: TargetName,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
@@ -52,22 +53,19 @@ pub(super) struct Explain {
 #[derive(Debug, Serialize)]
 struct Explained {
     path: String,
-    value: Json,
-    layer: String,
-    file: String,
-    line: u32,
-    column: u32,
+    #[serde(flatten)]
+    written: Written,
     /// Why the value does nothing, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_effect: Option<String>,
     /// What the `null` that is written here took away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    removes: Option<Removed>,
+    removes: Option<Written>,
 }
 
-/// A value that is not there because of a `null`.
+/// A value, and where it is written.
 #[derive(Debug, Serialize)]
-struct Removed {
+struct Written {
     value: Json,
     layer: String,
     file: String,
@@ -76,10 +74,6 @@ struct Removed {
 }
 
 impl Explain {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// Violations, an unknown part, or a file that cannot be read.
     pub(super) fn run(&self) -> Outcome {
         let (file, part) = self.file_and_part();
         let source = Source { file: file.into(), templates: self.templates.clone() };
@@ -93,8 +87,7 @@ impl Explain {
                 self.target
             ))
             .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
-            Ok(values) if self.output.is_data() => output::data(self.output, &values),
-            Ok(values) => output::print(&list(&values)),
+            Ok(values) => self.output.print(&values, || list(&values)),
             Err(rejection) => {
                 Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
             }
@@ -106,8 +99,8 @@ impl Explain {
         match self.words.as_slice() {
             [file, part, ..] => (file.clone(), part.clone()),
             [file] if is_file(file) => (file.clone(), String::new()),
-            [part] => (offline::WAML_FILE.to_owned(), part.clone()),
-            [] => (offline::WAML_FILE.to_owned(), String::new()),
+            [part] => (WAML_FILE.to_owned(), part.clone()),
+            [] => (WAML_FILE.to_owned(), String::new()),
         }
     }
 }
@@ -178,9 +171,8 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
         let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
         let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
         let around = beside(&merged.tree, path, removed);
-        let Explained { value, layer, file, line, column, .. } = explained(path, removed, &around);
-        let taken_away = Removed { value, layer, file, line, column };
-        found.push(Explained { removes: Some(taken_away), ..explained(path, node, &around) });
+        let removes = Some(explained(path, removed, &around).written);
+        found.push(Explained { removes, ..explained(path, node, &around) });
     });
     found
 }
@@ -238,28 +230,26 @@ fn shown(text: &str, path: &Path, masked: &Json) -> Json {
 }
 
 fn explained(path: &Path, node: &Node, masked: &Json) -> Explained {
-    let origin = &node.origin;
-    Explained {
-        path: path.to_string(),
+    let Position { file, line, column, .. } = &node.origin.position;
+    let written = Written {
         value: match &node.value {
             Value::Scalar(scalar) => shown(&scalar.text, path, masked),
             Value::Null => Json::Null,
             Value::List(_) => serde_json::json!([]),
             Value::Map(_) => serde_json::json!({}),
         },
-        layer: origin.layer.to_string(),
-        file: origin.position.file.to_string(),
-        line: origin.position.line,
-        column: origin.position.column,
-        without_effect: None,
-        removes: None,
-    }
+        layer: node.origin.layer.to_string(),
+        file: file.to_string(),
+        line: *line,
+        column: *column,
+    };
+    Explained { path: path.to_string(), written, without_effect: None, removes: None }
 }
 
 fn list(values: &[Explained]) -> String {
     let row = |one: &Explained| {
-        let Explained { path, layer, file, line, column, .. } = one;
-        let value = one.value.as_str().map_or_else(|| one.value.to_string(), str::to_owned);
+        let Explained { path, written: Written { value, layer, file, line, column }, .. } = one;
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         // The file says which template it is.
         let layer = if layer == file { "template" } else { layer.as_str() };
         [path.clone(), value, format!("{file}:{line}:{column}"), layer.to_owned()]
@@ -285,7 +275,7 @@ fn list(values: &[Explained]) -> String {
 /// What the value does not do, or what the `null` did.
 fn note(one: &Explained) -> String {
     match (&one.removes, &one.without_effect) {
-        (Some(Removed { value, file, line, column, .. }), _) => {
+        (Some(Written { value, file, line, column, .. }), _) => {
             let value = match value {
                 Json::String(text) => format!("`{text}`"),
                 Json::Array(_) => "a list".to_owned(),

@@ -3,19 +3,17 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::client::Server;
-use super::deployment;
+use super::context::{About, Service};
 use super::error::{CliError, Outcome};
-use super::here::About;
-use super::output::{self, BOLD, Format, NOTE};
+use super::output::{self, BOLD, NOTE, note_line, short};
 use super::table::{Column, table, wrap};
-use super::times::{TimeHeader, Times};
+use super::times::{self, Times, WHEN};
 use super::verbatim::Verbatim;
-use super::{offline, times};
+use super::{deployment, offline};
 use crate::api::deployments::DeploymentPage;
 use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
 use crate::model::deployment::State;
-use crate::model::id::{AppKey, ImageTag, TargetName};
+use crate::model::id::{ImageTag, TargetName};
 use crate::support::text::truncate_chars;
 
 /// So many characters of a reason are shown: two lines. All of it is in `--output json`.
@@ -38,7 +36,7 @@ Examples:
   bart history --all --limit 50      deployments of every app")]
 pub(super) struct History {
     /// The target whose revisions are shown
-    #[arg(id = "target", value_parser = offline::target, conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
+    #[arg(id = "target", conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
     kept_on: Option<TargetName>,
     #[command(flatten)]
     about: About,
@@ -46,7 +44,7 @@ pub(super) struct History {
     #[arg(long)]
     all: bool,
     /// Only to this target
-    #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET", value_parser = offline::target)]
+    #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET")]
     only: Option<TargetName>,
     /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
     #[arg(long, value_parser = state)]
@@ -55,7 +53,7 @@ pub(super) struct History {
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
     /// Only of this image tag
-    #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long)]
     tag: Option<ImageTag>,
     /// Only those received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
     /// 2026-11-21T05:48:12Z
@@ -71,10 +69,7 @@ pub(super) struct History {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -93,19 +88,17 @@ impl History {
     }
 
     async fn deployments(&self) -> Outcome {
+        let Service { server, output } = &self.service;
         let list: Verbatim<DeploymentPage> =
-            self.server.get("/api/v1/deployments", &self.query().await?).await?;
+            server.get("/api/v1/deployments", &self.query().await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
-            self.server.check_names(&self.about.names(self.only.as_ref())).await?;
+            server.check_names(&self.about.names(self.only.as_ref())).await?;
         }
-        if self.output.is_data() {
-            return output::data(self.output, &list);
-        }
-        if list.deployments.is_empty() {
-            return output::print("no such deployments\n");
-        }
-        output::print(&deployment::list(&list.deployments, Times::system()))?;
-        if let Some(next) = &list.next {
+        output.print(&list, || match list.deployments.as_slice() {
+            [] => "no such deployments\n".to_owned(),
+            some => deployment::list(some, Times::system(), output::width()),
+        })?;
+        if let Some(next) = list.next.as_ref().filter(|_| !output.is_data()) {
             output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
         }
         Ok(())
@@ -114,7 +107,7 @@ impl History {
     async fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
         let mut query = vec![("limit", self.limit.to_string())];
         if !self.all {
-            query.push(self.server.find_parameter(&self.about).await?);
+            query.push(self.service.server.find_parameter(&self.about).await?);
         }
         query.extend(self.only.iter().map(|target| ("target", target.to_string())));
         query.extend(self.state.iter().map(|state| ("state", state.as_str().to_owned())));
@@ -127,30 +120,26 @@ impl History {
     }
 
     async fn revisions(&self, target: &TargetName) -> Outcome {
-        let app = self.server.find_app(&self.about).await?;
-        let AppKey { namespace, slug } = &app;
-        let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
+        let Service { server, output } = &self.service;
+        let app = server.find_app(&self.about).await?;
         let names = self.about.names(Some(target));
-        let found = self.server.find::<Verbatim<RevisionList>>(&path).await;
-        let Some(found) = self.server.suggest(found, &names).await? else {
+        let found = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;
+        let found: Option<Verbatim<RevisionList>> = server.suggest(found, &names).await?;
+        let Some(found) = found else {
             let never = CliError::refused(format!("{app} was never deployed to {target}"))
                 .hint("`bart status` shows where it is");
-            return self.server.suggest(Err(never), &names).await;
+            return server.suggest(Err(never), &names).await;
         };
-        if self.output.is_data() {
-            return output::data(self.output, &found);
-        }
-        output::print(&format!(
-            "{BOLD}{app}{BOLD:#} on {target}\n\n{}",
-            list(&found, Times::system())
-        ))
+        output.print(&found, || {
+            format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, Times::system()))
+        })
     }
 }
 
 fn list(found: &RevisionList, times: Times) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |one: &RevisionSummary| {
-        let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
+        let commit = one.commit.as_deref().map(|id| short(id).to_owned());
         [
             one.id.clone(),
             match &one.rolled_back {
@@ -171,7 +160,7 @@ fn list(found: &RevisionList, times: Times) -> String {
         Column::middle("TAG", 8),
         Column::whole("COMMIT").drop(2),
         Column::cut("BY", 6).drop(1),
-        times.column(TimeHeader::When),
+        times.column(WHEN),
         Column::cut("REASON", 12).drop(3),
     ];
     let mut text = table(columns, found.revisions.iter().map(row).collect());
@@ -183,9 +172,8 @@ fn list(found: &RevisionList, times: Times) -> String {
         text += &wrap(&said, output::width());
     }
     if found.hand_edited {
-        text += &format!(
-            "\n{NOTE}note{NOTE:#}: none of them is live: somebody edited the manifests by hand\n"
-        );
+        text.push('\n');
+        text += &note_line("none of them is live: somebody edited the manifests by hand");
     }
     text
 }

@@ -2,15 +2,13 @@
 
 use clap::Args;
 
-use super::client::Server;
-use super::error::{CliError, Outcome};
-use super::here::About;
-use super::offline;
-use super::output::{self, BOLD, Format, GOOD};
+use super::context::Context;
+use super::error::Outcome;
+use super::output::{BOLD, GOOD};
 use super::times::Times;
 use super::verbatim::Verbatim;
 use crate::api::rollbacks::{HoldAnswer, HoldRequest, HoldSummary};
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::TargetName;
 use crate::model::removal;
 
 /// Keeps workflows and rollouts from deploying the app to a target.
@@ -39,64 +37,42 @@ pub(super) struct Unhold {
 #[derive(Debug, Args)]
 struct Ask {
     /// The target
-    #[arg(value_parser = offline::target)]
     target: TargetName,
     /// Why; it is shown to whoever is held, and kept in the audit log
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    context: Context,
 }
 
 impl Hold {
     pub(super) async fn run(self) -> Outcome {
-        let answer = self.ask.post("hold").await?;
-        self.ask.print(&answer, |held| {
+        let print = |HoldSummary { app, target, .. }: &HoldSummary| {
             format!(
-                "{GOOD}held{GOOD:#} {BOLD}{}{BOLD:#} on {}: automation does not deploy it\n",
-                held.app, held.target
+                "{GOOD}held{GOOD:#} {BOLD}{app}{BOLD:#} on {target}: automation does not deploy it\n"
             )
-        })
+        };
+        self.ask.run("hold", print).await
     }
 }
 
 impl Unhold {
     pub(super) async fn run(self) -> Outcome {
-        let answer = self.ask.post("release").await?;
-        self.ask.print(&answer, |held| {
+        let print = |HoldSummary { app, target, by, since, reason, .. }: &HoldSummary| {
+            let ago = Times::system().ago(*since);
             format!(
-                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it, {}: {}\n",
-                held.app,
-                held.target,
-                held.by,
-                Times::system().ago(held.since),
-                held.reason
+                "{GOOD}released{GOOD:#} {BOLD}{app}{BOLD:#} on {target}; {by} had held it, {ago}: {reason}\n"
             )
-        })
+        };
+        self.ask.run("release", print).await
     }
 }
 
 impl Ask {
-    async fn post(&self, what: &str) -> Result<Verbatim<HoldAnswer>, CliError> {
-        let AppKey { namespace, slug } = self.server.find_app(&self.about).await?;
-        let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
-        let answer = self.server.post(&path, &HoldRequest { reason: self.reason.clone() }).await;
-        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
-    }
-
-    fn print(
-        &self,
-        answer: &Verbatim<HoldAnswer>,
-        text: impl Fn(&HoldSummary) -> String,
-    ) -> Outcome {
-        match self.output {
-            Format::Text => output::print(&text(&answer.hold)),
-            data @ (Format::Json | Format::Yaml) => output::data(data, answer),
-        }
+    async fn run(self, act: &str, text: impl Fn(&HoldSummary) -> String) -> Outcome {
+        let Self { target, reason, context } = self;
+        let request = HoldRequest { reason };
+        let answer: Verbatim<HoldAnswer> = context.post_act(&target, act, &request).await?;
+        context.output.print(&answer, || text(&answer.hold))
     }
 }

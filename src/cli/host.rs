@@ -35,9 +35,6 @@ impl Host {
     }
 
     /// Asks the service.
-    ///
-    /// # Errors
-    /// When it does not answer, or not like one that we know.
     pub(super) async fn of(server: &Server) -> Result<Self, CliError> {
         let view: CodeHostAnswer = server.get("/api/v1/forge", &[]).await?;
         read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
-use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
+use super::output::{BOLD, DIM, Format, GOOD, NOTE};
 use crate::app::prepare::{self, File, Options, Prepared};
 use crate::manifests::bootstrap::Verdict;
 use crate::model::target::Clusters;
@@ -38,31 +38,18 @@ impl Init {
         let settings = self.source.load(self.output)?.settings;
         let options = Options { dry_run: self.dry_run, force: self.force };
         let prepared = prepare::all(&settings, options, &Clock::system()).await;
-        let prepared = prepared.map_err(|error| CliError::io(error.to_string()))?;
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => output::data(
-                data,
-                &json!({
-                    "dry_run": self.dry_run,
-                    "repositories": prepared.iter().map(as_json).collect::<Vec<_>>(),
-                }),
-            ),
-            Format::Text => {
-                let text = prepared.iter().map(|one| page(one, self.dry_run)).collect::<String>();
-                output::print(&(text + &next(&settings.clusters)))
-            }
-        }
+        let prepared = prepared.map_err(CliError::failed)?;
+        let repositories: Vec<Json> = prepared.iter().map(as_json).collect();
+        let data = json!({"dry_run": self.dry_run, "repositories": repositories});
+        self.output.print(&data, || {
+            let text: String = prepared.iter().map(|one| page(one, self.dry_run)).collect();
+            text + &next(&settings.clusters)
+        })
     }
 }
 
 fn as_json(one: &Prepared) -> Json {
-    let file = |file: &File| {
-        json!({
-            "path": file.wanted.path,
-            "state": state(file.verdict),
-            "diff": diff(file),
-        })
-    };
+    let file = |file: &File| json!({"path": file.wanted.path, "state": state(file.verdict), "diff": diff(file)});
     let files: Vec<Json> = one.files.iter().map(file).collect();
     json!({"name": one.name, "url": one.url, "commit": one.commit, "files": files})
 }
@@ -98,16 +85,16 @@ fn line(file: &File, dry_run: bool) -> String {
         Verdict::Write => format!("  {GOOD}{would}written{GOOD:#}    {path}\n"),
         Verdict::Replace => format!("  {NOTE}{would}replaced{NOTE:#}   {path}\n"),
         Verdict::Update => {
+            let diff = shown_diff(file);
             format!(
-                "  {NOTE}{would}updated{NOTE:#}    {path}: its destinations follow the configuration\n{}",
-                shown_diff(file)
+                "  {NOTE}{would}updated{NOTE:#}    {path}: its destinations follow the configuration\n{diff}"
             )
         }
         Verdict::Same => format!("  {DIM}nothing to do{DIM:#}  {path}\n"),
         Verdict::Keep => {
+            let diff = shown_diff(file);
             format!(
-                "  {NOTE}kept{NOTE:#}       {path}: it is different from what would be written; --force replaces it\n{}",
-                shown_diff(file)
+                "  {NOTE}kept{NOTE:#}       {path}: it is different from what would be written; --force replaces it\n{diff}"
             )
         }
     }

@@ -4,14 +4,12 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::client::Server;
+use super::context::{About, Context, Service};
 use super::error::{CliError, Outcome};
-use super::here::About;
-use super::output::{self, BOLD, DIM, Format, GOOD};
+use super::output::{self, BOLD, DIM, GOOD};
 use super::table::{Column, table};
-use super::times::{TimeHeader, Times};
+use super::times::{self, SINCE, Times, UNTIL};
 use super::verbatim::Verbatim;
-use super::{offline, times};
 use crate::api::locks::{LockPage, LockRequest, LockScope, LockSummary, UnlockRequest};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
@@ -36,7 +34,7 @@ Examples:
 Exit codes: 0 locked, 1 refused, 2 wrong usage or no answer.")]
 pub(super) struct Lock {
     /// The target
-    #[arg(value_parser = offline::target, required_unless_present_any = ["everything", "owner"])]
+    #[arg(required_unless_present_any = ["everything", "owner"])]
     target: Option<TargetName>,
     /// Every app on the target, not this one alone
     #[arg(long, requires = "target", conflicts_with_all = ["app", "everything", "owner"])]
@@ -59,10 +57,7 @@ pub(super) struct Lock {
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 /// Takes a lock away: one by its id, or those of the app of the working folder on a target.
@@ -85,10 +80,7 @@ pub(super) struct Unlock {
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 /// Lists what is locked: whom each lock stops, who placed it, until when, and why.
@@ -98,30 +90,12 @@ pub(super) struct Unlock {
 #[derive(Debug, Args)]
 pub(super) struct Locks {
     /// Only what can stop a deployment to this target
-    #[arg(value_parser = offline::target)]
     target: Option<TargetName>,
     /// Only what can stop apps of this owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
-}
-
-/// Those of a list of locks.
-pub(super) fn columns(times: Times) -> [Column; 6] {
-    [
-        Column::whole("LOCK"),
-        Column::middle("STOPS", 16),
-        Column::cut("BY", 6).drop(2),
-        times.column(TimeHeader::Since).drop(1),
-        times.column(TimeHeader::Until),
-        Column::fold("REASON", 16),
-    ]
+    context: Context,
 }
 
 impl Lock {
@@ -132,18 +106,17 @@ impl Lock {
             until: self.until,
             lasting: self.lasting,
         };
-        let placed = self.server.post("/api/v1/locks", &ask).await;
+        let Service { server, output } = &self.service;
+        let placed = server.post("/api/v1/locks", &ask).await;
         let names = self.about.names(self.target.as_ref());
-        let placed: Verbatim<LockSummary> = self.server.suggest(placed, &names).await?;
-        if self.output.is_data() {
-            return output::data(self.output, &placed);
-        }
-        let LockSummary { id, scope, until, .. } = placed.value;
-        let until =
-            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
-        output::print(&format!(
-            "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
-        ))
+        let placed: Verbatim<LockSummary> = server.suggest(placed, &names).await?;
+        output.print(&placed, || {
+            let LockSummary { id, scope, until, .. } = &*placed;
+            let until = ends(*until);
+            format!(
+                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
+            )
+        })
     }
 
     async fn scope(&self) -> Result<LockScope, CliError> {
@@ -154,11 +127,10 @@ impl Lock {
             return Ok(LockScope { owner: Some(owner.clone()), ..LockScope::default() });
         }
         let target = self.target.as_ref().map(ToString::to_string);
-        let app = if self.all {
-            None
-        } else {
-            Some(self.server.find_app(&self.about).await?.to_string())
-        };
+        let mut app = None;
+        if !self.all {
+            app = Some(self.service.server.find_app(&self.about).await?.to_string());
+        }
         Ok(LockScope { target, app, ..LockScope::default() })
     }
 }
@@ -173,35 +145,32 @@ impl Unlock {
         let mut locks = Vec::new();
         for id in ids {
             let path = format!("/api/v1/locks/{id}/remove");
-            let lock: Verbatim<LockSummary> = self.server.post(&path, &request).await?;
-            if !self.output.is_data() {
+            let lock: Verbatim<LockSummary> = self.service.server.post(&path, &request).await?;
+            if !self.service.output.is_data() {
                 output::print(&format!("{GOOD}unlocked{GOOD:#} {}\n", lock.scope))?;
             }
             locks.push(lock);
         }
-        if self.output.is_data() {
-            output::data(self.output, &json!({"locks": locks}))
-        } else {
-            Ok(())
-        }
+        self.service.output.print(&json!({"locks": locks}), String::new)
     }
 
     /// The locks that are the app's own on that target.
     async fn of_app(&self) -> Result<Vec<String>, CliError> {
-        let target = offline::target(&self.what).map_err(|error| {
+        let target = TargetName::parse(self.what.as_str()).map_err(|error| {
             CliError::usage(format!("{} is neither a lock's id nor a target: {error}", self.what))
                 .hint("`bart locks` shows the ids")
         })?;
-        let app = self.server.find_app(&self.about).await?.to_string();
+        let server = &self.service.server;
+        let app = server.find_app(&self.about).await?.to_string();
         let query = [("target", target.to_string()), ("app", app.clone())];
-        let list: LockPage = self.server.get("/api/v1/locks", &query).await?;
+        let list: LockPage = server.get("/api/v1/locks", &query).await?;
         let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
         let ids: Vec<String> = own.map(|lock| lock.id).collect();
         if ids.is_empty() {
             let message = format!("{app} on {target} has no lock of its own");
             let hint = format!("`bart locks {target}` shows what else stops it");
             let none = CliError::refused(message).hint(hint);
-            return self.server.suggest(Err(none), &self.about.names(Some(&target))).await;
+            return server.suggest(Err(none), &self.about.names(Some(&target))).await;
         }
         Ok(ids)
     }
@@ -209,32 +178,45 @@ impl Unlock {
 
 impl Locks {
     pub(super) async fn run(self) -> Outcome {
+        let Context { about, server, output } = &self.context;
         let mut query = Vec::new();
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        if self.about.is_said() {
-            query.push(("app", self.server.find_app(&self.about).await?.to_string()));
+        if about.is_said() {
+            query.push(("app", server.find_app(about).await?.to_string()));
         }
-        let list: Verbatim<LockPage> = self.server.get("/api/v1/locks", &query).await?;
+        let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;
         // Locks on everything stop what is not there, too.
         let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
         if !list.locks.iter().any(named) {
-            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+            server.check_names(&about.names(self.target.as_ref())).await?;
         }
-        if self.output.is_data() {
-            return output::data(self.output, &list);
-        }
-        if list.locks.is_empty() {
-            return output::print("nothing is locked\n");
-        }
-        output::print(&self::list(&list.locks, Times::system()))
+        output.print(&list, || self::list(&list.locks))
     }
 }
 
-fn list(locks: &[LockSummary], times: Times) -> String {
+/// That a lock ends, where it does by itself.
+pub(super) fn ends(until: Option<Timestamp>) -> String {
+    until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)))
+}
+
+/// The locks in a table.
+pub(super) fn list(locks: &[LockSummary]) -> String {
+    if locks.is_empty() {
+        return "nothing is locked\n".to_owned();
+    }
+    let times = Times::system();
     let row = |LockSummary { id, scope, reason, by, since, until }: &LockSummary| {
         let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
         [id.clone(), scope.to_string(), by.clone(), since, until, reason.clone()]
     };
-    table(columns(times), locks.iter().map(row).collect())
+    let columns = [
+        Column::whole("LOCK"),
+        Column::middle("STOPS", 16),
+        Column::cut("BY", 6).drop(2),
+        times.column(SINCE).drop(1),
+        times.column(UNTIL),
+        Column::fold("REASON", 16),
+    ];
+    table(columns, locks.iter().map(row).collect())
 }

@@ -5,21 +5,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
-use super::keep_back::columns;
+use super::keep_back::{self, ends};
+use super::ledger::{Who, app, open, open_for, unusable};
 use super::output::{self, Format, GOOD};
-use super::owners::{app, open, open_for, unusable};
-use super::table::table;
 use super::times::{self, Times};
 use crate::api::locks::{LockPage, LockSummary};
-use crate::deployments::AUDIT;
 use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
-use crate::model::audit::{By, Via};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockFilter, LockId, LockScope};
 use crate::store::Reply;
-use crate::support::telemetry;
-use crate::support::telemetry::LogFormat;
-use crate::support::text::refuse_invisible;
 
 /// Keeps deployments back, until the lock is taken away or ends.
 ///
@@ -77,45 +71,16 @@ pub(super) struct Locks {
     output: Format,
 }
 
-/// Who acts, and why: every act by hand is recorded.
-#[derive(Debug, Args)]
-pub(super) struct Who {
-    /// Why; shown to whoever is concerned
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-    /// Who does it
-    #[arg(long, value_name = "NAME", env = "USER")]
-    by: String,
-}
-
-impl Who {
-    /// Who acts and why; and from now on its line is in the log.
-    pub(super) fn act(&self) -> Result<(By, String), CliError> {
-        let (by, reason) = (self.by.trim(), self.reason.trim());
-        for (name, text) in [("--by", by), ("--reason", reason)] {
-            if text.is_empty() || text.chars().any(char::is_control) {
-                return Err(CliError::usage(format!("{name} must be a line of text")));
-            }
-            refuse_invisible(name, text).map_err(CliError::usage)?;
-        }
-        telemetry::init(LogFormat::Text, &format!("{AUDIT}=info"))
-            .map_err(|error| CliError::io(error.to_string()))?;
-        let by = By { name: by.to_owned(), via: Via::Operator, from: None, request: None };
-        Ok((by, reason.to_owned()))
-    }
-}
-
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
         let (by, reason) = self.who.act()?;
         let ledger = open_for(&self.source, self.target.as_ref()).await?;
-        let request = LockRequest { scope: self.scope()?, reason, ends: self.ends() };
+        let ends_by = self.lasting.map(Ends::After).or(self.until.map(Ends::At));
+        let request = LockRequest { scope: self.scope()?, reason, ends: ends_by };
         let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
         ledger.close().await;
         let (id, Placed { scope, until, .. }) = placed;
-        let until =
-            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
-        output::print(&format!("{GOOD}locked{GOOD:#} {scope}{until}: {id}\n"))
+        output::print(&format!("{GOOD}locked{GOOD:#} {scope}{}: {id}\n", ends(until)))
     }
 
     fn scope(&self) -> Result<LockScope, CliError> {
@@ -128,10 +93,6 @@ impl Lock {
             (None, _, None) => LockScope::Everything,
         })
     }
-
-    fn ends(&self) -> Option<Ends> {
-        self.lasting.map(Ends::After).or(self.until.map(Ends::At))
-    }
 }
 
 fn not_locked(error: NotLocked) -> CliError {
@@ -141,7 +102,7 @@ fn not_locked(error: NotLocked) -> CliError {
             CliError::usage("--for is too long; a lock without it stays until `unlock`")
         }
         NotLocked::TooMany => CliError::io(format!("cannot place another lock: {error}")),
-        NotLocked::Fault(fault) => unusable(&fault),
+        NotLocked::Fault(fault) => unusable(fault),
     }
 }
 
@@ -153,7 +114,7 @@ impl Unlock {
         ledger.close().await;
         match unlocked {
             Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
-            Err(NotUnlocked::Fault(fault)) => Err(unusable(&fault)),
+            Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
             Err(gone) => Err(CliError::refused(why_gone(&gone))
                 .hint("`the-deployer locks` lists those that are placed")),
         }
@@ -177,25 +138,10 @@ fn why_gone(gone: &NotUnlocked) -> String {
 impl Locks {
     pub(super) async fn run(&self) -> Outcome {
         let ledger = open(&self.source).await?;
-        let locks = ledger.locks(&LockFilter::default()).await;
-        let locks = locks.map_err(|fault| unusable(&fault))?;
+        let locks = ledger.locks(&LockFilter::default()).await.map_err(unusable)?;
         ledger.close().await;
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => {
-                let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock));
-                output::data(data, &LockPage { locks: locks.collect() })
-            }
-            Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
-            Format::Text => output::print(&list(&locks, Times::system())),
-        }
+        let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock)).collect();
+        let page = LockPage { locks };
+        self.output.print(&page, || keep_back::list(&page.locks))
     }
-}
-
-fn list(locks: &[(LockId, Placed)], times: Times) -> String {
-    let row = |(id, Placed { scope, reason, by, since, until }): &(LockId, Placed)| {
-        let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
-        let [id, scope] = [id.to_string(), scope.to_string()];
-        [id, scope, by.clone(), since, until, reason.clone()]
-    };
-    table(columns(times), locks.iter().map(row).collect())
 }

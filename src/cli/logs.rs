@@ -6,13 +6,12 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::client::Server;
-use super::deployment::colour;
+use super::context::{About, Context};
+use super::deployment;
 use super::error::{CliError, Outcome};
-use super::here::About;
-use super::offline;
 use super::output::{self, DIM, Format};
 use super::verbatim::Verbatim;
-use crate::api::deployments::{DeploymentLog, DeploymentPage, LogLine};
+use crate::api::deployments::{DeploymentLog, DeploymentPage, DeploymentSummary, LogLine};
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
 
@@ -31,21 +30,15 @@ Examples:
   bart logs --follow --output json           a JSON object for each line")]
 pub(super) struct Logs {
     /// A deployment's id; without it, the newest one
-    #[arg(value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]
     deployment: Option<DeployId>,
     /// The newest one to this target
-    #[arg(long, short, value_parser = offline::target, conflicts_with = "deployment")]
+    #[arg(long, short, conflicts_with = "deployment")]
     target: Option<TargetName>,
     /// Go on until it has ended
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    context: Context,
 }
 
 /// What happened.
@@ -56,39 +49,35 @@ type Printed = BTreeSet<(Timestamp, String)>;
 
 impl Logs {
     pub(super) async fn run(self) -> Outcome {
-        if self.follow && self.output == Format::Yaml {
+        let Context { about, server, output } = &self.context;
+        if self.follow && *output == Format::Yaml {
             return Err(CliError::usage("lines that come one by one are no YAML")
                 .hint("follow with --output json"));
         }
         let id = match &self.deployment {
             Some(id) => id.clone(),
-            None => newest(&self.server, &self.about, self.target.as_ref()).await?,
+            None => newest_id(server, about, self.target.as_ref()).await?,
         };
-        if self.follow { self.following(&id).await } else { self.once(&id).await }
-    }
-
-    async fn once(&self, id: &DeployId) -> Outcome {
-        let log = self.log(id).await?;
-        if self.output.is_data() {
-            return output::data(self.output, &log);
+        if self.follow {
+            return self.following(&id).await;
         }
-        output::print(&log.lines.iter().map(shown).collect::<String>())
+        let log = self.log(&id).await?;
+        output.print(&log, || log.lines.iter().map(shown).collect())
     }
 
     async fn following(&self, id: &DeployId) -> Outcome {
-        let mut events = self.server.follow(id);
+        let mut events = self.context.server.follow(id);
         let mut printed = Printed::new();
         let mut state = State::Queued;
         while let Some(now) = events.next().await? {
-            state = now.state;
+            state = now.summary.state;
             self.print_new(id, &mut printed).await?;
             if state.is_final() {
                 break;
             }
         }
-        if !self.output.is_data() {
-            let colour = colour(state);
-            output::note(&format!("{colour}{}{colour:#} {id}\n", state.as_str()));
+        if !self.context.output.is_data() {
+            output::note(&format!("{} {id}\n", deployment::state(state)));
         }
         if state == State::Succeeded { Ok(()) } else { Err(CliError::rejected()) }
     }
@@ -99,34 +88,44 @@ impl Logs {
             if !printed.insert((line.at, line.text.clone())) {
                 continue;
             }
-            match self.output {
-                Format::Text => output::print(&shown(&line))?,
+            let text = match self.context.output {
+                Format::Text => shown(&line),
                 Format::Json | Format::Yaml => {
-                    let json = serde_json::to_string(&line);
-                    let json = json.map_err(|error| CliError::io(error.to_string()))?;
-                    output::print(&format!("{json}\n"))?;
+                    serde_json::to_string(&line).map_err(CliError::failed)? + "\n"
                 }
-            }
+            };
+            output::print(&text)?;
         }
         Ok(())
     }
 
     async fn log(&self, id: &DeployId) -> Result<Log, CliError> {
-        self.server.get(&format!("/api/v1/deployments/{id}/log"), &[]).await
+        self.context.server.get(&format!("/api/v1/deployments/{id}/log"), &[]).await
     }
 }
 
-/// The newest deployment of an app.
+/// The newest deployment of an app, in that state.
 pub(super) async fn newest(
     server: &Server,
     about: &About,
     target: Option<&TargetName>,
-) -> Result<DeployId, CliError> {
+    state: Option<State>,
+) -> Result<Option<DeploymentSummary>, CliError> {
     let mut query = vec![("limit", "1".to_owned()), server.find_parameter(about).await?];
     query.extend(target.map(|target| ("target", target.to_string())));
+    query.extend(state.map(|state| ("state", state.as_str().to_owned())));
     let list: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
-    let id = list.deployments.into_iter().next().map(|one| DeployId::parse(one.id));
-    match id {
+    Ok(list.deployments.into_iter().next())
+}
+
+/// The id of the newest deployment of an app.
+pub(super) async fn newest_id(
+    server: &Server,
+    about: &About,
+    target: Option<&TargetName>,
+) -> Result<DeployId, CliError> {
+    let newest = newest(server, about, target, None).await?;
+    match newest.map(|one| DeployId::parse(one.id)) {
         Some(Ok(id)) => Ok(id),
         Some(Err(error)) => {
             Err(CliError::io(format!("the service names a deployment oddly: {error}")))

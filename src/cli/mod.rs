@@ -8,7 +8,6 @@ pub mod bart; // the developer's command line
 mod validate;
 mod render;
 mod explain;
-mod schema;
 mod deploy;
 mod builds;
 mod status;
@@ -30,22 +29,23 @@ mod init;
 mod demo;
 mod config;
 mod token;
+mod ledger; // what acts on the record share
 mod audit;
 mod owners;
 mod locks;
 mod backup; // and restore, and rebuild
 mod validators;
 mod templates;
-pub mod error; // kind, hint, exit code
-pub mod output; // text for people, JSON for programs
+mod error; // kind, hint, exit code
+mod output; // text for people, JSON for programs
 pub(crate) mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod platform; // what targets offer
-mod here; // which app a command is about
+mod context; // which app a command is about, at which service
 mod client; // the service's API
 mod names; // did you mean
 mod verbatim; // what it answers, as it came
-mod follow; // its events
+mod event_stream; // its events
 mod table; // tables that fit the terminal
 mod changes; // what becomes of objects, as a terminal shows it
 mod deployment; // deployments as a terminal shows them
@@ -56,4 +56,4 @@ mod settings; // what is set up on this machine
 mod secrets_tests; // no secret is shown
 
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use self::follow::fuzz as fuzz_event_stream;
+pub(crate) use self::event_stream::fuzz as fuzz_event_stream;

@@ -5,25 +5,29 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::client::Server;
+use super::context::{self, About, Context, Names, PartialApp};
 use super::error::{CliError, Outcome};
-use super::here::{self, About, PartialApp};
-use crate::api::apps::{AppPage, AppSummary};
+use super::verbatim::Verbatim;
+use crate::api::apps::{AppPage, AppSummary, MissingRepository};
 use crate::api::deployments::DeploymentPage;
 use crate::api::targets::TargetList;
-use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::waml::suggest;
 
-/// So many pages of apps are read for a suggestion.
-const MOST_PAGES: usize = 10;
+/// A longer list is not for people.
+const MOST_APPS: usize = 2_000;
 
-/// What a command was given as names.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Names {
-    pub(super) target: Option<TargetName>,
-    pub(super) app: Option<AppKey>,
-    pub(super) repository: Option<RepoName>,
-    pub(super) owner: Option<String>,
+/// Pages of apps together.
+#[derive(Debug, Default)]
+pub(super) struct Apps {
+    pub(super) apps: Vec<Verbatim<AppSummary>>,
+    pub(super) missing: Vec<Verbatim<MissingRepository>>,
+    /// Whether there are no more.
+    pub(super) all: bool,
 }
 
 /// The names that the service and the working folder know.
@@ -41,35 +45,35 @@ struct KnownNames {
     owners: BTreeSet<String>,
 }
 
-impl Names {
-    /// A target alone.
-    pub(super) fn target(target: &TargetName) -> Self {
-        Self { target: Some(target.clone()), ..Self::default() }
-    }
-
-    /// The same with an app.
-    pub(super) fn app(self, app: Option<AppKey>) -> Self {
-        Self { app, ..self }
-    }
-
-    fn is_empty(&self) -> bool {
-        let Self { target, app, repository, owner } = self;
-        target.is_none() && app.is_none() && repository.is_none() && owner.is_none()
+impl Context {
+    /// Asks the service to do something with the app on a target.
+    pub(super) async fn post_act<T: DeserializeOwned>(
+        &self,
+        target: &TargetName,
+        act: &str,
+        request: &impl Serialize,
+    ) -> Result<T, CliError> {
+        let app = self.server.find_app(&self.about).await?;
+        let done = self.server.post(&act_path(target, &app, act), request).await;
+        self.server.suggest(done, &self.about.names(Some(target))).await
     }
 }
 
+/// Where the service takes an act on an app.
+pub(super) fn act_path(target: &TargetName, app: &AppKey, act: &str) -> String {
+    format!("/api/v1/apps/{target}/{app}/{act}")
+}
+
 impl Server {
-    /// Looks at the names after nothing was found with them.
-    ///
-    /// # Errors
-    /// [`CliError::refused`] for the first that the service does not know, with what may have been meant. It is none
-    /// where each is known, or could be meant, or the service cannot be asked.
+    /// Looks at the names after nothing was found with them: a refusal for the first that the service does not know,
+    /// with what may have been meant. None where each is known, or could be meant, or the service cannot be asked.
     pub(super) async fn check_names(&self, names: &Names) -> Outcome {
         self.mistyped(names).await.map_or(Ok(()), Err)
     }
 
     async fn mistyped(&self, names: &Names) -> Option<CliError> {
-        if names.is_empty() {
+        let Names { target, app, repository, owner } = names;
+        if target.is_none() && app.is_none() && repository.is_none() && owner.is_none() {
             return None;
         }
         let known = self.known_names(names).await?;
@@ -101,15 +105,14 @@ impl Server {
             complete,
             ..KnownNames::default()
         };
-        for AppSummary { target, namespace, app, repository, owner, .. } in
-            self.known_apps().await?
-        {
+        for one in self.apps(&[]).await.ok()?.apps {
+            let AppSummary { target, namespace, app, repository, owner, .. } = one.value;
             known.targets.insert(target);
             known.apps.insert((namespace, app));
             known.repositories.extend(repository);
             known.owners.extend(owner);
         }
-        if let Ok(waml) = here::waml() {
+        if let Ok(waml) = context::waml() {
             let AppKey { namespace, slug } = &waml.app;
             known.apps.insert((namespace.to_string(), slug.to_string()));
             if any {
@@ -129,25 +132,18 @@ impl Server {
 
     /// The app that a command is about. One of which only the slug or the repository is said is looked for among
     /// those of the service.
-    ///
-    /// # Errors
-    /// When it cannot be known which one is meant.
     pub(super) async fn find_app(&self, about: &About) -> Result<AppKey, CliError> {
         let error = match about.app() {
             Ok(app) => return Ok(app),
             Err(error) => error,
         };
         let Some(partial) = about.partial() else { return Err(error) };
-        match self.known_apps().await {
-            Some(apps) => complete(&partial, &apps),
-            None => Err(error),
-        }
+        let Ok(found) = self.apps(&[]).await else { return Err(error) };
+        let apps: Vec<_> = found.apps.into_iter().map(|one| one.value).collect();
+        complete(&partial, &apps)
     }
 
     /// The parameter that deployments of the app are asked for with.
-    ///
-    /// # Errors
-    /// As [`Self::find_app`].
     pub(super) async fn find_parameter(
         &self,
         about: &About,
@@ -158,19 +154,26 @@ impl Server {
         about.parameter()
     }
 
-    async fn known_apps(&self) -> Option<Vec<AppSummary>> {
-        let (mut all, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..MOST_PAGES {
+    /// Those apps, page by page.
+    pub(super) async fn apps(&self, which: &[(&'static str, String)]) -> Result<Apps, CliError> {
+        let (mut seen, mut cursor) = (Apps::default(), None::<String>);
+        loop {
             let mut query = vec![("limit", "200".to_owned())];
+            query.extend(which.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-            let page: AppPage = self.get("/api/v1/apps", &query).await.ok()?;
-            all.extend(page.apps);
+            let page: AppPage<_, _> = self.get("/api/v1/apps", &query).await?;
+            seen.apps.extend(page.apps);
+            for missing in page.missing {
+                if !seen.missing.contains(&missing) {
+                    seen.missing.push(missing);
+                }
+            }
             cursor = page.next;
-            if cursor.is_none() {
-                break;
+            seen.all = cursor.is_none();
+            if seen.all || seen.apps.len() >= MOST_APPS {
+                return Ok(seen);
             }
         }
-        Some(all)
     }
 }
 
@@ -233,22 +236,21 @@ fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
     let app = || app.as_ref().and_then(|app| judge_app(app, known));
     let repository = || {
         let name = repository.as_ref()?.as_str();
-        let is = |one: &String| one.eq_ignore_ascii_case(name);
-        if known.repositories.iter().any(is) {
-            return None;
-        }
-        let near = suggest::nearest(name, known.repositories.iter().map(String::as_str))?;
+        let near = slip(name, &known.repositories)?;
         Some(unknown(format!("nothing was deployed from the repository {name}"), near))
     };
     let owner = || {
         let name = owner.as_deref()?;
-        if known.owners.iter().any(|one| one.eq_ignore_ascii_case(name)) {
-            return None;
-        }
-        let near = suggest::nearest(name, known.owners.iter().map(String::as_str))?;
+        let near = slip(name, &known.owners)?;
         Some(unknown(format!("no app has the owner {name}"), near))
     };
     target.or_else(app).or_else(repository).or_else(owner)
+}
+
+/// The name that was meant, where it is none of those.
+fn slip<'k>(name: &str, known: &'k BTreeSet<String>) -> Option<&'k str> {
+    let is_known = known.iter().any(|one| one.eq_ignore_ascii_case(name));
+    if is_known { None } else { suggest::nearest(name, known.iter().map(String::as_str)) }
 }
 
 fn judge_target(name: &str, known: &KnownNames) -> Option<CliError> {
@@ -273,16 +275,11 @@ fn judge_app(app: &AppKey, known: &KnownNames) -> Option<CliError> {
         return None;
     }
     let beside = known.apps.iter().filter(|(theirs, _)| theirs == namespace);
-    let slugs = suggest::nearest(slug, beside.map(|(_, slug)| slug.as_str()));
-    let near = match slugs {
-        Some(slug) => Some(format!("{namespace}/{slug}")),
-        None => known
-            .apps
-            .iter()
-            .find(|(_, theirs)| theirs == slug)
-            .map(|(namespace, slug)| format!("{namespace}/{slug}")),
+    let (namespace, slug) = match suggest::nearest(slug, beside.map(|(_, slug)| slug.as_str())) {
+        Some(slug) => (namespace, slug),
+        None => (known.apps.iter().find(|(_, theirs)| theirs == slug)?.0.as_str(), slug),
     };
-    Some(unknown(format!("there is no app `{app}`"), &near?))
+    Some(unknown(format!("there is no app `{app}`"), &format!("{namespace}/{slug}")))
 }
 
 fn unknown(message: String, near: &str) -> CliError {
@@ -292,7 +289,7 @@ fn unknown(message: String, near: &str) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{Namespace, Slug};
+    use crate::model::id::RepoName;
 
     fn known(configured: Option<&[&str]>) -> KnownNames {
         let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
@@ -315,8 +312,8 @@ mod tests {
 
     #[test]
     fn a_slip_is_told_and_a_new_name_is_none() {
-        let target = |name: &str| Names::target(&TargetName::parse(name).unwrap());
-        let of_app = |name: &str| Names::default().app(app(name));
+        let target = |name: &str| Names { target: Some(name.parse().unwrap()), ..Names::default() };
+        let of_app = |name: &str| Names { app: app(name), ..Names::default() };
         let repository = |name: &str| Names {
             repository: Some(RepoName::parse(name).unwrap()),
             ..Names::default()
@@ -339,7 +336,11 @@ mod tests {
             (owner("squad@example.com"), None, None),
             (owner("squd@example.com"), None, Some("; did you mean `squad@example.com`?")),
             (owner("ops@example.org"), None, None),
-            (target("prod-ue").app(app("devx/shopp")), configured, Some("did you mean `prod-eu`?")),
+            (
+                Names { app: app("devx/shopp"), ..target("prod-ue") },
+                configured,
+                Some("did you mean `prod-eu`?"),
+            ),
         ] {
             let said = judge(&names, &known(configured)).map(|error| error.whole());
             match (&said, wanted) {

@@ -1,16 +1,17 @@
-//! What `validate`, `render` and `explain` share: a WAML from a file, templates from the program
-//! or a folder, and no service anywhere.
+//! What `validate`, `render` and `explain` share: a WAML from a file, and templates from the program or a folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
+use super::client::Server;
+use super::context::{self, WAML_FILE, Whose};
 use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use super::platform::KnownTargets;
-use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
@@ -20,57 +21,74 @@ use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
-/// The file of a service's repository.
-pub(crate) const WAML_FILE: &str = ".weave.yaml";
-
 /// Which file, and with which templates.
 #[derive(Debug, Args)]
-pub(crate) struct Source {
+pub(super) struct Source {
     /// The WAML; `-` reads standard input
     #[arg(default_value = WAML_FILE)]
-    pub(crate) file: PathBuf,
+    pub(super) file: PathBuf,
     /// A folder of templates with `apps/` in it, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
-    pub(crate) templates: Option<PathBuf>,
+    pub(super) templates: Option<PathBuf>,
+}
+
+/// What a command that plans on this machine plans with.
+#[derive(Debug, Args)]
+pub(super) struct LocalPlan {
+    #[command(flatten)]
+    pub(super) source: Source,
+    /// What the service's targets offer, as `the-deployer platform export` writes it. Default: what the service says,
+    /// where one is named
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) whose: Whose,
+    #[command(flatten)]
+    pub(super) server: Server,
+}
+
+impl LocalPlan {
+    /// What is known of the targets: of the file, else of the service, else what it said last.
+    pub(super) async fn known_targets(
+        &self,
+        repository: Option<&RepoName>,
+    ) -> Result<KnownTargets, CliError> {
+        match (&self.platform, repository) {
+            (Some(path), _) => KnownTargets::read(path),
+            _ if !self.server.is_named() => Ok(KnownTargets::unknown("no service is named")),
+            (None, Some(repository)) => Ok(KnownTargets::fetch(&self.server, repository).await),
+            (None, None) => {
+                Ok(KnownTargets::unknown("no git remote says which repository this is"))
+            }
+        }
+    }
 }
 
 /// A command's world: the file as read, and the texts to point into.
-pub(crate) struct World {
-    pub(crate) waml: Result<Arc<Waml>, Rejection>,
-    pub(crate) templates: Arc<Templates>,
-    pub(crate) sources: Sources,
+pub(super) struct World {
+    pub(super) waml: Result<Arc<Waml>, Rejection>,
+    pub(super) templates: Arc<Templates>,
+    pub(super) sources: Sources,
 }
 
 impl Source {
-    /// Reads the WAML and the templates.
-    ///
-    /// # Errors
-    /// When a file cannot be read, or the templates are broken (their violations are printed).
-    pub(crate) fn open(&self, format: Format, known: &KnownTargets) -> Result<World, CliError> {
-        let bytes = read(&self.file)?;
-        let name = self.name();
+    /// Reads the WAML and the templates; the violations of broken templates are printed.
+    pub(super) fn open(&self, format: Format, known: &KnownTargets) -> Result<World, CliError> {
+        let bytes = context::read(&self.file)?;
+        let name = match self.file.display().to_string().as_str() {
+            "-" => "<stdin>".to_owned(),
+            name => name.to_owned(),
+        };
         let mut sources = Sources::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
         Ok(World { waml: parse(&name, &bytes, &templates, known), templates, sources })
     }
-
-    /// How violations name the file.
-    fn name(&self) -> String {
-        if self.file == Path::new("-") {
-            "<stdin>".to_owned()
-        } else {
-            self.file.display().to_string()
-        }
-    }
 }
 
 /// Reads a WAML; where it does not say which app it is, all else that is wrong with it is told too, for all of its
 /// targets, by what is known of them.
-///
-/// # Errors
-/// All violations.
-pub(crate) fn parse(
+pub(super) fn parse(
     name: &str,
     bytes: &[u8],
     templates: &Templates,
@@ -90,18 +108,16 @@ pub(crate) fn parse(
     })
 }
 
-/// The templates of a folder, or the built-in ones; their texts are added for pointing into.
-///
-/// # Errors
-/// When they cannot be read, or are broken (their violations are printed).
-pub(crate) fn templates(
+/// The templates of a folder, or the built-in ones; their texts are added for pointing into. The violations of broken
+/// ones are printed.
+pub(super) fn templates(
     folder: Option<&Path>,
     sources: &mut Sources,
     format: Format,
 ) -> Result<Arc<Templates>, CliError> {
     let texts = match folder {
         None => sources::built_in(),
-        Some(folder) => sources::folder(folder).map_err(|error| CliError::io(error.to_string()))?,
+        Some(folder) => sources::folder(folder).map_err(CliError::failed)?,
     };
     add_templates(sources, &texts);
     match Templates::compile(&texts) {
@@ -111,7 +127,7 @@ pub(crate) fn templates(
 }
 
 /// Adds the texts of templates, by the names that violations have for them.
-pub(crate) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
+pub(super) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
     let folders =
         [("", &texts.files), ("components/", &texts.components), ("policies/", &texts.policies)];
     for (folder, files) in folders {
@@ -121,29 +137,8 @@ pub(crate) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
     }
 }
 
-/// Reads a file whole, but never more than a WAML can be.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    use std::io::Read;
-    const MOST: u64 = 16 * 1024 * 1024;
-    let mut bytes = Vec::new();
-    let opened: std::io::Result<Box<dyn Read>> = if path == Path::new("-") {
-        Ok(Box::new(std::io::stdin()))
-    } else {
-        std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>)
-    };
-    let done = opened.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
-    done.map_err(|error| {
-        CliError::io(format!("cannot read {}: {error}", path.display()))
-            .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
-    })?;
-    Ok(bytes)
-}
-
 /// Prints violations in the chosen format; the error to end with.
-///
-/// # Errors
-/// When printing fails.
-pub(crate) fn refuse(
+pub(super) fn refuse(
     violations: &[Violation],
     sources: &Sources,
     format: Format,
@@ -153,21 +148,16 @@ pub(crate) fn refuse(
 }
 
 /// Prints violations and warnings in the chosen format.
-///
-/// # Errors
-/// When printing fails.
-pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
-    match format {
-        data @ (Format::Json | Format::Yaml) => output::data(data, &as_json(violations)),
-        Format::Text => {
-            output::note(&diagnostics::render(violations, sources));
-            Ok(())
-        }
+pub(super) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
+    if format.is_data() {
+        return output::data(format, &as_json(violations));
     }
+    output::note(&diagnostics::render(violations, sources));
+    Ok(())
 }
 
 /// Violations and warnings for programs.
-pub(crate) fn as_json(violations: &[Violation]) -> serde_json::Value {
+pub(super) fn as_json(violations: &[Violation]) -> serde_json::Value {
     let listed = Violations::new(violations.to_vec());
     serde_json::json!({
         "valid": listed.errors() == 0,
@@ -177,7 +167,7 @@ pub(crate) fn as_json(violations: &[Violation]) -> serde_json::Value {
 }
 
 /// A release to plan with where nothing is deployed; what is not given cannot be wrong.
-pub(crate) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<ImageTag>) -> Release {
+pub(super) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<ImageTag>) -> Release {
     let local = || RepoName::parse(format!("local/{}", waml.app.slug));
     Release {
         repository: repository
@@ -188,12 +178,7 @@ pub(crate) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<Ima
 }
 
 /// Reads how many of something are wanted, from 1 to `MOST`.
-pub(crate) fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
+pub(super) fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
     number.ok_or_else(|| format!("write a number from 1 to {MOST}"))
-}
-
-/// Reads a target's name from an argument.
-pub(crate) fn target(text: &str) -> Result<TargetName, String> {
-    TargetName::parse(text).map_err(|error| error.to_string())
 }

@@ -6,13 +6,15 @@ use clap::Args;
 use serde::Serialize;
 
 use super::client::Server;
+use super::context::{self, About};
 use super::error::{CliError, Outcome};
-use super::here::{self, About};
-use super::output::{self, Format};
+use super::logs;
+use super::output::Format;
 use super::table::{Column, table};
-use super::{logs, offline};
-use crate::api::deployments::{DeploymentDetail, DeploymentPage};
+use crate::api::deployments::DeploymentDetail;
+use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
+use crate::waml::document::Link;
 
 /// Opens a page in the browser: of a deployment, the app itself, or a link of the WAML.
 ///
@@ -32,7 +34,7 @@ pub(super) struct Open {
     #[arg(default_value = "page")]
     what: String,
     /// On this target
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: Option<TargetName>,
     /// Print the address, and open nothing
     #[arg(long)]
@@ -70,10 +72,7 @@ impl Open {
         if !self.print {
             open(&url)?;
         }
-        match self.output {
-            Format::Text => output::print(&format!("{url}\n")),
-            data @ (Format::Json | Format::Yaml) => output::data(data, &place),
-        }
+        self.output.print(&place, || format!("{url}\n"))
     }
 
     async fn place(&self) -> Result<Place, CliError> {
@@ -93,7 +92,7 @@ impl Open {
     async fn page(&self, id: Option<DeployId>) -> Result<String, CliError> {
         let id = match id {
             Some(id) => id,
-            None => logs::newest(&self.server, &self.about, self.target.as_ref()).await?,
+            None => logs::newest_id(&self.server, &self.about, self.target.as_ref()).await?,
         };
         let detail: DeploymentDetail =
             self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
@@ -104,18 +103,16 @@ impl Open {
 
     /// Where the newest release that arrived is reached.
     async fn address(&self) -> Result<String, CliError> {
-        let mut query = vec![("limit", "1".to_owned()), ("state", "succeeded".to_owned())];
-        query.push(self.server.find_parameter(&self.about).await?);
-        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        let list: DeploymentPage = self.server.get("/api/v1/deployments", &query).await?;
-        let address = list.deployments.into_iter().next().and_then(|one| one.address);
+        let (about, target) = (&self.about, self.target.as_ref());
+        let newest = logs::newest(&self.server, about, target, Some(State::Succeeded)).await?;
+        let address = newest.and_then(|one| one.address);
         let address = address.ok_or_else(|| {
             CliError::refused(
                 "the app has no address there: it has no ingress, or was not deployed",
             )
             .hint("`bart status` shows where it is")
         });
-        self.server.suggest(address, &self.about.names(self.target.as_ref())).await
+        self.server.suggest(address, &about.names(target)).await
     }
 
     fn link(&self, what: &str) -> Result<Place, CliError> {
@@ -124,11 +121,10 @@ impl Open {
         found.cloned().ok_or_else(|| {
             let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            CliError::usage(format!("there is nothing called {:?} to open", self.what)).hint(
-                format!(
-                    "use page, app, service, a deployment's id, or a link of the WAML: {names}"
-                ),
-            )
+            let hint = format!(
+                "use page, app, service, a deployment's id, or a link of the WAML: {names}"
+            );
+            CliError::usage(format!("there is nothing called {:?} to open", self.what)).hint(hint)
         })
     }
 
@@ -140,26 +136,22 @@ impl Open {
         if found.iter().all(|(_, url)| url.is_none()) {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;
         }
-        let found = found
-            .into_iter()
-            .filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? }));
-        places.extend(found);
+        let there = found.into_iter();
+        places.extend(
+            there.filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? })),
+        );
         places.extend(links().unwrap_or_default());
-        if self.output.is_data() {
-            return output::data(self.output, &places);
-        }
-        let rows = places.into_iter().map(|place| [place.name, place.url]);
-        output::print(&table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect()))
+        self.output.print(&places, || {
+            let rows = places.iter().map(|place| [place.name.clone(), place.url.clone()]);
+            table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect())
+        })
     }
 }
 
 fn links() -> Result<Vec<Place>, CliError> {
-    let found = here::waml()?;
-    let place = |link: &crate::waml::document::Link| Place {
-        name: link.name.clone(),
-        url: link.url.clone(),
-    };
-    Ok(found.links.iter().map(place).collect())
+    let waml = context::waml()?;
+    let place = |Link { name, url }: &Link| Place { name: name.clone(), url: url.clone() };
+    Ok(waml.links.iter().map(place).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]

@@ -3,17 +3,20 @@
 //! The one file that writes to standard output and standard error for commands.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
+use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::ValueEnum;
+use regex::{Captures, Regex};
 use serde::Serialize;
 
-use super::error::CliError;
+use super::error::{CliError, Kind, Outcome};
 use crate::support::text::{is_invisible, reveal_invisible};
 
 /// How a command prints its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// For people.
     #[default]
     Text,
@@ -25,61 +28,72 @@ pub enum Format {
 
 impl Format {
     /// Whether it is for programs.
-    pub fn is_data(self) -> bool {
+    pub(super) fn is_data(self) -> bool {
         self != Self::Text
+    }
+
+    /// Prints a result: its data for programs, its text for people.
+    pub(super) fn print(self, data: &impl Serialize, text: impl FnOnce() -> String) -> Outcome {
+        if self.is_data() { self::data(self, data) } else { print(&text()) }
     }
 }
 
+/// The word of a value, as arguments have it.
+pub(super) fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// Bold.
-pub const BOLD: anstyle::Style = anstyle::Style::new().bold();
+pub(super) const BOLD: anstyle::Style = anstyle::Style::new().bold();
 /// For what is beside the point.
-pub const DIM: anstyle::Style = anstyle::Style::new().dimmed();
+pub(super) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
 /// For what is well.
-pub const GOOD: anstyle::Style = anstyle::AnsiColor::Green.on_default().bold();
+pub(super) const GOOD: anstyle::Style = anstyle::AnsiColor::Green.on_default().bold();
 /// For what is wrong.
-pub const BAD: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+pub(super) const BAD: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 /// For what may be wrong.
-pub const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
+const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 /// For what to look at.
-pub const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
+pub(super) const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
+
+/// Styles (ECMA-48, 8.3.117, "SGR"), the end of a line as Windows has it, and every control character but lines
+/// and tabs.
+static CONTROLS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?<style>\x1b\[[0-9;:]*m)|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]").expect("a regex")
+});
 
 /// Prints text on standard output; styles are taken out where it is no terminal, and what others might do
 /// to a terminal or to its reader by names and messages of theirs always.
-///
-/// # Errors
-/// When standard output is closed: then there is nobody to print for.
-pub fn print(text: &str) -> Result<(), CliError> {
+pub(super) fn print(text: &str) -> Outcome {
     write(&reveal_invisible(text))
 }
 
 /// Prints what another program may read from standard output, such as a manifest: its invisible characters are
 /// shown on a terminal, and stay as they are where it is none.
-///
-/// # Errors
-/// As [`print()`].
-pub fn document(text: &str) -> Result<(), CliError> {
+pub(super) fn document(text: &str) -> Outcome {
     if std::io::stdout().is_terminal() { print(text) } else { write(text) }
 }
 
-fn write(text: &str) -> Result<(), CliError> {
+/// Where standard output is closed there is nobody to print for.
+fn write(text: &str) -> Outcome {
     let mut out = anstream::stdout().lock();
-    out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).map_err(closed)
+    let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => CliError::new(Kind::Unread, ""),
+        _ => CliError::io(format!("cannot write to standard output: {error}")),
+    })
 }
 
 /// How many columns the terminal has that results are printed on; nothing where it is none.
-pub fn width() -> Option<usize> {
+pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     let size = out.is_terminal().then(|| terminal_size::terminal_size_of(&out)).flatten();
     size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
 }
 
 /// Prints a value as JSON on standard output.
-///
-/// # Errors
-/// As [`print()`].
-pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| CliError::io(error.to_string()))?;
+pub(super) fn json(value: &impl Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value).map_err(CliError::failed)?;
     print(&format!("{}\n", escaped(&text)))
 }
 
@@ -97,91 +111,68 @@ fn escaped(json: &str) -> Cow<'_, str> {
     json.chars().map(shown).collect::<String>().into()
 }
 
-/// The text with lines, tabs and styles (`ESC [ … m`); every other control character is replaced by one that
-/// can be seen.
+/// The text with lines, tabs and styles; every other control character is replaced by one that can be seen.
 fn harmless(text: &str) -> Cow<'_, str> {
-    const SEEN: char = '\u{fffd}';
-    let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    if text.chars().all(plain) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(|c| !plain(c)) {
-        let (before, strange) = rest.split_at(at);
-        out.push_str(before);
-        let kept = style(strange).unwrap_or(0);
-        out.push_str(strange.get(..kept).unwrap_or_default());
-        let left_out = match strange.chars().next() {
-            Some(first) if kept == 0 => {
-                // The end of a line as Windows has it is no trick.
-                if !strange.starts_with("\r\n") {
-                    out.push(SEEN);
-                }
-                first.len_utf8()
-            }
-            _ => 0,
-        };
-        rest = strange.get(kept + left_out..).unwrap_or_default();
-    }
-    (out + rest).into()
-}
-
-/// How long the style is that the text begins with, in bytes (ECMA-48, 8.3.117, "SGR").
-fn style(text: &str) -> Option<usize> {
-    let inside = text.strip_prefix("\x1b[")?;
-    let end = inside.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'))?;
-    inside.get(end..)?.starts_with('m').then_some(end + 3)
+    CONTROLS.replace_all(text, |found: &Captures<'_>| match found.name("style") {
+        Some(style) => style.as_str().to_owned(),
+        None if &found[0] == "\r\n" => "\n".to_owned(),
+        None => '\u{fffd}'.to_string(),
+    })
 }
 
 /// Prints a value for programs on standard output, as they asked for it.
-///
-/// # Errors
-/// As [`print()`].
-pub fn data(format: Format, value: &impl Serialize) -> Result<(), CliError> {
+pub(super) fn data(format: Format, value: &impl Serialize) -> Outcome {
     if format != Format::Yaml {
         return json(value);
     }
-    let value = serde_json::to_value(value).map_err(|error| CliError::io(error.to_string()))?;
+    let value = serde_json::to_value(value).map_err(CliError::failed)?;
     document(&crate::waml::emit::document(&value))
 }
 
 /// Prints text on standard error. A closed one is no reason to fail.
-pub fn note(text: &str) {
+pub(super) fn note(text: &str) {
     draw(&harmless(&reveal_invisible(text)));
 }
 
 /// Draws on standard error what moves the cursor; whose texts are in it has filtered them.
-pub fn draw(text: &str) {
+pub(super) fn draw(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = err.write_all(text.as_bytes());
 }
 
-/// Prints an error and what to do about it on standard error.
-pub fn error(message: &str, hint: Option<&str>) {
-    told(&format!("{BAD}error{BAD:#}"), message, hint);
+/// A line that tells people something beside a result.
+pub(super) fn note_line(text: impl std::fmt::Display) -> String {
+    format!("{NOTE}note{NOTE:#}: {text}\n")
 }
 
-/// Prints that somebody has stopped us, and how to go on, on standard error.
-pub fn stopped(message: &str, hint: Option<&str>) {
-    told(&format!("\n{NOTE}stopped{NOTE:#}"), message, hint);
+/// As much of a commit's id as people read.
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..8).unwrap_or(commit)
 }
 
 /// Prints what people should look at on standard error.
-pub fn warning(message: &str) {
-    told(&format!("{WARN}warning{WARN:#}"), message, None);
+pub(super) fn warning(message: &str) {
+    note(&format!("{WARN}warning{WARN:#}: {message}\n"));
 }
 
-fn told(kind: &str, message: &str, hint: Option<&str>) {
-    let hint = hint.map_or_else(String::new, |hint| format!("{NOTE}help{NOTE:#}: {hint}\n"));
-    note(&format!("{kind}: {message}\n{hint}"));
-}
+impl CliError {
+    /// Prints the error and what to do about it on standard error; the exit code.
+    pub(super) fn report(&self) -> ExitCode {
+        let kind = match self.kind {
+            Kind::Rejected | Kind::Unread => return ExitCode::from(self.exit_code()),
+            Kind::Interrupted => format!("\n{NOTE}stopped{NOTE:#}"),
+            _ => format!("{BAD}error{BAD:#}"),
+        };
+        let hint = self.next_step().map(|hint| format!("{NOTE}help{NOTE:#}: {hint}\n"));
+        note(&format!("{kind}: {self}\n{}", hint.unwrap_or_default()));
+        ExitCode::from(self.exit_code())
+    }
 
-#[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
-fn closed(error: std::io::Error) -> CliError {
-    match error.kind() {
-        std::io::ErrorKind::BrokenPipe => CliError::unread(),
-        _ => CliError::io(format!("cannot write to standard output: {error}")),
+    /// Prints it now, because there is more to come; the same without words, for the exit code.
+    pub(super) fn told(&self) -> Self {
+        let _later = self.report();
+        let kind = if self.exit_code() == 1 { Kind::Rejected } else { Kind::Unread };
+        Self::new(kind, "")
     }
 }
 

@@ -4,16 +4,13 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::config::Source;
-use super::error::{CliError, Outcome};
-use super::locks::Who;
+use super::error::Outcome;
+use super::ledger::{Who, app, open, open_for, unusable};
 use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
-use super::times::{TimeHeader, Times};
-use crate::deployments::ledger::{Ledger, check_target};
-use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::model::target::Clusters;
+use super::times::{SINCE, Times};
+use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::store::{Moved, Owned};
-use crate::support::clock::Clock;
 
 /// Shows whose apps are, and gives them to other repositories.
 ///
@@ -71,15 +68,13 @@ impl Owners {
 impl List {
     async fn run(&self) -> Outcome {
         let ledger = open(&self.source).await?;
-        let owned = ledger.owners(self.target.as_ref()).await.map_err(|error| unusable(&error))?;
+        let owned = ledger.owners(self.target.as_ref()).await.map_err(unusable)?;
         ledger.close().await;
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &owned.iter().map(as_json).collect::<Vec<_>>())
-            }
-            Format::Text if owned.is_empty() => output::print("no app has been deployed yet\n"),
-            Format::Text => output::print(&list(&owned, Times::system())),
-        }
+        let data: Vec<_> = owned.iter().map(as_json).collect();
+        self.output.print(&data, || match owned.as_slice() {
+            [] => "no app has been deployed yet\n".to_owned(),
+            some => list(some, Times::system()),
+        })
     }
 }
 
@@ -89,49 +84,11 @@ impl Move {
         let moved = Moved { by: by.name, reason };
         let ledger = open_for(&self.source, Some(&self.target)).await?;
         let from = ledger.move_owner(&self.target, &self.app, &self.to, &moved).await;
-        let from =
-            from.map_err(|error| unusable(&error))?.map_or("nobody".to_owned(), String::from);
+        let from = from.map_err(unusable)?.map_or("nobody".to_owned(), String::from);
         ledger.close().await;
         let Self { app, target, to, .. } = self;
         output::print(&format!("{GOOD}moved{GOOD:#} {app} on {target} from {from} to {to}\n"))
     }
-}
-
-/// The database of the configuration.
-pub(super) async fn open(source: &Source) -> Result<Ledger, CliError> {
-    open_for(source, None).await
-}
-
-/// The same, for an act on a target that the configuration must know: one on a mistyped target
-/// would do nothing, and look as if it did.
-pub(super) async fn open_for(
-    source: &Source,
-    target: Option<&TargetName>,
-) -> Result<Ledger, CliError> {
-    let (storage, clusters) = match target {
-        None => (source.load_storage(Format::Text)?, Clusters::any()),
-        Some(target) => {
-            let settings = source.load_for_record(Format::Text)?.settings;
-            check_target(&settings.clusters, target)
-                .map_err(|(unknown, hint)| CliError::usage(unknown).hint(hint))?;
-            (settings.storage, settings.clusters)
-        }
-    };
-    Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(|error| unusable(&error))
-}
-
-/// The database does not do what it should.
-pub(super) fn unusable(error: &dyn std::error::Error) -> CliError {
-    CliError::io(format!("cannot use the database: {error}"))
-        .hint("name the service's own configuration with --config")
-}
-
-/// `NAMESPACE/APP`
-pub(super) fn app(text: &str) -> Result<AppKey, String> {
-    let (namespace, slug) = text.split_once('/').ok_or("write it as NAMESPACE/APP")?;
-    let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
-    let slug = Slug::parse(slug).map_err(|error| error.to_string())?;
-    Ok(AppKey { namespace, slug })
 }
 
 fn as_json(owned: &Owned) -> serde_json::Value {
@@ -156,7 +113,7 @@ fn list(all: &[Owned], times: Times) -> String {
         Column::middle("TARGET", 8),
         Column::middle("APP", 12),
         Column::middle("REPOSITORY", 12),
-        times.column(TimeHeader::Since),
+        times.column(SINCE),
         Column::fold("WHY", 17).drop(1),
     ];
     table(columns, all.iter().map(row).collect())

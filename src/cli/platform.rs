@@ -4,16 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
 use sha2::{Digest as _, Sha256};
 
 use super::client::Server;
-use super::config::Source as Configuration;
-use super::error::{CliError, Outcome};
-use super::here::Whose;
-use super::offline::Source;
-use super::output::{self, Format, NOTE};
-use super::settings::private;
+use super::error::CliError;
+use super::output::note_line;
+use super::settings::write_private;
 use super::times::Times;
 use crate::config;
 use crate::model::facts::Facts;
@@ -43,41 +39,6 @@ const RICH: [&str; 3] = [
         "monitoring": {"http": "istio"}, "cloud": {"redis": "in-cluster"}}"#,
 ];
 
-/// Where what is known of the targets comes from.
-#[derive(Debug, Clone, Default, Args)]
-pub(super) struct PlatformFile {
-    /// What the service's targets offer, as `the-deployer platform export` writes it. Default: what the service says,
-    /// where one is named
-    #[arg(long, value_name = "FILE")]
-    platform: Option<PathBuf>,
-}
-
-/// What a command that plans on this machine plans with.
-#[derive(Debug, Args)]
-pub(super) struct LocalPlan {
-    #[command(flatten)]
-    pub(super) source: Source,
-    #[command(flatten)]
-    pub(super) platform: PlatformFile,
-    #[command(flatten)]
-    pub(super) whose: Whose,
-    #[command(flatten)]
-    pub(super) server: Server,
-}
-
-impl LocalPlan {
-    /// What is known of the targets.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub(super) async fn known_targets(
-        &self,
-        repository: Option<&RepoName>,
-    ) -> Result<KnownTargets, CliError> {
-        self.platform.known(&self.server, repository).await
-    }
-}
-
 /// What is known of the targets.
 #[derive(Debug, Clone)]
 pub(super) struct KnownTargets {
@@ -96,60 +57,20 @@ enum Origin {
     Unknown(String),
 }
 
-/// `the-deployer platform`
-#[derive(Debug, Subcommand)]
-pub(super) enum PlatformCommand {
-    Export(Export),
-}
-
-/// Prints what the clusters of the configuration offer, and which Kubernetes they have, for `bart validate` and
-/// `bart render` on machines that do not reach the service.
-///
-/// It is JSON. The addresses of API servers are left out, and so is everything secret.
-#[derive(Debug, Args)]
-pub(super) struct Export {
-    #[command(flatten)]
-    source: Configuration,
-}
-
-impl PlatformCommand {
-    pub(super) fn run(&self) -> Outcome {
-        let Self::Export(Export { source }) = self;
-        let settings = source.load(Format::Text)?.settings;
-        let taken_at = Some(Clock::system().now());
-        let snapshot = ClusterSnapshot { taken_at, ..ClusterSnapshot::new(&settings.clusters) };
-        output::json(&snapshot)
-    }
-}
-
-impl PlatformFile {
-    /// What is known of the targets: of the file, else of the service, else what it said last.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub(super) async fn known(
-        &self,
-        server: &Server,
-        repository: Option<&RepoName>,
-    ) -> Result<KnownTargets, CliError> {
-        match &self.platform {
-            Some(path) => {
-                let snapshot = Some(read(path)?);
-                Ok(KnownTargets { snapshot, from: Origin::File(path.clone()) })
-            }
-            None if !server.is_named() => Ok(KnownTargets::unknown("no service is named")),
-            None => match repository {
-                Some(repository) => Ok(KnownTargets::fetch(server, repository).await),
-                None => Ok(KnownTargets::unknown("no git remote says which repository this is")),
-            },
-        }
-    }
-}
-
 impl KnownTargets {
     /// Nothing is, for that reason.
     pub(super) fn unknown(why: &str) -> Self {
         Self { snapshot: None, from: Origin::Unknown(why.to_owned()) }
+    }
+
+    /// What a file says, as `the-deployer platform export` writes it.
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+        let text = std::fs::read_to_string(path).map_err(CliError::file("read", path))?;
+        let snapshot = serde_json::from_str(&text).map_err(|error| {
+            CliError::usage(format!("{} does not say what targets offer: {error}", path.display()))
+                .hint("make it with `the-deployer platform export`, of the service's own version")
+        })?;
+        Ok(Self { snapshot: Some(snapshot), from: Origin::File(path.to_owned()) })
     }
 
     /// Asks the service about the targets of a repository. Where it does not answer, its last answer counts, as what
@@ -163,7 +84,7 @@ impl KnownTargets {
                 snapshot.taken_at = Some(Clock::system().now());
                 if let (Some(path), Ok(bytes)) = (&cache, serde_json::to_vec(&snapshot)) {
                     // Without it the next command has to ask again.
-                    let _cannot_be_kept = private::write(path, &bytes);
+                    let _cannot_be_kept = write_private(path, &bytes);
                 }
                 return Self { snapshot: Some(snapshot), from: Origin::Service };
             }
@@ -248,7 +169,7 @@ impl KnownTargets {
                 format!("it is not known what {} offers: you may not see it", hidden.join(", "))
             }
         };
-        format!("{NOTE}note{NOTE:#}: {said}\n")
+        note_line(said)
     }
 
     /// The same for programs.
@@ -307,17 +228,6 @@ fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> 
         return violation;
     }
     Violation { severity: Severity::Warning, ..violation }
-}
-
-/// A file as `the-deployer platform export` writes it.
-fn read(path: &Path) -> Result<ClusterSnapshot, CliError> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CliError::io(format!("cannot read {name}: {error}")))?;
-    serde_json::from_str(&text).map_err(|error| {
-        CliError::usage(format!("{name} does not say what targets offer: {error}"))
-            .hint("make it with `the-deployer platform export`, of the service's own version")
-    })
 }
 
 /// Where what a service said is kept, for each repository: a token may see other targets of another.

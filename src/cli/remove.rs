@@ -4,16 +4,13 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
 
-use super::client::Server;
+use super::context::{self, Names, Service};
 use super::error::{CliError, Outcome};
-use super::here;
-use super::names::Names;
-use super::offline;
-use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
+use super::names::act_path;
+use super::output::{self, BOLD, DIM, GOOD, NOTE, note_line, short};
 use super::times::Times;
 use super::verbatim::Verbatim;
 use crate::api::apps::{RemovalAnswer, RemovalRequest};
-use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
 
@@ -27,7 +24,7 @@ use crate::model::removal;
 pub(super) struct Remove {
     // With their places: completion takes arguments out and puts them back at the end.
     /// The target
-    #[arg(index = 1, value_parser = offline::target)]
+    #[arg(index = 1)]
     target: TargetName,
     /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
     #[arg(index = 2, value_name = "APP", required_unless_present = "said")]
@@ -48,34 +45,27 @@ pub(super) struct Remove {
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 impl Remove {
     pub(super) async fn run(self) -> Outcome {
         // A removal takes no app from the working folder: it is named.
         let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
-        let app = here::key(named)?;
+        let app = context::key(named)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;
         }
         let removed = self.ask(&app, self.dry_run).await?;
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => output::data(data, &removed),
-            Format::Text => output::print(&page(&removed)),
-        }
+        self.service.output.print(&removed, || page(&removed))
     }
 
     async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {
-        let AppKey { namespace, slug } = app;
-        let path = format!("/api/v1/apps/{}/{namespace}/{slug}/remove", self.target);
-        let ask =
-            RemovalRequest { reason: self.reason.clone(), with_data: self.with_data, dry_run };
-        let removed = self.server.post(&path, &ask).await;
-        self.server.suggest(removed, &Names::target(&self.target).app(Some(app.clone()))).await
+        let Self { target, reason, with_data, service: Service { server, .. }, .. } = self;
+        let request = RemovalRequest { reason: reason.clone(), with_data: *with_data, dry_run };
+        let removed = server.post(&act_path(target, app, "remove"), &request).await;
+        let (target, app) = (Some(target.clone()), Some(app.clone()));
+        server.suggest(removed, &Names { target, app, ..Names::default() }).await
     }
 
     /// Shows what would go, and waits for the app's name.
@@ -91,8 +81,7 @@ impl Remove {
         output::note(&page(&would));
         output::note(&format!("Type {BOLD}{app}{BOLD:#} to remove it from {}: ", self.target));
         let mut typed = String::new();
-        let read = std::io::stdin().lock().read_line(&mut typed);
-        match read {
+        match std::io::stdin().lock().read_line(&mut typed) {
             Ok(_) if typed.trim() == app.to_string() => Ok(()),
             _ => Err(CliError::usage("not confirmed; nothing was removed")),
         }
@@ -104,7 +93,7 @@ fn page(removed: &RemovalAnswer) -> String {
     let mut text = match removed.outcome.as_str() {
         "removed" => format!(
             "{GOOD}removed{GOOD:#} {BOLD}{app}{BOLD:#} from {target}, commit {}\n",
-            short(removed.commit.as_deref())
+            removed.commit.as_deref().map_or("unknown", short)
         ),
         "already-removed" => format!(
             "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
@@ -112,25 +101,19 @@ fn page(removed: &RemovalAnswer) -> String {
             removed.actor,
             removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
                 "commit {}",
-                short(Some(commit))
+                short(commit)
             )),
             removed.reason,
         ),
         _ => format!("{NOTE}would remove{NOTE:#} {BOLD}{app}{BOLD:#} from {target}\n"),
     };
     if removed.outcome != "already-removed" {
-        let keeps = |object: &LiveObject| removed.keeps_data.contains(object);
         for object in objects {
-            let data = if keeps(object) { "  with its data" } else { "" };
+            let data = if removed.keeps_data.contains(object) { "  with its data" } else { "" };
             text += &format!("  {object}{data}\n");
         }
         text += &format!("  {DIM}{} files{DIM:#}\n", files.len());
-        text +=
-            &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
+        text += &notes.iter().map(note_line).collect::<String>();
     }
     text
-}
-
-fn short(commit: Option<&str>) -> &str {
-    commit.map_or("unknown", |commit| commit.get(..8).unwrap_or(commit))
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::context;
 use super::error::{CliError, Outcome};
-use super::here;
 use super::host::Host;
-use super::offline::{self, World};
+use super::offline::{self, LocalPlan, World};
 use super::output::{self, BOLD, Format, GOOD};
-use super::platform::{self, KnownTargets, LocalPlan};
+use super::platform::{self, KnownTargets};
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::target::Clusters;
@@ -44,10 +44,10 @@ pub(super) struct Render {
     #[command(flatten)]
     local: LocalPlan,
     /// The target under `deploy`
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: TargetName,
     /// The image tag
-    #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long)]
     tag: ImageTag,
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
@@ -58,10 +58,6 @@ pub(super) struct Render {
 }
 
 impl Render {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// Violations, or a file that cannot be read or written.
     pub(super) async fn run(&self) -> Outcome {
         let repository = self.repository().await;
         let known = self.local.known_targets(repository.as_ref().ok()).await?;
@@ -92,7 +88,7 @@ impl Render {
     /// The repository, if its name is one at the service's code host: of another host's the image is another, too.
     async fn repository(&self) -> Result<RepoName, CliError> {
         let repository = self.local.whose.repository()?;
-        let Some(host) = here::remote_host().filter(|_| !self.local.whose.is_said()) else {
+        let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
             return Ok(repository);
         };
         let asked = tokio::time::timeout(PATIENCE, Host::of(&self.local.server));
@@ -161,27 +157,20 @@ impl Render {
     }
 
     fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> Outcome {
-        let failed = |error: std::io::Error| {
-            CliError::io(format!("cannot write into {}: {error}", folder.display()))
-        };
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        if std::fs::read_dir(folder).map_err(failed)?.next().is_some() {
+        let failed = CliError::file("write into", folder);
+        std::fs::create_dir_all(folder).map_err(&failed)?;
+        if std::fs::read_dir(folder).map_err(&failed)?.next().is_some() {
             return Err(CliError::usage(format!("{} is not empty", folder.display()))
                 .hint("name a new folder, so that nothing stale stays beside the manifests"));
         }
         for file in &rendered.files {
-            std::fs::write(folder.join(&file.name), &file.bytes).map_err(failed)?;
+            std::fs::write(folder.join(&file.name), &file.bytes).map_err(&failed)?;
         }
-        if self.output.is_data() {
-            return output::data(self.output, &as_json(rendered, known));
-        }
-        let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
-        output::print(&format!(
-            "{GOOD}ok{GOOD:#} {BOLD}{}{BOLD:#}: {}\n   {}\n",
-            folder.display(),
-            names.join(", "),
-            rendered.digest
-        ))
+        self.output.print(&as_json(rendered, known), || {
+            let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
+            let (folder, names, digest) = (folder.display(), names.join(", "), &rendered.digest);
+            format!("{GOOD}ok{GOOD:#} {BOLD}{folder}{BOLD:#}: {names}\n   {digest}\n")
+        })
     }
 }
 

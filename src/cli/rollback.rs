@@ -6,13 +6,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::changes::{self, Shown};
-use super::client::Server;
+use super::context::Context;
 use super::error::{CliError, Outcome};
-use super::follow::Picture;
-use super::here::About;
-use super::output::{self, BAD, BOLD, DIM, Format, GOOD, NOTE};
+use super::event_stream::Picture;
+use super::names::act_path;
+use super::output::{self, BAD, BOLD, DIM, GOOD, NOTE, note_line};
+use super::times;
 use super::verbatim::Verbatim;
-use super::{offline, times};
 use crate::api::deployments::DeploymentSummary;
 use crate::api::revisions::RevisionRollback;
 use crate::api::rollbacks::{
@@ -49,10 +49,9 @@ Examples:
   bart rollback prod-cluster-1 --reason test --dry-run      what would change")]
 pub(super) struct Rollback {
     /// The target
-    #[arg(value_parser = offline::target)]
     target: TargetName,
     /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
-    #[arg(long, value_name = "ID", value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long, value_name = "ID")]
     to: Option<DeployId>,
     /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
@@ -69,12 +68,7 @@ pub(super) struct Rollback {
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    context: Context,
 }
 
 /// What a rollback may cost.
@@ -88,21 +82,12 @@ struct Accepted {
     with_fewer_pods: bool,
 }
 
-/// Whether the app is held after a rollback that failed, and took no hold.
-#[derive(Debug, Default)]
-enum HoldAfter {
-    /// Nobody has asked, or the service did not say.
-    #[default]
-    Unknown,
-    /// It is not.
-    None,
-    /// It is, since before.
-    Other(HoldSummary),
-}
+/// The hold that the app has since before a rollback that failed, and took none; `Err` where the service did not say.
+type HoldAfter = Result<Option<HoldSummary>, CliError>;
 
 impl Rollback {
     pub(super) async fn run(self) -> Outcome {
-        let app = self.server.find_app(&self.about).await?;
+        let app = self.context.server.find_app(&self.context.about).await?;
         // From here on Ctrl-C ends nothing without a word.
         let stop = tokio::signal::ctrl_c();
         tokio::pin!(stop);
@@ -110,7 +95,7 @@ impl Rollback {
             answer = self.ask(&app) => answer?,
             _ = &mut stop => return Err(self.unanswered()),
         };
-        let mut after = HoldAfter::default();
+        let mut after = Ok(None);
         let mut newest = None;
         let watched = match &answer.deployment {
             Some(begun) if !self.no_wait => self.watch(&begun.id, &mut newest, stop).await,
@@ -124,7 +109,7 @@ impl Rollback {
         if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
             // It took none. Another one may be there all the same: whether, the service knows.
             after = self.hold_after(&app).await;
-            answer.value.hold = matches!(after, HoldAfter::Other(_));
+            answer.value.hold = matches!(after, Ok(Some(_)));
             answer.set("hold", json!(answer.hold));
         }
         self.print(&app, &answer, &after)?;
@@ -137,22 +122,17 @@ impl Rollback {
 
     async fn hold_after(&self, app: &AppKey) -> HoldAfter {
         let query = [("target", self.target.to_string())];
-        let Ok(HoldList { holds }) = self.server.get::<HoldList>("/api/v1/holds", &query).await
-        else {
-            return HoldAfter::Unknown;
-        };
-        let found = holds.into_iter().find(|hold| hold.app == app.to_string());
-        found.map_or(HoldAfter::None, HoldAfter::Other)
+        let HoldList { holds } = self.context.server.get("/api/v1/holds", &query).await?;
+        Ok(holds.into_iter().find(|hold| hold.app == app.to_string()))
     }
 
     async fn ask(&self, app: &AppKey) -> Result<Verbatim<RollbackAnswer>, CliError> {
-        let AppKey { namespace, slug } = app;
-        let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
         let Self { dry_run, accepted: Accepted { with_data, with_fewer_pods }, .. } = *self;
         let (to, reason) = (self.to.clone().map(String::from), self.reason.clone());
-        let ask = RollbackRequest { to, reason, with_data, with_fewer_pods, dry_run };
-        let answer = self.server.post(&path, &ask).await;
-        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
+        let request = RollbackRequest { to, reason, with_data, with_fewer_pods, dry_run };
+        let Context { about, server, .. } = &self.context;
+        let answer = server.post(&act_path(&self.target, app, "rollback"), &request).await;
+        server.suggest(answer, &about.names(Some(&self.target))).await
     }
 
     /// Stopped before the service has answered.
@@ -171,7 +151,7 @@ impl Rollback {
         newest: &mut Option<Verbatim<DeploymentSummary>>,
         stop: impl Future<Output = std::io::Result<()>>,
     ) -> Outcome {
-        if self.output == Format::Text {
+        if !self.context.output.is_data() {
             output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
         }
         let watched = tokio::select! {
@@ -189,8 +169,8 @@ impl Rollback {
     async fn follow(&self, id: &str, newest: &mut Option<Verbatim<DeploymentSummary>>) -> Outcome {
         let id = DeployId::parse(id)
             .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
-        let mut events = self.server.follow(&id);
-        while let Some(now) = events.next().await? {
+        let mut events = self.context.server.follow(&id);
+        while let Some(Picture { summary: now, .. }) = events.next().await? {
             let is_over = now.state.is_final();
             *newest = Some(now);
             if is_over {
@@ -198,16 +178,14 @@ impl Rollback {
             }
         }
         // Nothing more is told of it: it has ended meanwhile.
-        let ended: Picture = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        let path = format!("/api/v1/deployments/{id}");
+        let ended: Picture = self.context.server.get(&path, &[]).await?;
         *newest = Some(ended.summary);
         Ok(())
     }
 
     fn print(&self, app: &AppKey, answer: &Verbatim<RollbackAnswer>, after: &HoldAfter) -> Outcome {
-        match self.output {
-            Format::Text => output::print(&page(app, &self.target, answer, after)),
-            data @ (Format::Json | Format::Yaml) => output::data(data, answer),
-        }
+        self.context.output.print(answer, || page(app, &self.target, answer, after))
     }
 }
 
@@ -215,27 +193,20 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     let RollbackAnswer { deployment, from, to, warning, notes, hold, changes } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
+    let place = format!("{BOLD}{app}{BOLD:#} on {target}");
     let mut text = match deployment {
-        None => format!("{NOTE}would roll back{NOTE:#} {BOLD}{app}{BOLD:#} on {target}\n"),
-        Some(one) => match one.state {
+        None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
+        Some(DeploymentSummary { id, state, summary, .. }) => match state {
             // The lines below say all that there is to say of what went as it was meant.
-            State::Succeeded if one.summary.starts_with("rolled back") => {
-                format!("{GOOD}rolled back{GOOD:#} {BOLD}{app}{BOLD:#} on {target}\n")
+            State::Succeeded if summary.starts_with("rolled back") => {
+                format!("{GOOD}rolled back{GOOD:#} {place}\n")
             }
-            State::Succeeded => {
-                format!("{GOOD}done{GOOD:#} {BOLD}{app}{BOLD:#} on {target}: {}\n", one.summary)
-            }
+            State::Succeeded => format!("{GOOD}done{GOOD:#} {place}: {summary}\n"),
             State::Failed | State::Cancelled | State::Superseded => {
-                format!(
-                    "{BAD}not rolled back{BAD:#} {BOLD}{app}{BOLD:#} on {target}: {}\n",
-                    one.summary
-                )
+                format!("{BAD}not rolled back{BAD:#} {place}: {summary}\n")
             }
             State::Queued | State::Running | State::Pushing => {
-                format!(
-                    "{NOTE}asked for{NOTE:#} rollback {} of {BOLD}{app}{BOLD:#} on {target}\n",
-                    one.id
-                )
+                format!("{NOTE}asked for{NOTE:#} rollback {id} of {place}\n")
             }
         },
     };
@@ -245,7 +216,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
             "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
         );
     }
-    text += &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
+    text += &notes.iter().map(note_line).collect::<String>();
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
@@ -257,13 +228,11 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
     let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
     let said = match state {
         Some(State::Failed | State::Cancelled | State::Superseded) => match after {
-            HoldAfter::None => "none was taken: automation may deploy".to_owned(),
-            HoldAfter::Other(HoldSummary { by, reason, .. }) => {
+            Ok(None) => "none was taken: automation may deploy".to_owned(),
+            Ok(Some(HoldSummary { by, reason, .. })) => {
                 format!("this took none; {by} holds it since before: {reason}; {unhold}")
             }
-            HoldAfter::Unknown => {
-                "this took none; `bart status` shows whether there is another".to_owned()
-            }
+            Err(_) => "this took none; `bart status` shows whether there is another".to_owned(),
         },
         _ if !hold => return String::new(),
         Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),

@@ -1,6 +1,6 @@
 //! `the-deployer serve`: the service itself.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -12,8 +12,7 @@ use crate::config::forge::ForgeSettings;
 use crate::config::settings::Settings;
 use crate::config::webhook::WebhookSecret;
 use crate::support::clock::Clock;
-use crate::support::telemetry;
-use crate::support::telemetry::LogFormat;
+use crate::support::telemetry::{self, LogFormat};
 
 /// Runs the service until SIGTERM or SIGINT; then it finishes what it is at, within a bound.
 ///
@@ -33,26 +32,14 @@ pub(super) struct Serve {
     log: String,
     /// How log lines look
     #[arg(long, value_enum, env = "THE_DEPLOYER_LOG_FORMAT", default_value_t)]
-    log_format: Lines,
-}
-
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Lines {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object a line
-    Json,
+    log_format: LogFormat,
 }
 
 impl Serve {
     pub(super) async fn run(self) -> Outcome {
         let settings = self.source.load(Format::Text)?.settings;
-        let format = match self.log_format {
-            Lines::Text => LogFormat::Text,
-            Lines::Json => LogFormat::Json,
-        };
-        telemetry::init(format, &self.log).map_err(|error| CliError::usage(error.to_string()))?;
+        telemetry::init(self.log_format, &self.log)
+            .map_err(|error| CliError::usage(error.to_string()))?;
         let stop = CancellationToken::new();
         on_signal(stop.clone())?;
         let shown = settings.clone();

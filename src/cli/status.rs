@@ -8,16 +8,14 @@ use clap::{Args, ValueEnum};
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use super::client::Server;
+use super::context::{self, Context, Names};
 use super::deployment;
-use super::error::{CliError, Outcome};
-use super::here::{self, About};
-use super::names::Names;
-use super::offline;
-use super::output::{self, Format};
+use super::error::{CliError, Kind, Outcome};
+use super::names::Apps;
+use super::output::{self, word};
 use super::times::Times;
 use super::verbatim::Verbatim;
-use crate::api::apps::{AppDetail, AppPage, AppSummary, MissingRepository};
+use crate::api::apps::{AppDetail, AppSummary, MissingRepository};
 use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
 use crate::api::readiness::Readiness;
 use crate::model::deployment::State;
@@ -25,8 +23,6 @@ use crate::model::id::{AppKey, DeployId, TargetName};
 
 /// So many targets are asked for at once.
 const AT_ONCE: usize = 8;
-/// A longer list is not for people.
-const MOST_APPS: usize = 2_000;
 /// So many deployments of each state are under way on a bad day.
 const MOST_UNDER_WAY: usize = 50;
 
@@ -48,10 +44,10 @@ Exit codes: 0 shown, 1 there is no such deployment, 2 wrong usage or no answer; 
 looked at: what is known of the others is shown all the same.")]
 pub(super) struct Status {
     /// A deployment's id
-    #[arg(value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()), conflicts_with_all = ["target", "all"])]
+    #[arg(conflicts_with_all = ["target", "all"])]
     deployment: Option<DeployId>,
     /// Only on this target
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: Option<TargetName>,
     /// Every app
     #[arg(long)]
@@ -63,12 +59,7 @@ pub(super) struct Status {
     #[arg(long, value_enum, conflicts_with_all = ["deployment", "app", "repository"])]
     state: Option<AppState>,
     #[command(flatten)]
-    about: About,
-    #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    context: Context,
 }
 
 /// How an app is.
@@ -82,17 +73,6 @@ enum AppState {
     Locked,
     /// Automation is held off it.
     Held,
-}
-
-impl AppState {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Edited => "edited",
-            Self::Locked => "locked",
-            Self::Held => "held",
-        }
-    }
 }
 
 /// An app on all its targets.
@@ -129,27 +109,13 @@ struct Everything {
     service: Readiness,
 }
 
-/// Pages together.
-#[derive(Debug, Default)]
-struct Seen {
-    apps: Vec<Verbatim<AppSummary>>,
-    missing: Vec<Verbatim<MissingRepository>>,
-    /// Whether there are no more.
-    all: bool,
-}
-
-fn is_hidden(error: Option<&CliError>) -> bool {
-    error.is_some_and(CliError::is_forbidden)
-}
-
 /// Whether a deployment is of the app.
 fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
-    let key = format!("{}/{}", app.namespace, app.app);
     app.target == one.target
-        && one.app.as_ref().map_or_else(
-            || app.repository.as_ref() == Some(&one.repository),
-            |theirs| *theirs == key,
-        )
+        && match &one.app {
+            Some(theirs) => *theirs == format!("{}/{}", app.namespace, app.app),
+            None => app.repository.as_ref() == Some(&one.repository),
+        }
 }
 
 impl Status {
@@ -160,48 +126,41 @@ impl Status {
         if self.all || self.owner.is_some() || self.state.is_some() {
             return self.everything().await;
         }
-        match self.server.find_app(&self.about).await {
+        let Context { about, server, .. } = &self.context;
+        match server.find_app(about).await {
             Ok(app) => self.app(app).await,
-            Err(_) if !self.about.is_said() && here::waml_file().is_none() => {
-                self.everything().await
-            }
+            Err(_) if !about.is_said() && context::waml_file().is_none() => self.everything().await,
             Err(error) => Err(error),
         }
     }
 
     async fn one(&self, id: &DeployId) -> Outcome {
+        let Context { server, output, .. } = &self.context;
         let detail: Verbatim<DeploymentDetail> =
-            self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-        if self.output.is_data() {
-            return output::data(self.output, &detail);
-        }
-        output::print(&deployment::page(&detail, Times::system()))
+            server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        output.print(&detail, || deployment::page(&detail, Times::system()))
     }
 
     async fn app(&self, app: AppKey) -> Outcome {
-        let service = self.server.ready().await?;
+        let Context { about, server, output } = &self.context;
+        let service = server.ready().await?;
         let (targets, missing) = self.or_readiness(self.targets(&app).await, &service)?;
-        let (server, key) = (&self.server, &app);
+        let key = &app;
         let asking = targets.into_iter().map(|target| async move {
-            let AppKey { namespace, slug } = key;
-            let path = format!("/api/v1/apps/{target}/{namespace}/{slug}");
-            (server.find(&path).await, target)
+            (server.find(&format!("/api/v1/apps/{target}/{key}")).await, target)
         });
         let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
         let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
         for (found, target) in asked {
-            let (state, error) = match found {
-                Ok(state) => (state, None),
-                Err(error) => (None, Some(error)),
-            };
-            let (why, hidden) =
-                (error.as_ref().map(ToString::to_string), is_hidden(error.as_ref()));
-            targets.push(Target { target, state, error: why, hidden });
-            match error {
-                Some(error) if hidden => _ = forbidden.get_or_insert(error),
-                Some(error) => _ = unknown.get_or_insert(error),
-                None => {}
-            }
+            targets.push(match found {
+                Ok(state) => Target { target, state, error: None, hidden: false },
+                Err(error) => {
+                    let (why, hidden) = (error.to_string(), error.kind == Kind::Forbidden);
+                    let first = if hidden { &mut forbidden } else { &mut unknown };
+                    first.get_or_insert(error);
+                    Target { target, state: None, error: Some(why), hidden }
+                }
+            });
         }
         // What is hidden is no failure beside what is shown.
         if targets.iter().all(|one| one.hidden) {
@@ -209,14 +168,10 @@ impl Status {
         }
         let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
         if !is_known {
-            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+            server.check_names(&about.names(self.target.as_ref())).await?;
         }
         let found = OneApp { app: app.to_string(), targets, missing, service };
-        if self.output.is_data() {
-            output::data(self.output, &found)?;
-        } else {
-            output::print(&shown::of_app(&found, Times::system()))?;
-        }
+        output.print(&found, || shown::of_app(&found, Times::system()))?;
         unknown.map_or(Ok(()), Err)
     }
 
@@ -226,7 +181,7 @@ impl Status {
         read: Result<T, CliError>,
         service: &Readiness,
     ) -> Result<T, CliError> {
-        if read.is_err() && !self.output.is_data() {
+        if read.is_err() && !self.context.output.is_data() {
             output::note(&shown::waits(service));
         }
         read
@@ -240,28 +195,30 @@ impl Status {
         if let Some(target) = &self.target {
             return Ok(([target.to_string()].into(), Vec::new()));
         }
-        let Seen { apps, missing, all: _ } = self.placed(&[("app", app.to_string())]).await?;
+        let Apps { apps, missing, all: _ } =
+            self.context.server.apps(&[("app", app.to_string())]).await?;
         let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
-        if let Ok(found) = here::waml()
-            && found.app == *app
+        if let Ok(waml) = context::waml()
+            && waml.app == *app
         {
-            targets.extend(found.deploy.keys().map(ToString::to_string));
+            targets.extend(waml.deploy.keys().map(ToString::to_string));
         }
         Ok((targets, missing))
     }
 
     async fn everything(&self) -> Outcome {
-        let service = self.server.ready().await?;
+        let Context { server, output, .. } = &self.context;
+        let service = server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
         let mut which = on.clone();
         which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        which.extend(self.state.iter().map(|state| ("state", state.word().to_owned())));
-        let placed = self.placed(&which).await;
-        if placed.as_ref().map_or(true, |seen| seen.apps.is_empty()) {
+        which.extend(self.state.iter().map(|state| ("state", word(state))));
+        let found = server.apps(&which).await;
+        if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
             let (target, owner) = (self.target.clone(), self.owner.clone());
-            self.server.check_names(&Names { target, owner, ..Names::default() }).await?;
+            server.check_names(&Names { target, owner, ..Names::default() }).await?;
         }
-        let Seen { apps, missing, all } = self.or_readiness(placed, &service)?;
+        let Apps { apps, missing, all } = self.or_readiness(found, &service)?;
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));
@@ -271,10 +228,8 @@ impl Status {
             let mut query = vec![("limit", MOST_UNDER_WAY.to_string())];
             query.push(("state", state.as_str().to_owned()));
             query.extend(on.iter().cloned());
-            let list = self
-                .server
-                .get::<DeploymentPage<Verbatim<DeploymentSummary>>>("/api/v1/deployments", &query)
-                .await;
+            let list: Result<DeploymentPage<Verbatim<DeploymentSummary>>, CliError> =
+                server.get("/api/v1/deployments", &query).await;
             let list = self.or_readiness(list, &service)?;
             if list.next.is_some() {
                 notes.push(format!(
@@ -288,31 +243,6 @@ impl Status {
             under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
         }
         let found = Everything { apps, missing, under_way, notes, service };
-        if self.output.is_data() {
-            return output::data(self.output, &found);
-        }
-        output::print(&shown::of_all(&found, Times::system()))
-    }
-
-    /// Those apps, page by page.
-    async fn placed(&self, which: &[(&'static str, String)]) -> Result<Seen, CliError> {
-        let (mut seen, mut cursor) = (Seen::default(), None::<String>);
-        loop {
-            let mut query = vec![("limit", "200".to_owned())];
-            query.extend(which.iter().cloned());
-            query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-            let page: AppPage<_, _> = self.server.get("/api/v1/apps", &query).await?;
-            seen.apps.extend(page.apps);
-            for missing in page.missing {
-                if !seen.missing.contains(&missing) {
-                    seen.missing.push(missing);
-                }
-            }
-            cursor = page.next;
-            seen.all = cursor.is_none();
-            if seen.all || seen.apps.len() >= MOST_APPS {
-                return Ok(seen);
-            }
-        }
+        output.print(&found, || shown::of_all(&found, Times::system()))
     }
 }

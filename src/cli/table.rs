@@ -109,15 +109,12 @@ pub(super) fn layout<const N: usize>(
 ) -> String {
     // Shown before the columns are measured.
     let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(shown).into()).collect();
-    let mut fitted: Vec<Shown<'_>> = columns
-        .iter()
-        .enumerate()
-        .map(|(place, column)| {
-            let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
-            let width = cells.max().unwrap_or(0).max(column.header.width());
-            Shown { place, column, width }
-        })
-        .collect();
+    let shown = columns.iter().enumerate().map(|(place, column)| {
+        let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
+        let width = cells.max().unwrap_or(0).max(column.header.width());
+        Shown { place, column, width }
+    });
+    let mut fitted: Vec<Shown<'_>> = shown.collect();
     if let Some(width) = width {
         fit(&mut fitted, width);
     }
@@ -258,15 +255,11 @@ fn wrap_line(line: &str, width: usize) -> String {
 }
 
 fn broken(word: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let mut lines: Vec<String> = Vec::new();
     for c in word.chars() {
-        let is_full =
-            lines.last().is_some_and(|line| line.width() + c.width().unwrap_or(0) > width.max(1));
-        if is_full {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push(c);
+        match lines.last_mut() {
+            Some(line) if line.width() + c.width().unwrap_or(0) <= width => line.push(c),
+            _ => lines.push(c.to_string()),
         }
     }
     lines

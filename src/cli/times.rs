@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
 use super::table::Column;
@@ -16,9 +16,6 @@ const PAST: &str = "write it like 2h, 2d, 2026-11-21 or 2026-11-21T08:00:00Z";
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// Reads a moment that may be written as so long before now.
-///
-/// # Errors
-/// What may be written.
 pub(super) fn past(text: &str) -> Result<Timestamp, String> {
     past_from(text, Clock::system().now())
 }
@@ -29,9 +26,6 @@ fn past_from(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 }
 
 /// Reads a moment at which something is to end.
-///
-/// # Errors
-/// What may be written.
 pub(super) fn end(text: &str) -> Result<Timestamp, String> {
     time_text::moment(text).ok_or_else(|| match time_text::duration(text) {
         Some(_) => format!("{MOMENTS}; how long is said with --for"),
@@ -40,18 +34,12 @@ pub(super) fn end(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Reads a duration that is not nothing.
-///
-/// # Errors
-/// What may be written.
 pub(super) fn duration(text: &str) -> Result<SignedDuration, String> {
     let long = time_text::duration(text).filter(SignedDuration::is_positive);
     long.ok_or_else(|| DURATIONS.to_owned())
 }
 
 /// Reads how long to wait.
-///
-/// # Errors
-/// What may be written.
 pub(super) fn patience(text: &str) -> Result<Duration, String> {
     let wait = time_text::duration(text).and_then(|long| Duration::try_from(long).ok());
     let wait = wait.ok_or_else(|| DURATIONS.to_owned())?;
@@ -71,10 +59,30 @@ pub(super) enum TimeStyle {
 /// As the arguments of this process say; like colour, it is one for all that is printed.
 static STYLE: OnceLock<TimeStyle> = OnceLock::new();
 
-impl TimeStyle {
-    /// Makes it the one of this process; only the first one counts.
-    pub(super) fn set(self) {
-        let _was_set_before = STYLE.set(self);
+/// What columns of times are called, in either style.
+pub(super) const WHEN: [&str; 2] = ["WHEN", "WHEN (UTC)"];
+pub(super) const SINCE: [&str; 2] = ["SINCE", "SINCE (UTC)"];
+pub(super) const UNTIL: [&str; 2] = ["UNTIL", "UNTIL (UTC)"];
+
+/// The argument of every command that says how times are shown.
+#[derive(Debug, Args)]
+pub(super) struct TimesArgument {
+    /// How times are shown: how long ago, or the moment in UTC
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
+    times: TimeStyle,
+}
+
+impl TimesArgument {
+    /// Makes it the style of this process; only the first one counts.
+    pub(super) fn set(&self) {
+        let _was_set_before = STYLE.set(self.times);
     }
 }
 
@@ -130,14 +138,10 @@ impl Times {
     }
 
     /// The column of a table with times; the header says what the cells leave out.
-    pub(super) fn column(&self, header: TimeHeader) -> Column {
-        Column::whole(match (self.style, header) {
-            (TimeStyle::Relative, TimeHeader::When) => "WHEN",
-            (TimeStyle::Relative, TimeHeader::Since) => "SINCE",
-            (TimeStyle::Relative, TimeHeader::Until) => "UNTIL",
-            (TimeStyle::Absolute, TimeHeader::When) => "WHEN (UTC)",
-            (TimeStyle::Absolute, TimeHeader::Since) => "SINCE (UTC)",
-            (TimeStyle::Absolute, TimeHeader::Until) => "UNTIL (UTC)",
+    pub(super) fn column(&self, [relative, absolute]: [&'static str; 2]) -> Column {
+        Column::whole(match self.style {
+            TimeStyle::Relative => relative,
+            TimeStyle::Absolute => absolute,
         })
     }
 
@@ -157,14 +161,6 @@ impl Times {
             TimeStyle::Absolute => at.strftime("%Y-%m-%d %H:%M").to_string(),
         }
     }
-}
-
-/// What a column of times is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimeHeader {
-    When,
-    Since,
-    Until,
 }
 
 fn absolute(at: Timestamp) -> String {

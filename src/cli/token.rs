@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::error::{CliError, Outcome};
-use super::output::{self, Format, GOOD};
+use super::output::{Format, GOOD, word};
 use crate::config::secret;
 use crate::support::text::refuse_invisible;
 
@@ -57,31 +57,23 @@ impl Token {
         if let Some((glob, Err(error))) = globs.into_iter().find(|(_, glob)| glob.is_err()) {
             return Err(CliError::usage(format!("{glob:?} is no glob: {}", error.kind())));
         }
-        let made = secret::token().map_err(|error| CliError::io(error.to_string()))?;
-        let scope = match scope {
-            Scope::Read => "read",
-            Scope::Deploy => "deploy",
-            Scope::Admin => "admin",
-        };
+        let made = secret::token().map_err(CliError::failed)?;
         let mut entry = serde_json::Map::from_iter([
             ("name".to_owned(), json!(name)),
             ("sha256".to_owned(), json!(made.sha256)),
-            ("scope".to_owned(), json!(scope)),
+            ("scope".to_owned(), json!(word(&scope))),
         ]);
         let limits = [("targets", targets), ("apps", apps)].into_iter();
         let limits = limits.filter(|(_, globs)| !globs.is_empty());
         entry.extend(limits.map(|(key, globs)| (key.to_owned(), json!(globs))));
         let entry = serde_json::Value::Object(entry);
-        match output {
-            data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &json!({"token": made.text, "config": entry}))
-            }
-            // JSON is YAML, and quotes what must be quoted.
-            Format::Text => output::print(&format!(
+        // JSON is YAML, and quotes what must be quoted.
+        output.print(&json!({"token": made.text, "config": entry}), || {
+            format!(
                 "{GOOD}token{GOOD:#}  {}\n\nGive it to whoever is to have it; it is not shown \
                  again. Add this to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
                 made.text
-            )),
-        }
+            )
+        })
     }
 }

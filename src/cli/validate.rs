@@ -1,11 +1,14 @@
 //! `bart validate`: every rule that can be checked without a service.
 
+use std::sync::Arc;
+
 use clap::Args;
 
-use super::error::Outcome;
+use super::error::{CliError, Outcome};
 use super::offline;
+use super::offline::{LocalPlan, World};
 use super::output::{self, Format, GOOD};
-use super::platform::{self, KnownTargets, LocalPlan};
+use super::platform::{self, KnownTargets};
 use crate::model::id::TargetName;
 use crate::model::violation::{Severity, Violation, distinct, sort};
 use crate::pipeline::Input;
@@ -23,7 +26,7 @@ pub(super) struct Validate {
     #[command(flatten)]
     local: LocalPlan,
     /// Only this target; without it, every target under `deploy`
-    #[arg(long, short, value_parser = offline::target)]
+    #[arg(long, short)]
     target: Option<TargetName>,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
@@ -31,10 +34,6 @@ pub(super) struct Validate {
 }
 
 impl Validate {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// Violations, or a file that cannot be read.
     pub(super) async fn run(&self) -> Outcome {
         let repository = self.local.whose.repository().ok();
         let known = self.local.known_targets(repository.as_ref()).await?;
@@ -43,7 +42,7 @@ impl Validate {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
                 // What stands under a name that no target can have is looked at too.
-                let whole = std::sync::Arc::new((**waml).clone().with_misnamed_targets());
+                let whole = Arc::new((**waml).clone().with_misnamed_targets());
                 let targets = self.targets(&whole);
                 let all =
                     targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
@@ -52,23 +51,22 @@ impl Validate {
         };
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
-        // Before the violations, which may come of it.
-        if !self.output.is_data() {
-            let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
-            output::note(&known.note(&targets));
-        }
         if self.output.is_data() {
             let mut told = offline::as_json(&violations);
-            if let Some(map) = told.as_object_mut() {
-                map.insert("platform".to_owned(), known.as_json());
-            }
+            told["platform"] = known.as_json();
             output::data(self.output, &told)?;
-        } else if !violations.is_empty() {
-            offline::tell(&violations, &world.sources, self.output)?;
+        } else {
+            // Before the violations, which may come of it.
+            let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
+            output::note(&known.note(&targets));
+            if !violations.is_empty() {
+                offline::tell(&violations, &world.sources, self.output)?;
+            }
         }
         match &world.waml {
+            Ok(_) if !wrong && self.output.is_data() => Ok(()),
             Ok(waml) if !wrong => self.praise(waml),
-            _ => Err(super::error::CliError::rejected()),
+            _ => Err(CliError::rejected()),
         }
     }
 
@@ -80,9 +78,6 @@ impl Validate {
     }
 
     fn praise(&self, waml: &Waml) -> Outcome {
-        if self.output.is_data() {
-            return Ok(());
-        }
         let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
         let file = self.local.source.file.display();
         let for_targets = if targets.is_empty() {
@@ -96,9 +91,9 @@ impl Validate {
 
 /// What is said of one target; warnings too.
 pub(super) fn of_target(
-    waml: &std::sync::Arc<Waml>,
+    waml: &Arc<Waml>,
     target: &TargetName,
-    world: &offline::World,
+    world: &World,
     known: &KnownTargets,
 ) -> Vec<Violation> {
     let input = Input {

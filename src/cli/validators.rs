@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::{Value as Json, json};
 
 use super::diagnostics::Sources;
 use super::error::Outcome;
 use super::offline;
-use super::output::{self, BOLD, DIM, Format};
-use crate::model::violation::Severity;
-use crate::pipeline::validate::{RULES, Rule, Weight, When};
+use super::output::{BOLD, DIM, Format};
+use crate::pipeline::validate::{RULES, Rule, Weight};
 use crate::policy::Policy;
 
 /// Lists all rules that a deployment is checked by: what each checks, where it comes from, when
@@ -27,86 +26,49 @@ pub(super) struct Validators {
     output: Format,
 }
 
-/// The list; stable for programs.
-#[derive(Debug, Serialize)]
-struct Listed<'a> {
-    rules: Vec<ListedRule>,
-    policies: Vec<ListedPolicy<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedRule {
-    name: &'static str,
-    about: &'static str,
-    source: &'static str,
-    severity: Weight,
-    when: When,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedPolicy<'a> {
-    /// As violations call it.
-    name: String,
-    message: &'a str,
-    severity: Severity,
-    /// Globs; empty: every target.
-    targets: &'a [String],
-    /// Where it stands.
-    source: &'a str,
-}
-
 impl Validators {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// When the templates cannot be read, or are refused.
     pub(super) fn run(&self) -> Outcome {
         let mut sources = Sources::default();
         let templates = offline::templates(self.templates.as_deref(), &mut sources, self.output)?;
-        let listed = Listed {
-            rules: RULES.iter().map(rule).collect(),
-            policies: templates.policies.iter().map(policy).collect(),
-        };
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => output::data(data, &listed),
-            Format::Text => output::print(&text(&listed)),
-        }
+        let policies: Vec<&Policy> = templates.policies.iter().collect();
+        let data = json!({
+            "rules": RULES.iter().map(rule_data).collect::<Vec<_>>(),
+            "policies": policies.iter().copied().map(policy_data).collect::<Vec<_>>(),
+        });
+        self.output.print(&data, || text(&policies))
     }
 }
 
-fn rule(rule: &Rule) -> ListedRule {
-    let Rule { name, about, source, weight, .. } = *rule;
-    ListedRule { name, about, source, severity: weight, when: rule.when() }
+/// Stable for programs, as that of policies.
+fn rule_data(rule: &Rule) -> Json {
+    let Rule { name, about, source, weight, .. } = rule;
+    json!({"name": name, "about": about, "source": source, "severity": weight, "when": rule.when()})
 }
 
-fn policy(policy: &Policy) -> ListedPolicy<'_> {
-    ListedPolicy {
-        name: format!("policy/{}", policy.name),
-        message: &policy.message,
-        severity: policy.severity,
-        targets: &policy.targets,
-        source: &policy.place,
-    }
+fn policy_data(policy: &Policy) -> Json {
+    let Policy { name, message, severity, targets, place, .. } = policy;
+    let name = format!("policy/{name}");
+    json!({"name": name, "message": message, "severity": severity, "targets": targets, "source": place})
 }
 
-fn text(listed: &Listed<'_>) -> String {
+fn text(policies: &[&Policy]) -> String {
     let mut text = String::new();
-    for ListedRule { name, about, source, severity, when } in &listed.rules {
-        let severity = match severity {
+    for rule in RULES {
+        let Rule { name, about, source, weight, .. } = rule;
+        let severity = match weight {
             Weight::Error => "error",
             Weight::Warning => "warning",
             Weight::Both => "error or warning",
         };
-        let when = format!("{when:?}").to_lowercase();
+        let when = format!("{:?}", rule.when()).to_lowercase();
         text += &format!("{BOLD}{name}{BOLD:#}  {severity}, on {when}\n    {about}\n");
         text += &format!("    {DIM}from {source}{DIM:#}\n");
     }
-    for ListedPolicy { name, message, severity, targets, source } in &listed.policies {
+    for Policy { name, message, severity, targets, place, .. } in policies {
         let severity = format!("{severity:?}").to_lowercase();
         let targets = if targets.is_empty() { "*".to_owned() } else { targets.join(", ") };
-        text += &format!("{BOLD}{name}{BOLD:#}  {severity}, for {targets}\n    {message}\n");
-        text += &format!("    {DIM}from {source}{DIM:#}\n");
+        text += &format!("{BOLD}policy/{name}{BOLD:#}  {severity}, for {targets}\n    {message}\n");
+        text += &format!("    {DIM}from {place}{DIM:#}\n");
     }
-    let (rules, policies) = (listed.rules.len(), listed.policies.len());
-    text + &format!("\n{rules} rules, {policies} policies\n")
+    text + &format!("\n{} rules, {} policies\n", RULES.len(), policies.len())
 }

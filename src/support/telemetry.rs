@@ -19,12 +19,14 @@ pub const DEFAULT_FILTER: &str = "info";
 const NEVER_BELOW_INFO: [&str; 4] = ["h2", "hyper", "hyper_util", "reqwest"];
 
 /// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people: one compact line, coloured on a terminal.
     #[default]
+    #[value(help = "For people")]
     Text,
     /// For machines: one JSON object a line, fields of the event at its top.
+    #[value(help = "One JSON object a line")]
     Json,
 }
 

@@ -5,8 +5,6 @@
 //! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
 //! ```
 
-mod event; // what GitHub would send
-mod repository; // the example's service repository
 mod story; // what is shown, step by step
 mod watch; // stages, as they happen
 
@@ -19,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{CliError, Outcome};
 use super::output::{self, BOLD, DIM};
-use crate::app::{App, StartError};
+use crate::app::App;
 use crate::config::Sources;
 use crate::config::settings::Settings;
 use crate::support::clock::Clock;
@@ -48,8 +46,8 @@ impl Demo {
         let stages = watch::install()?;
         fresh(&self.dir)?;
         let settings = settings(&self.dir)?;
-        let app = App::build(settings.clone(), Clock::system()).await.map_err(|e| failed(&e))?;
-        let address = app.address().map_err(|error| failed(&error))?;
+        let app = App::build(settings.clone(), Clock::system()).await.map_err(CliError::failed)?;
+        let address = app.address().map_err(CliError::failed)?;
         let manifests = app.manifests.values().next().cloned();
         let stop = CancellationToken::new();
         let running = tokio::spawn(app.run(stop.clone()));
@@ -63,12 +61,10 @@ impl Demo {
             let _ = tokio::signal::ctrl_c().await;
         }
         stop.cancel();
-        match running.await {
-            Ok(ended) => ended.map_err(|error| failed(&error))?,
-            Err(fault) => {
-                return Err(CliError::io(format!("the service ended by a fault: {fault}")));
-            }
-        }
+        let ended = running.await;
+        ended
+            .map_err(|fault| CliError::io(format!("the service ended by a fault: {fault}")))?
+            .map_err(CliError::failed)?;
         told
     }
 }
@@ -89,20 +85,14 @@ fn next_step(bart: Option<&Path>, server: &str) -> String {
     }
 }
 
-fn failed(error: &StartError) -> CliError {
-    CliError::io(error.to_string())
-}
-
 /// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
 fn fresh(dir: &Path) -> Outcome {
-    let unusable =
-        |error: std::io::Error| CliError::io(format!("cannot use {}: {error}", dir.display()));
+    let unusable = CliError::file("use", dir);
     if dir.join(MARKER).is_file() {
-        clear(dir).map_err(unusable)?;
-        return Ok(());
+        return clear(dir).map_err(unusable);
     }
-    std::fs::create_dir_all(dir).map_err(unusable)?;
-    if std::fs::read_dir(dir).map_err(unusable)?.next().is_some() {
+    std::fs::create_dir_all(dir).map_err(&unusable)?;
+    if std::fs::read_dir(dir).map_err(&unusable)?.next().is_some() {
         return Err(CliError::usage(format!("{} is not empty, and no demo's", dir.display()))
             .hint("name another folder with --dir"));
     }
@@ -130,14 +120,12 @@ const CONFIG: &str = include_str!("the-deployer.yaml");
 /// The built-in settings and the demo's platform, with the folder for a home and whichever port is free.
 fn settings(dir: &Path) -> Result<Settings, CliError> {
     let file = dir.join("the-deployer.yaml");
-    std::fs::write(&file, CONFIG)
-        .map_err(|error| CliError::io(format!("cannot write {}: {error}", file.display())))?;
+    std::fs::write(&file, CONFIG).map_err(CliError::file("write", &file))?;
     let listen = ("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
     let sources = Sources {
         file: Some((file.display().to_string(), CONFIG.to_owned())),
         variables: [listen].into(),
         home: dir.to_owned(),
     };
-    let loaded = sources.load();
-    loaded.map(|loaded| loaded.settings).map_err(|rejection| CliError::io(rejection.to_string()))
+    Ok(sources.load().map_err(CliError::failed)?.settings)
 }

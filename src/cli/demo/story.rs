@@ -1,18 +1,18 @@
 //! What the demo shows: three deployments, and what became of each.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use git2::{Repository, Signature, Time};
 use secrecy::SecretString;
+use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 
-use super::event::{self, REPOSITORY, TARGET, Wanted};
-use super::repository;
 use super::watch::Ended;
 use crate::api::deployments::DeploymentDetail;
-use crate::cli::client::Server;
-use crate::cli::deployment::colour;
+use crate::cli::client::{self, Server};
+use crate::cli::deployment;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD, NOTE};
@@ -20,6 +20,7 @@ use crate::config::forge::ForgeSettings;
 use crate::config::secret;
 use crate::config::settings::Settings;
 use crate::config::webhook::WebhookSecret;
+use crate::forge::github::webhook::signature;
 use crate::git::reading::{PathChange, Touched};
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::State;
@@ -33,6 +34,9 @@ pub(super) struct Story {
     pub(super) manifests: Option<ManifestRepository>,
     pub(super) stages: mpsc::Receiver<Ended>,
 }
+
+const REPOSITORY: &str = "example/my-app";
+const TARGET: &str = "prod-cluster-1";
 
 /// One deployment of the story.
 struct Chapter {
@@ -51,12 +55,31 @@ const WRITTEN_AT: i64 = 1_655_331_742;
 /// A deployment takes milliseconds; this is for a very busy machine.
 const LONGEST: Duration = Duration::from_mins(1);
 
+/// The example of the documentation, as it stands in the tests.
+const FIRST_WAML: &str = include_str!("../../../tests/pipeline/example/waml.yaml");
+
+/// The same with one more variable, and more replicas.
+fn second_waml() -> String {
+    FIRST_WAML
+        .replace("value: some-value}]", "value: some-value}, {name: LOG_LEVEL, value: debug}]")
+        .replace("minReplicas: 3", "minReplicas: 5")
+}
+
+/// The same with five mistakes.
+fn broken_waml() -> String {
+    FIRST_WAML
+        .replace("servicePort: 8000", "servicePort: 8080")
+        .replace("MY_ENV_NAME", "1ST_ENV_NAME")
+        .replace("slo:", "resources: {requests: {memory: 1GB}}\n    slos:")
+        .replace("minReplicas: 3", "minReplicas: 30")
+}
+
 fn chapters() -> [Chapter; 3] {
     [
         Chapter {
             number: 1,
             title: "A deployment",
-            waml: repository::FIRST.to_owned(),
+            waml: FIRST_WAML.to_owned(),
             tag: "1.0.202206151506-sha.649008fb",
             reason: "first release",
             ends: State::Succeeded,
@@ -64,7 +87,7 @@ fn chapters() -> [Chapter; 3] {
         Chapter {
             number: 2,
             title: "The same app, with a changed WAML",
-            waml: repository::second(),
+            waml: second_waml(),
             tag: "1.1.202206161102-sha.0c1d2e3f",
             reason: "log more, and scale wider",
             ends: State::Succeeded,
@@ -72,7 +95,7 @@ fn chapters() -> [Chapter; 3] {
         Chapter {
             number: 3,
             title: "A WAML with mistakes",
-            waml: repository::broken(),
+            waml: broken_waml(),
             tag: "1.2.202206170900-sha.deadbeef",
             reason: "a bad day",
             ends: State::Failed,
@@ -82,9 +105,6 @@ fn chapters() -> [Chapter; 3] {
 
 impl Story {
     /// Tells all of it.
-    ///
-    /// # Errors
-    /// When a deployment does not end as it must, or the world does not work.
     pub(super) async fn tell(mut self) -> Outcome {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let secret = self.secret()?;
@@ -106,13 +126,7 @@ impl Story {
             commit.short(),
             chapter.tag
         ))?;
-        let wanted = Wanted {
-            number: chapter.number,
-            commit: &commit,
-            tag: chapter.tag,
-            reason: chapter.reason,
-        };
-        let id = event::send(self.address, secret, &wanted).await?;
+        let id = send_event(self.address, secret, chapter, &commit).await?;
         output::print(&format!(
             "  {DIM}answer{DIM:#}  202, deployment {NOTE}{id}{NOTE:#}\n  {DIM}page{DIM:#}    http://{}/deployments/{id}\n\n",
             self.address
@@ -150,11 +164,10 @@ impl Story {
 
     async fn end(&self, chapter: &Chapter, detail: &DeploymentDetail) -> Outcome {
         let state = detail.summary.state;
-        let style = colour(state);
         let total: u64 = detail.stages.iter().map(|time| time.micros).sum();
         output::print(&format!(
-            "\n  {style}{}{style:#} in {}.{} ms\n  {}\n\n",
-            state.as_str(),
+            "\n  {} in {}.{} ms\n  {}\n\n",
+            deployment::state(state),
             total / 1000,
             total % 1000 / 100,
             detail.summary.summary
@@ -170,18 +183,14 @@ impl Story {
         if state == chapter.ends {
             return Ok(());
         }
-        Err(CliError::io(format!(
-            "deployment {} had to be {}",
-            chapter.number,
-            chapter.ends.as_str()
-        )))
+        let Chapter { number, ends, .. } = chapter;
+        Err(CliError::io(format!("deployment {number} had to be {}", ends.as_str())))
     }
 
     async fn show_commit(&self) -> Outcome {
         let Some(manifests) = &self.manifests else { return Ok(()) };
-        let unread = |error: crate::git::writer::WriteError| CliError::io(error.to_string());
         let folder = self.dir.join("manifests.git");
-        let changes = manifests.last_change().await.map_err(unread)?;
+        let changes = manifests.last_change().await.map_err(CliError::failed)?;
         let text = format!("  {DIM}the commit in {}{DIM:#}\n{}", folder.display(), tree(&changes));
         output::print(&text)
     }
@@ -192,16 +201,16 @@ impl Story {
         };
         let path = root.join(format!("{REPOSITORY}.git"));
         let at = WRITTEN_AT + chapter.number * 3600;
-        repository::commit(&path, &chapter.waml, chapter.reason, at)
+        commit_waml(&path, &chapter.waml, chapter.reason, at)
             .map_err(|error| CliError::io(format!("cannot make {}: {error}", path.display())))
     }
 
     fn secret(&self) -> Result<SecretString, CliError> {
         match &self.settings.webhook.secret {
             WebhookSecret::Given(secret) => Ok(secret.clone()),
-            WebhookSecret::Kept(path) => secret::keep(path)
-                .map(|found| found.secret)
-                .map_err(|error| CliError::io(error.to_string())),
+            WebhookSecret::Kept(path) => {
+                secret::keep(path).map(|found| found.secret).map_err(CliError::failed)
+            }
         }
     }
 
@@ -213,9 +222,81 @@ impl Story {
     }
 }
 
+/// Sends a deployment event as GitHub does, signed; the id of the deployment that it became.
+async fn send_event(
+    address: SocketAddr,
+    secret: &SecretString,
+    chapter: &Chapter,
+    commit: &CommitSha,
+) -> Result<String, CliError> {
+    let body = event(chapter, commit).to_string();
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build();
+    let answer = client
+        .map_err(CliError::failed)?
+        .post(format!("http://{address}/webhooks/github"))
+        .header("content-type", "application/json")
+        .header("x-github-event", "deployment")
+        .header("x-github-delivery", format!("demo-{}", chapter.number))
+        .header(signature::HEADER, signature::sign(secret, body.as_bytes()))
+        .body(body)
+        .send()
+        .await
+        .map_err(|error| CliError::io(format!("the event could not be sent: {error}")))?;
+    let status = answer.status();
+    let answer: Option<Json> = client::read_json(&address.to_string(), answer).await?;
+    let answer = answer.unwrap_or_default();
+    match answer.get("id").and_then(Json::as_str) {
+        Some(id) if status == 202 => Ok(id.to_owned()),
+        _ => Err(CliError::io(format!("the event was answered with {status}: {answer}"))),
+    }
+}
+
+fn event(chapter: &Chapter, commit: &CommitSha) -> Json {
+    json!({
+        "action": "created",
+        "deployment": {
+            "id": chapter.number,
+            "sha": commit,
+            "ref": "main",
+            "task": "deploy",
+            "environment": TARGET,
+            "description": chapter.reason,
+            "payload": {"tag": chapter.tag},
+            "creator": {"login": "ada"},
+        },
+        "repository": {"id": 1, "full_name": REPOSITORY, "name": "my-app", "owner": {"login": "example"}},
+        "sender": {"login": "ada"},
+        "workflow": null,
+        "workflow_run": null,
+    })
+}
+
+/// Commits the file on `main`, and makes the repository for that if it is not there.
+fn commit_waml(
+    path: &Path,
+    waml: &str,
+    message: &str,
+    seconds: i64,
+) -> Result<CommitSha, git2::Error> {
+    let made = ManifestRepository::create_local(path, "main");
+    made.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    let repository = Repository::open_bare(path)?;
+    let blob = repository.blob(waml.as_bytes())?;
+    let mut tree = repository.treebuilder(None)?;
+    tree.insert(".weave.yaml", blob, 0o100_644)?;
+    let tree = repository.find_tree(tree.write()?)?;
+    let author = Signature::new("Ada", "ada@example.com", &Time::new(seconds, 0))?;
+    let parent =
+        repository.find_reference("refs/heads/main").and_then(|main| main.peel_to_commit()).ok();
+    let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+    let id =
+        repository.commit(Some("refs/heads/main"), &author, &author, message, &tree, &parents)?;
+    CommitSha::parse(id.to_string()).map_err(|error| git2::Error::from_str(&error.to_string()))
+}
+
 fn show(ended: &Ended, id: &str) -> Outcome {
     let Some(micros) = ended.micros.filter(|_| ended.deployment == id) else { return Ok(()) };
-    let millis = format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10);
+    let millis = deployment::milliseconds(micros);
     output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
 }
 

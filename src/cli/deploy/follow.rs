@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::client::Server;
-use super::super::error::CliError;
 use super::progress::Phase;
 use crate::api::deployments::{DeploymentPage, DeploymentSummary};
+use crate::cli::client::Server;
+use crate::cli::error::{CliError, Kind};
 use crate::model::deployment::StageTime;
 use crate::model::id::{DeployId, RepoName};
 
 /// How long between two questions; the first come sooner, because most deployments take some seconds.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(300),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-];
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(500), Duration::from_secs(1)];
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Questions without an answer, one after the other, until it is given up: about half a minute.
 const PATIENCE: usize = 16;
 /// A list has ours among its newest.
@@ -59,14 +56,16 @@ async fn find(
     mut unknown: Vec<(usize, i64)>,
     send: mpsc::Sender<News>,
 ) {
-    let mut tries = Tries::default();
+    // Each pause but the last is made three times.
+    let mut pauses = PAUSES.into_iter().flat_map(|pause| [pause; 3]);
+    let mut in_vain = 0;
     while !unknown.is_empty() && !send.is_closed() {
         let query = [("repository", repository.to_string()), ("limit", LISTED.to_string())];
         let found: Result<DeploymentPage, CliError> =
             server.get("/api/v1/deployments", &query).await;
         match found {
             Ok(list) => {
-                tries.succeeded();
+                in_vain = 0;
                 for one in list.deployments {
                     let Some(at) = unknown.iter().position(|(_, id)| Some(*id) == one.forge_id)
                     else {
@@ -79,7 +78,8 @@ async fn find(
                 }
             }
             Err(error) => {
-                if tries.failed() || !error.is_passing() {
+                in_vain += 1;
+                if in_vain >= PATIENCE || error.kind != Kind::Passing {
                     for (place, _) in unknown {
                         let _gone = send.send((place, Phase::Lost(error.whole()))).await;
                     }
@@ -87,7 +87,7 @@ async fn find(
                 }
             }
         }
-        tokio::time::sleep(tries.pause()).await;
+        tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
     }
 }
 
@@ -101,7 +101,7 @@ async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News
     let mut following = server.follow(&id);
     loop {
         let heard = tokio::select! {
-            heard = following.picture() => heard,
+            heard = following.next() => heard,
             () = send.closed() => return,
         };
         let phase = match heard {
@@ -125,29 +125,4 @@ fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     }
     let done = stages.last().map(|time| format!("{} done", time.stage.as_str()));
     Phase::Going { id, state, doing: done.unwrap_or(summary) }
-}
-
-/// How often it was asked, and how often in vain.
-#[derive(Debug, Default)]
-struct Tries {
-    asked: usize,
-    in_vain: usize,
-}
-
-impl Tries {
-    fn succeeded(&mut self) {
-        self.in_vain = 0;
-    }
-
-    /// Whether it is enough.
-    fn failed(&mut self) -> bool {
-        self.in_vain += 1;
-        self.in_vain >= PATIENCE
-    }
-
-    fn pause(&mut self) -> Duration {
-        let place = self.asked.div_euclid(3).min(PAUSES.len() - 1);
-        self.asked += 1;
-        PAUSES.get(place).copied().unwrap_or(Duration::from_secs(2))
-    }
 }

@@ -6,10 +6,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::super::client;
-use super::super::error::CliError;
+use crate::cli::client;
+use crate::cli::error::CliError;
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
+use crate::support::clock;
 use crate::support::text::truncate_chars;
 
 /// A GitHub, and who we are there.
@@ -19,20 +20,17 @@ pub(super) struct GitHub {
     pub(super) token: SecretString,
 }
 
-/// What is to be deployed.
+/// What is to be deployed, to every target alike.
 #[derive(Debug)]
-pub(super) struct Ask<'a> {
+pub(super) struct Release<'a> {
     pub(super) repository: &'a RepoName,
     pub(super) git_ref: &'a str,
     pub(super) tag: &'a ImageTag,
-    pub(super) target: &'a TargetName,
     pub(super) description: &'a str,
     /// The checks that must be green; `None` for all that there are.
     pub(super) contexts: Option<&'a [String]>,
-    /// Whether GitHub is to call the target a production environment.
-    pub(super) production: bool,
-    /// Ours alone: by it a deployment is found whose creation was not answered.
-    pub(super) request: &'a str,
+    /// A glob over the targets that GitHub is to call production environments.
+    pub(super) production: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -43,10 +41,7 @@ struct Deployment {
 }
 
 /// Whether GitHub calls targets of that glob production environments.
-///
-/// # Errors
-/// When the glob cannot be read.
-pub(super) fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
+fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
     let glob = Glob::new(glob).map_err(|error| {
         CliError::usage(format!("--production: {error}")).hint("write it like `prod*`")
     })?;
@@ -55,49 +50,54 @@ pub(super) fn production(glob: &str, target: &TargetName) -> Result<bool, CliErr
 
 impl GitHub {
     /// Creates one deployment; its number. Nothing is merged, and nothing is created twice.
-    ///
-    /// # Errors
-    /// Why GitHub will not, and what to do.
-    pub(super) async fn create(&self, ask: &Ask<'_>) -> Result<i64, CliError> {
-        let path = format!("repos/{}/deployments", ask.repository);
-        let request = self.request(Method::POST, &path)?.json(&body(ask));
+    pub(super) async fn create(
+        &self,
+        release: &Release<'_>,
+        target: &TargetName,
+    ) -> Result<i64, CliError> {
+        // Ours alone: by it a deployment is found whose creation was not answered.
+        let key = clock::random_digits();
+        let find = || self.find(release.repository, target, &key);
+        let body = body(release, target, production(release.production, target)?, &key);
+        let path = format!("repos/{}/deployments", release.repository);
+        let request = self.request(Method::POST, &path)?.json(&body);
         let answer = match request.send().await {
             Ok(answer) => answer,
             // It may have arrived all the same.
             Err(error) => {
                 let lost = client::unreachable(&self.api_url, &error);
-                return self.find(ask).await.ok().flatten().ok_or(lost);
+                return find().await.ok().flatten().ok_or(lost);
             }
         };
         let status = answer.status();
         let text = client::read_body(&self.api_url, answer).await.unwrap_or_default();
         if status.is_server_error()
-            && let Ok(Some(id)) = self.find(ask).await
+            && let Ok(Some(id)) = find().await
         {
             return Ok(id);
         }
         if status != StatusCode::CREATED {
-            return Err(refused(status, &text, ask));
+            return Err(refused(status, &text, release));
         }
         let made: Result<Deployment, _> = serde_json::from_slice(&text);
-        made.map(|made| made.id)
-            .map_err(|_| CliError::io(format!("{} does not answer like GitHub", self.api_url)))
+        made.map(|made| made.id).map_err(|_| client::not_github(&self.api_url))
     }
 
     /// The deployment of our own request, if it came to be.
-    async fn find(&self, ask: &Ask<'_>) -> Result<Option<i64>, CliError> {
+    async fn find(
+        &self,
+        repository: &RepoName,
+        target: &TargetName,
+        key: &str,
+    ) -> Result<Option<i64>, CliError> {
         // A target's name has no character that means something in a query.
-        let (repository, target) = (ask.repository, ask.target);
         let path = format!("repos/{repository}/deployments?environment={target}&per_page=30");
         let request = self.request(Method::GET, &path)?;
         let lost = |error| client::unreachable(&self.api_url, &error);
         let answer = request.send().await.map_err(lost)?;
         let all: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
-        let all = all
-            .ok_or_else(|| CliError::io(format!("{} does not answer like GitHub", self.api_url)))?;
-        let ours = all
-            .into_iter()
-            .find(|one| one.payload.get("request").and_then(Json::as_str) == Some(ask.request));
+        let all = all.ok_or_else(|| client::not_github(&self.api_url))?;
+        let ours = all.into_iter().find(|one| one.payload["request"] == key);
         Ok(ours.map(|one| one.id))
     }
 
@@ -113,9 +113,8 @@ impl GitHub {
 /// What GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is made of it.
 /// Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of an
 /// earlier failure among them.
-fn body(ask: &Ask<'_>) -> Json {
-    let Ask { repository: _, git_ref, tag, target, description, contexts, production, request } =
-        ask;
+fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str) -> Json {
+    let Release { repository: _, git_ref, tag, description, contexts, production: _ } = release;
     let description = truncate_chars(description, ForgeStatus::LONGEST);
     let mut body = json!({
         "ref": git_ref,
@@ -124,20 +123,20 @@ fn body(ask: &Ask<'_>) -> Json {
         "auto_merge": false,
         "description": description,
         "production_environment": production,
-        "payload": {"tag": tag, "by": "bart", "request": request},
+        "payload": {"tag": tag, "by": "bart", "request": key},
     });
-    if let (Some(contexts), Some(body)) = (contexts, body.as_object_mut()) {
-        body.insert("required_contexts".to_owned(), json!(contexts));
+    if let Some(contexts) = contexts {
+        body["required_contexts"] = json!(contexts);
     }
     body
 }
 
 /// What GitHub's refusal means for the person, and what to do.
-fn refused(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> CliError {
+fn refused(status: StatusCode, body: &[u8], release: &Release<'_>) -> CliError {
     let said: Json = serde_json::from_slice(body).unwrap_or_default();
     let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
-    let Ask { repository, git_ref, .. } = ask;
+    let Release { repository, git_ref, .. } = release;
     let refused =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     match status.as_u16() {
@@ -177,21 +176,21 @@ fn contexts(said: &Json) -> String {
 mod tests {
     use super::*;
 
-    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&Ask<'_>) -> T) -> T {
-        work(&Ask {
+    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&Release<'_>) -> T) -> T {
+        work(&Release {
             repository: &RepoName::parse("acme/shop").unwrap(),
             git_ref: "main",
             tag: &ImageTag::parse("1.0").unwrap(),
-            target: &TargetName::parse("prod-1").unwrap(),
             description: &"x".repeat(200),
             contexts,
-            production: true,
-            request: "r1",
+            production: "prod*",
         })
     }
 
     #[test]
     fn nothing_is_merged_and_contexts_are_chosen_on_purpose() {
+        let target = TargetName::parse("prod-1").unwrap();
+        let body = |release: &Release<'_>| body(release, &target, true, "r1");
         let none = with(Some(&[]), body);
         assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
         assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));
@@ -215,7 +214,7 @@ mod tests {
             (500, json!({}), "try again"),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = with(None, |ask| refused(status, said.to_string().as_bytes(), ask));
+            let error = with(None, |release| refused(status, said.to_string().as_bytes(), release));
             let told = format!("{error:?}");
             assert!(told.contains(hint), "{told}");
         }

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::super::client::{self, Server};
-use super::super::error::CliError;
-use super::super::here;
-use super::super::host::Host;
-use super::super::output::{self, NOTE};
-use super::super::settings::logins;
 use super::follow::Made;
-use super::github::{self, GitHub};
+use super::github::{GitHub, Release};
 use crate::api::deployments::{DeployAnswer, DeployRequest};
+use crate::cli::client::{self, Server};
+use crate::cli::context;
+use crate::cli::error::CliError;
+use crate::cli::host::Host;
+use crate::cli::output::NOTE;
+use crate::cli::settings::logins;
 use crate::config;
-use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::id::{ImageTag, TargetName};
 use crate::support::clock;
 
 /// The variable with a GitHub token for bart.
@@ -27,25 +27,8 @@ const UNUSED: &str =
     " for it: GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
-/// What is to be deployed, to every target alike.
-#[derive(Debug)]
-pub(super) struct What<'a> {
-    pub(super) repository: &'a RepoName,
-    pub(super) git_ref: &'a str,
-    pub(super) tag: &'a ImageTag,
-    pub(super) description: &'a str,
-    pub(super) contexts: Option<&'a [String]>,
-    /// A glob.
-    pub(super) production: &'a str,
-}
-
 /// Who is asked.
-pub(super) struct Maker<'a> {
-    forge: Forge<'a>,
-    what: What<'a>,
-}
-
-enum Forge<'a> {
+pub(super) enum Forge<'a> {
     GitHub(GitHub),
     Service(&'a Server),
 }
@@ -61,31 +44,31 @@ pub(super) struct Set {
     pub(super) failure: Option<CliError>,
 }
 
-impl<'a> Maker<'a> {
-    /// For that host.
-    ///
-    /// # Errors
-    /// When there is no GitHub token for it, or a token would go in the clear, or to whom anybody on the way to the
-    /// service could name.
-    pub(super) fn new(host: Host, server: &'a Server, what: What<'a>) -> Result<Self, CliError> {
-        let forge = match host {
-            Host::Local => Forge::Service(server),
+impl<'a> Forge<'a> {
+    /// For that host. A GitHub token never goes in the clear, or to whom anybody on the way to the service could name.
+    pub(super) fn new(host: Host, server: &'a Server) -> Result<Self, CliError> {
+        Ok(match host {
+            Host::Local => Self::Service(server),
             Host::GitHub { api_url, .. } => {
                 client::only_safely(&api_url)?;
-                let known = is_known(&api_url, here::remote_host().as_deref());
+                let known = is_known(&api_url, context::remote_host().as_deref());
                 let token = token(&config::environment(), server, &api_url, known)?;
-                Forge::GitHub(GitHub { api_url, token })
+                Self::GitHub(GitHub { api_url, token })
             }
-        };
-        Ok(Self { forge, what })
+        })
     }
 
     /// Asks for all of them, until one is refused or somebody wants it to stop. None is left half-done: the
     /// answer to what was asked is waited for.
-    pub(super) async fn all(&self, targets: &[TargetName], stop: &CancellationToken) -> Set {
+    pub(super) async fn create_all(
+        &self,
+        release: &Release<'_>,
+        targets: &[TargetName],
+        stop: &CancellationToken,
+    ) -> Set {
         let mut set = Set { made: Vec::new(), left: targets.to_vec(), failure: None };
         while let Some(target) = set.left.first().filter(|_| !stop.is_cancelled()) {
-            match self.one(target).await {
+            match self.create(release, target).await {
                 Ok(made) => {
                     set.made.push(made);
                     set.left.remove(0);
@@ -99,25 +82,11 @@ impl<'a> Maker<'a> {
         set
     }
 
-    async fn one(&self, target: &TargetName) -> Result<Made, CliError> {
-        let What { repository, git_ref, tag, description, contexts, production } = self.what;
-        let (forge_id, id) = match &self.forge {
-            Forge::GitHub(github) => {
-                let production = github::production(production, target)?;
-                let request = clock::random_digits();
-                let ask = github::Ask {
-                    repository,
-                    git_ref,
-                    tag,
-                    target,
-                    description,
-                    contexts,
-                    production,
-                    request: &request,
-                };
-                (github.create(&ask).await?, None)
-            }
-            Forge::Service(server) => {
+    async fn create(&self, release: &Release<'_>, target: &TargetName) -> Result<Made, CliError> {
+        let Release { repository, git_ref, tag, description, .. } = *release;
+        let (forge_id, id) = match self {
+            Self::GitHub(github) => (github.create(release, target).await?, None),
+            Self::Service(server) => {
                 let request = DeployRequest {
                     repository: repository.to_string(),
                     git_ref: git_ref.to_owned(),
@@ -134,14 +103,8 @@ impl<'a> Maker<'a> {
 }
 
 impl Set {
-    /// Says what there is and what there is not, where it is only a part.
-    pub(super) fn tell(&self, tag: &ImageTag, git_ref: &str) {
-        if let Some(text) = self.part(tag, git_ref) {
-            output::note(&text);
-        }
-    }
-
-    fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
+    /// What there is and what there is not, where it is only a part.
+    pub(super) fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
         let Self { made, left, failure: _ } = self;
         if made.is_empty() || left.is_empty() {
             return None;

@@ -5,8 +5,7 @@
 //! ```
 
 mod tree; // which commit, and whether others have it
-mod early; // what would be refused anyway
-mod holds; // what the deployment will end
+mod preflight; // what would be refused anyway, and what is held
 mod github; // GitHub Deployments
 mod made; // deployments asked for, one after the other
 mod follow; // looked for, and followed to the end
@@ -16,20 +15,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::follow::Made;
-use self::made::{Maker, Set};
+use self::github::Release;
+use self::made::{Forge, Set};
 use self::progress::{Phase, Progress, Row};
 use self::tree::Tree;
 use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::client::Server;
+use super::context::{self, Service, WAML_FILE, Whose};
 use super::diagnostics::{self, Sources};
-use super::error::{CliError, Outcome};
-use super::here::Whose;
+use super::error::{CliError, Kind, Outcome};
 use super::host::Host;
-use super::offline::{self, WAML_FILE};
-use super::output::{self, Format};
+use super::output;
 use super::platform::KnownTargets;
 use super::table::{Column, table};
 use super::times;
@@ -69,10 +67,9 @@ Exit code 0 when every deployment succeeded (with --no-wait: was created), 1 whe
 cancelled or refused, 2 when one could not be created or followed, 130 after Ctrl-C.")]
 pub(super) struct Deploy {
     /// The image tag; `bart builds` lists them
-    #[arg(value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
     tag: ImageTag,
     /// The targets, as under `deploy` of the WAML
-    #[arg(required = true, value_name = "TARGET", value_parser = offline::target)]
+    #[arg(required = true, value_name = "TARGET")]
     targets: Vec<TargetName>,
     /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
     #[arg(long = "ref", value_name = "REF")]
@@ -104,10 +101,7 @@ pub(super) struct Deploy {
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 /// What became of one target; stable for programs.
@@ -127,17 +121,26 @@ impl Deploy {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
         let repository = self.whose.repository()?;
-        let known = KnownTargets::fetch(&self.server, &repository).await;
+        let server = &self.service.server;
+        let known = KnownTargets::fetch(server, &repository).await;
         let tree = self.look(&known)?;
-        let host = Host::of(&self.server).await?;
+        let host = Host::of(server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
-        let _readable: DeploymentPage = self.server.get("/api/v1/deployments", &query).await?;
-        let maker = self.maker(host, &repository, &tree)?;
-        holds::tell(&self.server, &tree, &self.targets).await;
+        let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
+        let release = Release {
+            repository: &repository,
+            git_ref: &tree.git_ref,
+            tag: &self.tag,
+            description: self.description.trim(),
+            contexts: (!self.require_all_contexts).then_some(self.require_context.as_slice()),
+            production: &self.production,
+        };
+        let forge = Forge::new(host, server)?;
+        preflight::tell_holds(server, &tree, &self.targets).await;
         let stop = interrupts();
-        let set = maker.all(&self.targets, &stop).await;
-        set.tell(&self.tag, &tree.git_ref);
+        let set = forge.create_all(&release, &self.targets, &stop).await;
+        output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
         // Those that there are take their time; nobody is to wait for the news about the rest.
         let failure = set.failure.as_ref().map(CliError::told);
         let followed = self.follow(&repository, &set, &tree, &stop).await;
@@ -146,38 +149,20 @@ impl Deploy {
 
     /// The commit, checked as far as it is known here.
     fn look(&self, known: &KnownTargets) -> Result<Tree, CliError> {
-        let here = std::env::current_dir().map_err(|error| {
-            CliError::io(format!("the working folder cannot be found: {error}"))
-        })?;
-        let tree = tree::look(&here, self.git_ref.as_deref())?;
+        let tree = tree::look(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
-            early::check(waml, &self.targets, self.templates.as_deref(), known, self.output)?;
+            preflight::check(
+                waml,
+                &self.targets,
+                self.templates.as_deref(),
+                known,
+                self.service.output,
+            )?;
         }
         for warning in &tree.warnings {
             output::warning(warning);
         }
         Ok(tree)
-    }
-
-    fn maker<'a>(
-        &'a self,
-        host: Host,
-        repository: &'a RepoName,
-        tree: &'a Tree,
-    ) -> Result<Maker<'a>, CliError> {
-        let contexts = (!self.require_all_contexts).then_some(self.require_context.as_slice());
-        Maker::new(
-            host,
-            &self.server,
-            made::What {
-                repository,
-                git_ref: &tree.git_ref,
-                tag: &self.tag,
-                description: self.description.trim(),
-                contexts,
-                production: &self.production,
-            },
-        )
     }
 
     async fn follow(
@@ -208,7 +193,7 @@ impl Deploy {
         rows: &mut [Row],
         stop: &CancellationToken,
     ) -> Outcome {
-        let mut news = follow::all(&self.server, repository, made);
+        let mut news = follow::all(&self.service.server, repository, made);
         let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
         let mut frames = tokio::time::interval(FRAME);
         let end = tokio::time::sleep(self.timeout);
@@ -237,17 +222,19 @@ impl Deploy {
             let (id, state, summary) = known(one, &row.phase);
             let over = matches!(row.phase, Phase::Ended { .. });
             let deployment = match id.as_deref().filter(|_| over) {
-                Some(id) => self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await.ok(),
+                Some(id) => {
+                    let path = format!("/api/v1/deployments/{id}");
+                    self.service.server.get(&path, &[]).await.ok()
+                }
                 None => None,
             };
             let (target, forge_id) = (one.target.clone(), one.forge_id);
             all.push(Became { target, forge_id, id, state, summary, deployment });
         }
-        if self.output.is_data() {
-            return output::data(self.output, &serde_json::json!({"deployments": all}));
-        }
-        if self.no_wait {
-            return output::print(&created(&all));
+        let output = self.service.output;
+        if output.is_data() || self.no_wait {
+            let data = serde_json::json!({"deployments": all});
+            return output.print(&data, || created(&all));
         }
         output::note(&all.iter().map(|one| reasons(one, tree)).collect::<String>());
         Ok(())
@@ -291,7 +278,7 @@ fn created(all: &[Became]) -> String {
 fn worse(failure: Option<CliError>, followed: Outcome) -> Outcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
-        (Some(failure), Err(error)) if error.is_rejection() => Err(failure),
+        (Some(failure), Err(error)) if error.kind == Kind::Rejected => Err(failure),
         (_, followed) => followed,
     }
 }

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 
 use anstyle::Style;
 
-use super::super::deployment;
-use super::super::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
+use crate::cli::deployment;
+use crate::cli::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
 use crate::model::deployment::State;
 use crate::support::text::reveal_invisible;
 
@@ -96,35 +96,24 @@ fn frame(rows: &[Row], drawn: usize, tick: usize, width: usize, seconds: f64) ->
 
 fn parts(row: &Row, names: usize, tick: usize, seconds: f64) -> [(Style, String); 4] {
     let Row { target, phase } = row;
-    let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·").to_owned();
+    let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·");
     let target = (BOLD, format!(" {target:<names$}  "));
-    match phase {
-        Phase::Asked => [
-            (NOTE, spinner),
-            target,
-            (NOTE, "asked      ".to_owned()),
-            (DIM, format!("{seconds:.0} s, waiting for the service to hear of it")),
-        ],
-        Phase::Going { id: _, state, doing } => [
-            (NOTE, spinner),
-            target,
-            (deployment::colour(*state), format!("{:<11}", state.as_str())),
-            (DIM, format!("{seconds:.0} s  {doing}")),
-        ],
-        Phase::Ended { id: _, state, summary } => [
-            if *state == State::Succeeded {
-                (GOOD, "✓".to_owned())
-            } else {
-                (BAD, "✗".to_owned())
-            },
-            target,
-            (deployment::colour(*state), format!("{:<11}", state.as_str())),
-            (Style::new(), summary.clone()),
-        ],
-        Phase::Lost(why) => {
-            [(BAD, "?".to_owned()), target, (BAD, "not known  ".to_owned()), (DIM, why.clone())]
+    let ((style, sign), (colour, word), more) = match phase {
+        Phase::Asked => {
+            let more = format!("{seconds:.0} s, waiting for the service to hear of it");
+            ((NOTE, spinner), (NOTE, "asked"), (DIM, more))
         }
-    }
+        Phase::Going { id: _, state, doing } => {
+            let more = format!("{seconds:.0} s  {doing}");
+            ((NOTE, spinner), (deployment::colour(*state), state.as_str()), (DIM, more))
+        }
+        Phase::Ended { id: _, state, summary } => {
+            let sign = if *state == State::Succeeded { (GOOD, "✓") } else { (BAD, "✗") };
+            (sign, (deployment::colour(*state), state.as_str()), (Style::new(), summary.clone()))
+        }
+        Phase::Lost(why) => ((BAD, "?"), (BAD, "not known"), (DIM, why.clone())),
+    };
+    [(style, sign.to_owned()), target, (colour, format!("{word:<11}")), more]
 }
 
 /// The parts one after the other, cut where the terminal ends.
@@ -150,11 +139,8 @@ fn plain(row: &Row, seconds: f64) -> String {
             format!("{target}: {}{doing} ({id})\n", state.as_str())
         }
         Phase::Ended { id, state, summary } => {
-            let colour = deployment::colour(*state);
-            format!(
-                "{target}: {colour}{}{colour:#} in {seconds:.1} s: {summary} ({id})\n",
-                state.as_str()
-            )
+            let state = deployment::state(*state);
+            format!("{target}: {state} in {seconds:.1} s: {summary} ({id})\n")
         }
         Phase::Lost(why) => format!("{target}: not followed any more: {why}\n"),
     }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use git2::{Oid, Repository, StatusOptions};
 
-use super::super::error::CliError;
-use super::super::offline::WAML_FILE;
+use crate::cli::context::WAML_FILE;
+use crate::cli::error::CliError;
+use crate::cli::output::short;
 
 /// A repository has some hundred branches; looking at more would take longer than it is worth.
 const MOST_BRANCHES: usize = 500;
@@ -23,9 +24,6 @@ pub(super) struct Tree {
 
 /// Looks at the working folder. With a ref that is not on this machine nothing is known of it, which is no
 /// fault: the forge has the last word.
-///
-/// # Errors
-/// Without a ref, when there is no commit to be had.
 pub(super) fn look(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
     let unknown = |why: String| {
         CliError::usage(format!("which commit is to be deployed? {why}"))
@@ -58,7 +56,8 @@ fn of_ref(git: &Repository, git_ref: &str) -> Tree {
 fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
     let commit = git.head()?.peel_to_commit()?;
     let id = commit.id();
-    let short = id.to_string().chars().take(8).collect::<String>();
+    let whole = id.to_string();
+    let short = short(&whole);
     let mut warnings = Vec::new();
     if !is_pushed(git, id)? {
         warnings.push(format!("{short} was not pushed yet, as far as this machine knows"));
@@ -75,7 +74,7 @@ fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
             if files.len() == 1 { "it" } else { "them" },
         )),
     }
-    Ok(Tree { git_ref: id.to_string(), waml: waml_of(git, &commit), warnings })
+    Ok(Tree { git_ref: whole, waml: waml_of(git, &commit), warnings })
 }
 
 fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {

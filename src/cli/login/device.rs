@@ -1,5 +1,7 @@
 //! GitHub's device flow (RFC 8628): a code is shown here and typed into a browser, anywhere.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -7,9 +9,9 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::super::client;
-use super::super::error::CliError;
-use super::super::output::{self, BOLD};
+use crate::cli::client;
+use crate::cli::error::CliError;
+use crate::cli::output::{self, BOLD};
 use crate::support::clock::Clock;
 
 /// What an OAuth App must be allowed: to see and deploy private repositories, and whose teams one is in. A
@@ -49,14 +51,8 @@ struct Answer {
     interval: Option<u64>,
 }
 
-/// What to do after an answer.
-#[derive(Debug)]
-enum Next {
-    Done(Granted),
-    /// Ask again, with so many seconds between.
-    Wait(u64),
-    Refused(CliError),
-}
+/// What to do after an answer: it is done, or is asked for again with so many seconds between.
+type Next = ControlFlow<Granted, u64>;
 
 /// Shows a code and waits until somebody has typed it at GitHub.
 pub(super) async fn log_in(
@@ -78,7 +74,7 @@ fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     let Codes { user_code, verification_uri, .. } = codes;
     let plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !plain || user_code.len() > 40 || !is_below(verification_uri, web_url) {
-        return Err(CliError::io(format!("{web_url} does not answer like GitHub")));
+        return Err(client::not_github(web_url));
     }
     output::note(&format!(
         "Open {BOLD}{verification_uri}{BOLD:#}\nand type the code {BOLD}{user_code}{BOLD:#}\n\
@@ -110,42 +106,39 @@ async fn ask(
     loop {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let answer = post(web_url, "login/oauth/access_token", &form).await?;
-        match next(answer, seconds, clock.now()) {
-            Next::Done(granted) => return Ok(granted),
-            Next::Wait(longer) => seconds = longer,
-            Next::Refused(error) => return Err(error),
+        match next(answer, seconds, clock.now())? {
+            Next::Break(granted) => return Ok(granted),
+            Next::Continue(longer) => seconds = longer,
         }
     }
 }
 
 /// What an answer means. Pure.
-fn next(answer: Answer, seconds: u64, now: Timestamp) -> Next {
+fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> {
     let Answer { access_token, expires_in, error, interval } = answer;
     if let Some(token) = access_token {
         let life = expires_in.filter(|life| *life > 0).map(SignedDuration::from_secs);
-        return Next::Done(Granted {
-            token,
-            until: life.and_then(|life| now.checked_add(life).ok()),
-        });
+        let until = life.and_then(|life| now.checked_add(life).ok());
+        return Ok(Next::Break(Granted { token, until }));
     }
-    match error.as_deref() {
-        Some("authorization_pending") => Next::Wait(seconds),
-        Some("slow_down") => Next::Wait(interval.unwrap_or(seconds + SLOWER)),
-        Some("expired_token") => Next::Refused(too_late()),
-        Some("access_denied") => Next::Refused(CliError::refused("you said no at GitHub")),
-        Some("device_flow_disabled") => Next::Refused(
+    Err(match error.as_deref() {
+        Some("authorization_pending") => return Ok(Next::Continue(seconds)),
+        Some("slow_down") => return Ok(Next::Continue(interval.unwrap_or(seconds + SLOWER))),
+        Some("expired_token") => too_late(),
+        Some("access_denied") => CliError::refused("you said no at GitHub"),
+        Some("device_flow_disabled") => {
             CliError::refused("the App does not let people log in from a terminal")
-                .hint("its owner ticks `Enable Device Flow` in the App's settings"),
-        ),
-        Some("incorrect_client_credentials") => Next::Refused(
+                .hint("its owner ticks `Enable Device Flow` in the App's settings")
+        }
+        Some("incorrect_client_credentials") => {
             CliError::refused("GitHub does not know the client id")
-                .hint("compare it with `Client ID` in the App's settings"),
-        ),
+                .hint("compare it with `Client ID` in the App's settings")
+        }
         other => {
             let word: String = other.unwrap_or("nothing that is known").chars().take(60).collect();
-            Next::Refused(CliError::io(format!("GitHub answers {word:?}")))
+            CliError::io(format!("GitHub answers {word:?}"))
         }
-    }
+    })
 }
 
 fn too_late() -> CliError {
@@ -158,22 +151,17 @@ async fn post<T: DeserializeOwned>(
     path: &str,
     form: &[(&str, &str)],
 ) -> Result<T, CliError> {
-    let pairs = form.iter().map(|(key, value)| ((*key).to_owned(), (*value).into()));
-    let body = serde_json::Value::Object(pairs.collect());
+    let body: BTreeMap<_, _> = form.iter().copied().collect();
     let request = client::client()?.post(format!("{web_url}/{path}"));
     let request = request.header("accept", "application/json").json(&body);
     let answer = request.send().await.map_err(|error| client::unreachable(web_url, &error))?;
     let status = answer.status();
-    let refused = || {
+    client::read_json(web_url, answer).await?.ok_or_else(|| {
+        if !status.is_client_error() {
+            return CliError::io(format!("{web_url} does not answer like GitHub ({status})"));
+        }
         CliError::refused(format!("{web_url} refuses to log anybody in with this client id ({status})"))
             .hint("compare it with `Client ID` in the App's settings, where `Enable Device Flow` must be ticked")
-    };
-    client::read_json(web_url, answer).await?.ok_or_else(|| {
-        if status.is_client_error() {
-            refused()
-        } else {
-            CliError::io(format!("{web_url} does not answer like GitHub ({status})"))
-        }
     })
 }
 
@@ -183,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn after(json: &str) -> Next {
+    fn after(json: &str) -> Result<Next, CliError> {
         next(serde_json::from_str(json).unwrap(), 5, Timestamp::UNIX_EPOCH)
     }
 
@@ -205,11 +193,13 @@ mod tests {
 
     #[test]
     fn a_token_is_taken_with_its_end() {
-        let Next::Done(granted) = after(r#"{"access_token": "t", "token_type": "bearer"}"#) else {
+        let Ok(Next::Break(granted)) = after(r#"{"access_token": "t", "token_type": "bearer"}"#)
+        else {
             panic!("done")
         };
         assert_eq!((granted.token.expose_secret(), granted.until), ("t", None));
-        let Next::Done(granted) = after(r#"{"access_token": "t", "expires_in": 28800}"#) else {
+        let Ok(Next::Break(granted)) = after(r#"{"access_token": "t", "expires_in": 28800}"#)
+        else {
             panic!("done")
         };
         assert_eq!(granted.until.unwrap().as_second(), 28_800);
@@ -222,7 +212,7 @@ mod tests {
             (r#"{"error": "slow_down"}"#, 10),
             (r#"{"error": "slow_down", "interval": 30}"#, 30),
         ] {
-            let Next::Wait(longer) = after(json) else { panic!("{json}") };
+            let Ok(Next::Continue(longer)) = after(json) else { panic!("{json}") };
             assert_eq!(longer, seconds, "{json}");
         }
     }
@@ -237,8 +227,7 @@ mod tests {
             (r#"{"error": "\u001b[31m"}"#, "GitHub answers"),
             ("{}", "nothing that is known"),
         ] {
-            let Next::Refused(error) = after(json) else { panic!("{json}") };
-            let said = error.to_string();
+            let said = after(json).unwrap_err().to_string();
             assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
         }
     }

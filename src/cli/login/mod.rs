@@ -7,13 +7,13 @@ use std::io::{IsTerminal as _, Read as _};
 use self::device::Granted;
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::client::{self, Server};
+use super::context::Service;
 use super::error::{CliError, Outcome};
 use super::host::Host;
-use super::output::{self, BOLD, Format, GOOD, NOTE};
+use super::output::{self, BOLD, GOOD, note_line};
 use super::settings::Settings;
 use super::settings::logins::{self, Login};
 use super::times::Times;
@@ -39,10 +39,7 @@ pub(super) struct LogIn {
     #[arg(long, value_name = "ID", conflicts_with = "with_token")]
     client_id: Option<String>,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    service: Service,
 }
 
 /// Forgets the login at the service, on this machine; at GitHub the token lives on until it is revoked there.
@@ -52,65 +49,45 @@ pub(super) struct LogOut {
     server: Server,
 }
 
-/// Who a token is of.
-#[derive(Deserialize)]
-struct User {
-    login: String,
-}
-
 impl LogIn {
     pub(super) async fn run(self, settings: Settings) -> Outcome {
-        let Host::GitHub { api_url, web_url, client_id } = Host::of(&self.server).await? else {
-            return Err(CliError::refused(format!(
-                "{} keeps its repositories itself; nobody logs in there",
-                self.server.url()
-            )));
+        let server = &self.service.server;
+        let Host::GitHub { api_url, web_url, client_id } = Host::of(server).await? else {
+            let message =
+                format!("{} keeps its repositories itself; nobody logs in there", server.url());
+            return Err(CliError::refused(message));
         };
-        client::only_safely(self.server.url())?;
+        client::only_safely(server.url())?;
         let granted = if self.with_token {
             Granted { token: read_token()?, until: None }
         } else {
-            let known = self.client_id.clone().or(client_id).or(settings.file.github_client_id);
-            let client_id = known.ok_or_else(|| no_client(self.server.url()))?;
+            let known = self.client_id.clone().or(client_id).or(settings.github_client_id);
+            let client_id = known.ok_or_else(|| no_client(server.url()))?;
             device::log_in(&web_url, &client_id, &Clock::system()).await?
         };
         let name = who(&api_url, &granted.token).await?;
         let Granted { token, until } = granted;
         let login = Login { name, api_url, token, until };
-        let path = logins::keep(self.server.url(), &login)?;
-        self.tell(&login, &web_url, &path.display().to_string())
-    }
-
-    fn tell(&self, login: &Login, web_url: &str, path: &str) -> Outcome {
-        let Login { name, api_url: _, token: _, until } = login;
-        if self.output.is_data() {
-            let server = self.server.url();
-            return output::data(
-                self.output,
-                &json!({"name": name, "github": web_url, "server": server, "path": path, "until": until}),
-            );
-        }
-        let end = until.map_or(String::new(), |until| {
-            format!(", which ends {}", Times::system().ahead(until))
-        });
-        output::print(&format!(
-            "{GOOD}ok{GOOD:#} logged in at {} as {BOLD}{name}{BOLD:#} of {web_url}{end}\n   the token is in {path}\n",
-            self.server.url()
-        ))
+        let path = logins::keep(server.url(), &login)?.display().to_string();
+        let (Login { name, until, .. }, server) = (&login, server.url());
+        let data = json!({"name": name, "github": web_url, "server": server, "path": path, "until": until});
+        self.service.output.print(&data, || {
+            let ahead = until.map(|until| format!(", which ends {}", Times::system().ahead(until)));
+            let end = ahead.unwrap_or_default();
+            format!(
+                "{GOOD}ok{GOOD:#} logged in at {server} as {BOLD}{name}{BOLD:#} of {web_url}{end}\n   the token is in {path}\n"
+            )
+        })
     }
 }
 
 impl LogOut {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// When the logins cannot be written.
     pub(super) fn run(&self) -> Outcome {
         let server = self.server.url();
         if logins::forget(server)? {
             return output::print(&format!("{GOOD}ok{GOOD:#} logged out at {server}\n"));
         }
-        output::print(&format!("{NOTE}note{NOTE:#}: there was no login at {server}\n"))
+        output::print(&note_line(format!("there was no login at {server}")))
     }
 }
 
@@ -150,7 +127,7 @@ async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
         return Err(CliError::refused(format!("{api_url} does not take the token ({status})"))
             .hint("make sure that it is a token of that GitHub, and has not ended"));
     }
-    let user: Option<User> = client::read_json(api_url, answer).await?;
-    user.map(|user| user.login)
-        .ok_or_else(|| CliError::io(format!("{api_url} does not answer like GitHub")))
+    let user: Option<Json> = client::read_json(api_url, answer).await?;
+    let name = user.as_ref().and_then(|user| user["login"].as_str());
+    name.map(str::to_owned).ok_or_else(|| client::not_github(api_url))
 }

@@ -6,46 +6,40 @@ use std::sync::Once;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::super::error::CliError;
-use super::super::output;
-use super::{folder, private};
+use super::{folder, if_there, is_open_to_others, write_private};
+use crate::cli::error::{CliError, Outcome};
+use crate::cli::output;
 use crate::config;
 
 /// A login at one service.
-#[derive(Debug, Clone)]
-pub(in crate::cli) struct Login {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Login {
     /// Who, as GitHub names them.
-    pub(in crate::cli) name: String,
+    pub(crate) name: String,
     /// The GitHub API that the token is for.
-    pub(in crate::cli) api_url: String,
+    pub(crate) api_url: String,
     /// The token.
-    pub(in crate::cli) token: SecretString,
+    #[serde(serialize_with = "expose")]
+    pub(crate) token: SecretString,
     /// When it ends, if it does by itself.
-    pub(in crate::cli) until: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
 }
 
-/// As it is kept.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    name: String,
-    api_url: String,
-    token: String,
-    until: Option<Timestamp>,
+/// The file of logins is the one place that a token is written to.
+fn expose<S: Serializer>(token: &SecretString, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(token.expose_secret())
 }
 
 /// Logins are read for each request.
 static WARNED: Once = Once::new();
 
-type All = BTreeMap<String, Kept>;
+type All = BTreeMap<String, Login>;
 
 /// Where logins are kept on this machine.
-///
-/// # Errors
-/// Where nothing says where this person's files are.
-pub(in crate::cli) fn path() -> Result<PathBuf, CliError> {
-    let folder = folder::of(&config::environment());
+fn path() -> Result<PathBuf, CliError> {
+    let folder = folder(&config::environment());
     let folder = folder.ok_or_else(|| {
         CliError::usage("there is no folder for settings").hint("set HOME, or XDG_CONFIG_HOME")
     })?;
@@ -53,43 +47,31 @@ pub(in crate::cli) fn path() -> Result<PathBuf, CliError> {
 }
 
 /// The login at that service, if there is one.
-///
-/// # Errors
-/// When the logins cannot be read.
-pub(in crate::cli) fn at(server: &str) -> Result<Option<Login>, CliError> {
+pub(crate) fn at(server: &str) -> Result<Option<Login>, CliError> {
     let Ok(path) = path() else { return Ok(None) };
-    let mut all = read(&path)?;
-    let Some(Kept { name, api_url, token, until }) = all.remove(&key(server)) else {
-        return Ok(None);
-    };
-    WARNED.call_once(|| {
-        if private::is_open_to_others(&path) {
-            let path = path.display();
-            output::warning(&format!("others can read {path}: run `chmod 600 '{path}'`"));
-        }
-    });
-    Ok(Some(Login { name, api_url, token: token.into(), until }))
+    let login = read(&path)?.remove(&key(server));
+    if login.is_some() {
+        WARNED.call_once(|| {
+            if is_open_to_others(&path) {
+                let path = path.display();
+                output::warning(&format!("others can read {path}: run `chmod 600 '{path}'`"));
+            }
+        });
+    }
+    Ok(login)
 }
 
 /// Keeps a login; an earlier one at that service is forgotten.
-///
-/// # Errors
-/// When the logins cannot be written.
-pub(in crate::cli) fn keep(server: &str, login: &Login) -> Result<PathBuf, CliError> {
+pub(crate) fn keep(server: &str, login: &Login) -> Result<PathBuf, CliError> {
     let path = path()?;
     let mut all = read(&path)?;
-    let Login { name, api_url, token, until } = login.clone();
-    let token = token.expose_secret().to_owned();
-    all.insert(key(server), Kept { name, api_url, token, until });
+    all.insert(key(server), login.clone());
     write(&path, &all)?;
     Ok(path)
 }
 
 /// Forgets the login at that service; whether there was one.
-///
-/// # Errors
-/// When the logins cannot be written.
-pub(in crate::cli) fn forget(server: &str) -> Result<bool, CliError> {
+pub(crate) fn forget(server: &str) -> Result<bool, CliError> {
     let path = path()?;
     let mut all = read(&path)?;
     let was_there = all.remove(&key(server)).is_some();
@@ -104,13 +86,7 @@ fn key(server: &str) -> String {
 }
 
 fn read(path: &Path) -> Result<All, CliError> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(All::new()),
-        Err(error) => {
-            return Err(CliError::io(format!("cannot read {}: {error}", path.display())));
-        }
-    };
+    let Some(text) = if_there(std::fs::read(path), path)? else { return Ok(All::new()) };
     // The reader's own words may repeat a token.
     serde_json::from_slice(&text).map_err(|_| {
         CliError::io(format!("{} has no logins that can be read", path.display()))
@@ -118,7 +94,6 @@ fn read(path: &Path) -> Result<All, CliError> {
     })
 }
 
-fn write(path: &Path, all: &All) -> Result<(), CliError> {
-    let text = serde_json::to_vec_pretty(all).map_err(|error| CliError::io(error.to_string()))?;
-    private::write(path, &text)
+fn write(path: &Path, all: &All) -> Outcome {
+    write_private(path, &serde_json::to_vec_pretty(all).map_err(CliError::failed)?)
 }

@@ -3,18 +3,19 @@
 //! An argument goes before the environment, that before the file, and that before what is built in: the
 //! file's values are made the defaults of the arguments, so that every command takes them alike.
 
-pub(super) mod folder; // where this machine keeps settings
 pub(super) mod logins; // tokens, by service
-pub(super) mod private; // files for their owner's eyes
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::CliError;
+use super::error::{CliError, Outcome};
 use crate::model::violation::Rejection;
+use crate::support::clock;
 use crate::waml::{emit, typed};
 
 /// Names the file, over the place where this machine keeps settings.
@@ -23,7 +24,7 @@ pub(super) const VARIABLE: &str = "BART_CONFIG";
 /// The file as people write it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct Settings {
     /// The service's address.
     #[schemars(extend("format" = "url"))]
     pub(super) server: Option<String>,
@@ -53,23 +54,19 @@ pub(super) enum Times {
     Absolute,
 }
 
-/// The settings.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Settings {
-    /// What the file says.
-    pub(super) file: File,
-}
-
 /// The file that is meant: of `--config`, of the variable, or this machine's place.
-pub(super) fn path(
-    arguments: &[String],
-    environment: &BTreeMap<String, String>,
-) -> Option<PathBuf> {
+fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     let named = named(arguments).or_else(|| environment.get(VARIABLE).cloned());
     match named.filter(|path| !path.is_empty()) {
         Some(path) => Some(PathBuf::from(path)),
-        None => folder::of(environment).map(|folder| folder.join("config.yaml")),
+        None => folder(environment).map(|folder| folder.join("config.yaml")),
     }
+}
+
+/// The same of this process.
+pub(super) fn place() -> Option<PathBuf> {
+    let arguments = std::env::args_os().map(|one| one.to_string_lossy().into_owned());
+    path(&arguments.collect::<Vec<_>>(), &crate::config::environment())
 }
 
 /// What `--config` says: the defaults of all arguments depend on it, so it is read before them.
@@ -88,76 +85,44 @@ fn named(arguments: &[String]) -> Option<String> {
 
 impl Settings {
     /// Reads the file; one that is not there says nothing.
-    ///
-    /// # Errors
-    /// When it cannot be read, or says what no setting is.
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self, CliError> {
         let Some(path) = path else { return Ok(Self::default()) };
         let name = path.display().to_string();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(CliError::io(format!("cannot read {name}: {error}"))),
-        };
-        let file = parse(&name, &text).map_err(|rejection| {
+        let text = if_there(fs::read_to_string(&path), &path)?.unwrap_or_default();
+        parse(&name, &text).map_err(|rejection| {
             CliError::usage(format!("the settings cannot be used: {rejection}"))
                 .hint(format!("mend {name}, or set them anew with `bart config set KEY VALUE`"))
-        })?;
-        Ok(Self { file })
+        })
+    }
+
+    /// What is set under that key.
+    pub(super) fn get(&self, key: &str) -> Option<String> {
+        let settings = serde_json::to_value(self).ok()?;
+        settings.get(key)?.as_str().map(str::to_owned)
     }
 
     /// The command with these settings as the defaults of its arguments.
     pub(super) fn defaults(&self, command: clap::Command) -> clap::Command {
-        let mut values = Vec::new();
-        if let Some(server) = &self.file.server {
-            values.push(("server", server.clone()));
-        }
-        if let Some(output) = self.file.output {
-            values.push(("output", output.word().to_owned()));
-        }
-        if let Some(times) = self.file.times {
-            values.push(("times", times.word().to_owned()));
-        }
-        values.iter().fold(command, |command, (id, value)| with_default(command, id, value))
+        let values = ["server", "output", "times"].map(|id| Some((id, self.get(id)?)));
+        let values = values.into_iter().flatten();
+        values.fold(command, |command, (id, value)| with_default(command, id, &value))
     }
 }
 
 fn with_default(command: clap::Command, id: &'static str, value: &str) -> clap::Command {
     let has = command.get_arguments().any(|argument| argument.get_id() == id);
     let value = value.to_owned();
-    let command = if has {
-        let value = value.clone();
-        command.mut_arg(id, move |argument| argument.default_value(value))
-    } else {
-        command
-    };
+    let default = value.clone();
+    let set = |argument: clap::Arg| argument.default_value(default);
+    let command = if has { command.mut_arg(id, set) } else { command };
     command.mut_subcommands(move |inner| with_default(inner, id, &value))
 }
 
-impl Times {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Relative => "relative",
-            Self::Absolute => "absolute",
-        }
-    }
-}
-
-impl Output {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-        }
-    }
-}
-
 /// Reads the file's text.
-fn parse(name: &str, text: &str) -> Result<File, Rejection> {
+fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
     let blank = |line: &str| line.is_empty() || line.starts_with('#') || line == "---";
     if text.lines().map(str::trim).all(blank) {
-        return Ok(File::default());
+        return Ok(Settings::default());
     }
     typed::read(name, text)
 }
@@ -168,11 +133,8 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
         let rest = line.strip_prefix(key).map(str::trim_start);
         rest.is_some_and(|rest| rest.starts_with(':'))
     };
-    let line = value.map(|value| {
-        let mut one = serde_json::Map::new();
-        one.insert(key.to_owned(), value.into());
-        emit::map(&one)
-    });
+    let line =
+        value.map(|value| emit::map(&serde_json::Map::from_iter([(key.to_owned(), value.into())])));
     let mut out = String::new();
     let mut set = false;
     for old in text.lines() {
@@ -190,25 +152,142 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
 }
 
 /// Sets a key in the file, or takes it out; a file that would not be understood is not written.
-///
-/// # Errors
-/// When the value is none for that key, or the file cannot be written.
-pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> Result<(), CliError> {
+pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> Outcome {
     let name = path.display().to_string();
-    let old = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(CliError::io(format!("cannot read {name}: {error}"))),
-    };
+    let old = if_there(fs::read_to_string(path), path)?.unwrap_or_default();
     let new = changed(&old, key, value);
     parse(&name, &new)
         .map_err(|rejection| CliError::usage(format!("{name} was left as it is: {rejection}")))?;
-    private::write(path, new.as_bytes())
+    write_private(path, new.as_bytes())
+}
+
+/// What a file says that was read; `None` where it is not there.
+fn if_there<T>(read: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(CliError::file("read", path)),
+    }
+}
+
+/// The folder of `bart`, there or not: below `XDG_CONFIG_HOME` where that is set, else where the system has
+/// such folders. `None` where nothing says where this person's files are.
+fn folder(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    folder_on(std::env::consts::OS, environment)
+}
+
+fn folder_on(system: &str, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let text = environment.get(name).filter(|text| !text.is_empty())?;
+        Some(PathBuf::from(text))
+    };
+    // The specification has relative paths ignored (XDG Base Directory, "Basics").
+    let said = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let usual = || match system {
+        "macos" => Some(folder("HOME")?.join("Library/Application Support")),
+        "windows" => folder("APPDATA"),
+        _ => Some(folder("HOME")?.join(".config")),
+    };
+    said.or_else(usual).map(|folder| folder.join("bart"))
+}
+
+/// Writes a file beside its place and moves it there, so that nobody ever reads half of it; the folder is made
+/// where it is missing. Only its owner may read it.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> Outcome {
+    replace(path, bytes).map_err(CliError::file("write", path))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    let beside = folder.join(format!(".bart-{}", clock::random_digits()));
+    let written = create(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&beside, path)
+    });
+    if written.is_err() {
+        let _nothing_to_keep = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(unix)]
+fn create(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+#[cfg(unix)]
+fn make_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// Whether others on this machine may read that file.
+#[cfg(unix)]
+pub(super) fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
+}
+
+/// Whether others on this machine may read that file; its folder decides that here.
+#[cfg(not(unix))]
+pub(super) fn is_open_to_others(_path: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_system_has_its_place() {
+        let environment = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let home = environment(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "relative")]);
+        for (system, all, wanted) in [
+            ("linux", &home, "/home/ada/.config/bart"),
+            ("macos", &home, "/home/ada/Library/Application Support/bart"),
+            ("linux", &environment(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]), "/x/bart"),
+            ("macos", &environment(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]), "/x/bart"),
+        ] {
+            assert_eq!(folder_on(system, all), Some(PathBuf::from(wanted)), "{system}");
+        }
+        assert_eq!(folder_on("windows", &environment(&[("HOME", "/h")])), None);
+        assert_eq!(folder_on("linux", &environment(&[("HOME", "")])), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_its_owners_and_never_half_written() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/logins.json");
+        write_private(&path, b"one").unwrap();
+        write_private(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert!(!is_open_to_others(&path));
+        let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(left, 1, "nothing is left beside it");
+        let taken = write_private(&folder.path().join("a"), b"x").unwrap_err().to_string();
+        assert!(taken.contains("cannot write"), "{taken}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     fn texts(all: &[&str]) -> Vec<String> {
         all.iter().map(|text| (*text).to_owned()).collect()
@@ -243,15 +322,14 @@ mod tests {
     fn what_no_setting_is_is_named_with_its_place() {
         let told = parse("c.yaml", "server: https://x\noutpt: json\n").unwrap_err().to_string();
         assert!(told.contains("outpt"), "{told}");
-        assert_eq!(parse("c.yaml", "# nothing\n").unwrap(), File::default());
-        let file = parse("c.yaml", "output: yaml\nserver: http://127.0.0.1:1\n").unwrap();
-        assert_eq!(file.output, Some(Output::Yaml));
+        assert_eq!(parse("c.yaml", "# nothing\n").unwrap(), Settings::default());
+        let settings = parse("c.yaml", "output: yaml\nserver: http://127.0.0.1:1\n").unwrap();
+        assert_eq!(settings.output, Some(Output::Yaml));
     }
 
     #[test]
     fn settings_are_the_defaults_of_every_command_that_has_such_an_argument() {
-        let file = File { server: Some("https://d".to_owned()), ..File::default() };
-        let settings = Settings { file };
+        let settings = Settings { server: Some("https://d".to_owned()), ..Settings::default() };
         let server = || clap::Arg::new("server").long("server").default_value("http://built-in");
         let inner = clap::Command::new("inner").arg(server());
         let command =

@@ -7,10 +7,9 @@ use crate::api::locks::LockSummary;
 use crate::api::readiness::Readiness;
 use crate::api::rollbacks::HoldSummary;
 use crate::cli::deployment;
-use crate::cli::output;
-use crate::cli::output::{BAD, BOLD, DIM, NOTE};
+use crate::cli::output::{self, BAD, BOLD, DIM, NOTE, note_line};
 use crate::cli::table::{Column, table, wrap};
-use crate::cli::times::{TimeHeader, Times};
+use crate::cli::times::{Times, WHEN};
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 
@@ -19,7 +18,7 @@ fn target_columns(times: Times) -> [Column; 5] {
     [
         Column::middle("TARGET", 10),
         Column::middle("LIVE", 10),
-        times.column(TimeHeader::When),
+        times.column(WHEN),
         Column::cut("BY", 6).drop(1),
         Column::fold("STATE", 24).paint(words),
     ]
@@ -31,7 +30,7 @@ fn app_columns(times: Times) -> [Column; 6] {
         Column::middle("APP", 10),
         Column::middle("TARGET", 8),
         Column::middle("LIVE", 10),
-        times.column(TimeHeader::When),
+        times.column(WHEN),
         Column::cut("OWNER", 12).drop(1),
         Column::fold("STATE", 14).paint(words),
     ]
@@ -58,15 +57,11 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
-        text += &format!("{NOTE}note{NOTE:#}: you may not see it on {}\n", names.join(", "));
+        text += &note_line(format!("you may not see it on {}", names.join(", ")));
     }
     text += &found.missing.iter().map(|one| missing(one)).collect::<String>();
     let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
-    let under_way: Vec<_> = states().flat_map(|(_, app)| &app.under_way).collect();
-    if !under_way.is_empty() {
-        text += &format!("\n{BOLD}under way{BOLD:#}\n");
-        text += &under_way.iter().map(|one| going(one)).collect::<String>();
-    }
+    text += &under_way(states().flat_map(|(_, app)| &app.under_way));
     for (target, back) in
         states().filter_map(|(t, app)| Some((t, app.live.as_ref()?.rollback.as_ref()?)))
     {
@@ -75,12 +70,8 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
         let from = from.as_ref().map_or(String::new(), |from| format!(", in place of {from}"));
         text += &format!("\n{BOLD}restored{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
     }
-    let locks: Vec<_> =
-        states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l))).collect();
-    if !locks.is_empty() {
-        text += &format!("\n{BOLD}locked{BOLD:#}\n");
-        text += &locks.iter().map(|(target, lock)| locked(target, lock, times)).collect::<String>();
-    }
+    let locks = states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l)));
+    text += &part("locked", locks.map(|(target, lock)| locked(target, lock, times)).collect());
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
         let HoldSummary { by, reason, since, .. } = hold;
         text += &format!(
@@ -89,6 +80,11 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
         );
     }
     text + &waits(&found.service)
+}
+
+/// Lines under their heading; nothing where there are none.
+fn part(heading: &str, lines: String) -> String {
+    if lines.is_empty() { lines } else { format!("\n{BOLD}{heading}{BOLD:#}\n{lines}") }
 }
 
 /// The words of a state in colour.
@@ -151,11 +147,13 @@ fn state(app: &AppDetail) -> String {
     words.join(", ")
 }
 
-fn going(one: &DeploymentSummary) -> String {
-    let colour = deployment::colour(one.state);
-    let DeploymentSummary { id, tag, target, actor, summary, .. } = one;
-    let state = one.state.as_str();
-    format!("  {id}  {colour}{state}{colour:#}  {tag} to {target} by {actor}: {summary}\n")
+fn under_way<'a>(all: impl Iterator<Item = &'a DeploymentSummary>) -> String {
+    let line = |one: &DeploymentSummary| {
+        let DeploymentSummary { id, tag, target, actor, summary, .. } = one;
+        let state = deployment::state(one.state);
+        format!("  {id}  {state}  {tag} to {target} by {actor}: {summary}\n")
+    };
+    part("under way", all.map(line).collect())
 }
 
 fn locked(target: &str, lock: &LockSummary, times: Times) -> String {
@@ -191,9 +189,8 @@ pub(super) fn waits(service: &Readiness) -> String {
 pub(super) fn of_all(found: &Everything, times: Times) -> String {
     let row = |one: &Verbatim<AppSummary>| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let mut state = Vec::new();
         let live = if one.live_revision.is_none() { "edited by hand" } else { "live" };
-        state.push(live.to_owned());
+        let mut state = vec![live.to_owned()];
         state.extend(one.failed.as_ref().map(|failed| format!("{} failed", failed.tag)));
         state.extend(one.locked.then(|| "locked".to_owned()));
         state.extend(one.held.then(|| "held".to_owned()));
@@ -207,24 +204,18 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
             state.join(", "),
         ]
     };
-    let mut text = match found.apps.as_slice() {
+    let text = match found.apps.as_slice() {
         [] => "there is no such app on any target\n".to_owned(),
         apps => table(app_columns(times), apps.iter().map(row).collect()),
     };
-    text += &wrap(&beside_apps(found), output::width());
-    text
+    text + &wrap(&beside_apps(found), output::width())
 }
 
 /// What stands under the table of all apps.
 fn beside_apps(found: &Everything) -> String {
-    let mut text = String::new();
-    text += &found.missing.iter().map(|one| missing(one)).collect::<String>();
-    if !found.under_way.is_empty() {
-        text += &format!("\n{BOLD}under way{BOLD:#}\n");
-        text += &found.under_way.iter().map(|one| going(one)).collect::<String>();
-    }
-    let note = |note: &String| format!("{NOTE}note{NOTE:#}: {note}\n");
-    text += &found.notes.iter().map(note).collect::<String>();
+    let mut text: String = found.missing.iter().map(|one| missing(one)).collect();
+    text += &under_way(found.under_way.iter().map(|one| &**one));
+    text += &found.notes.iter().map(note_line).collect::<String>();
     text + &waits(&found.service)
 }
 

@@ -29,7 +29,7 @@ use crate::templates::sources;
 /// Exit code 0 when the comparison was made, whatever it shows; 1 when one of the two sets is
 /// broken; 2 when something cannot be read or reached.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Impact {
+pub(crate) struct Impact {
     /// The templates of now: a revision of the repository, or a folder that has `apps/`
     #[arg(long, value_name = "REV")]
     from: String,
@@ -62,7 +62,7 @@ struct Side {
 }
 
 impl Impact {
-    pub(in crate::cli) async fn run(self) -> Outcome {
+    pub(crate) async fn run(self) -> Outcome {
         let settings = self.source.load(self.output)?.settings;
         let mut sources = Sources::default();
         let from = self.side(&self.from, &mut sources)?;
@@ -74,16 +74,12 @@ impl Impact {
         let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, settings.clusters);
         let impacts = impact::compare(&cases, &from.templates, &to.templates, &facts);
         let told = Told { impacts, unreadable };
-        match self.output {
-            data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &told.json(&from, &to, self.diff))
-            }
-            Format::Text => {
-                output::print(&told.text(&from, &to, self.diff))?;
-                output::note(&told.violations(&sources));
-                Ok(())
-            }
+        let json = told.json(&from, &to, self.diff);
+        self.output.print(&json, || told.text(&from, &to, self.diff))?;
+        if !self.output.is_data() {
+            output::note(&told.violations(&sources));
         }
+        Ok(())
     }
 
     fn side(&self, revision: &str, sources: &mut Sources) -> Result<Side, CliError> {
@@ -124,11 +120,8 @@ impl Told {
 
     fn json(&self, from: &Side, to: &Side, diff: bool) -> serde_json::Value {
         let mut apps = json!(self.impacts);
-        let objects = apps
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .filter_map(|app| app["objects"].as_array_mut());
+        let all = apps.as_array_mut().into_iter().flatten();
+        let objects = all.filter_map(|app| app["objects"].as_array_mut());
         for object in objects.flatten().filter(|_| !diff) {
             object.as_object_mut().and_then(|object| object.remove("diff"));
         }

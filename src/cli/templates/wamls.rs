@@ -1,13 +1,14 @@
 //! The WAMLs that templates are tried with: of a folder, or of what is deployed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::app::{self, Deployed};
 use crate::cli::diagnostics::Sources;
-use crate::cli::error::CliError;
+use crate::cli::error::{CliError, Outcome};
 use crate::cli::offline;
 use crate::config::settings::Settings;
+use crate::model::id::TargetName;
 use crate::pipeline::impact::Case;
 use crate::support::clock::Clock;
 use crate::waml::Waml;
@@ -36,7 +37,7 @@ pub(super) fn in_folder(folder: &Path, sources: &mut Sources) -> Result<Found, C
     let mut found = Found::default();
     for path in files {
         let name = path.display().to_string();
-        let text = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        let text = std::fs::read(&path).map_err(unreadable(&path))?;
         sources.add(&name, String::from_utf8_lossy(&text));
         match Waml::parse(&name, &text) {
             Ok(waml) => found.cases.extend(of_all_targets(&name, &Arc::new(waml))),
@@ -51,22 +52,21 @@ pub(super) fn in_folder(folder: &Path, sources: &mut Sources) -> Result<Found, C
 }
 
 fn of_all_targets(source: &str, waml: &Arc<Waml>) -> Vec<Case> {
-    let targets: Vec<_> = waml.targets().into_iter().cloned().collect();
-    let case = |target| Case {
+    let case = |target: &TargetName| Case {
         source: source.to_owned(),
         release: offline::release(waml, None, None),
         waml: Arc::clone(waml),
-        target,
+        target: target.clone(),
     };
-    targets.into_iter().map(case).collect()
+    waml.targets().into_iter().map(case).collect()
 }
 
-fn walk(folder: &Path, depth: usize, files: &mut Vec<std::path::PathBuf>) -> Result<(), CliError> {
-    let failed = |error: std::io::Error| unreadable(folder, &error);
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
+    let failed = unreadable(folder);
+    for entry in std::fs::read_dir(folder).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
         let (path, name) = (entry.path(), entry.file_name());
-        let kind = entry.metadata().map_err(failed)?;
+        let kind = entry.metadata().map_err(&failed)?;
         let hidden = name.to_string_lossy().starts_with('.');
         let yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
         if kind.is_dir() && !hidden && depth > 1 {
@@ -82,9 +82,9 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<std::path::PathBuf>) -> Res
     Ok(())
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::io(format!("cannot read {}: {error}", path.display()))
-        .hint("name a folder with WAMLs in it under --wamls")
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
+    let failed = CliError::file("read", path);
+    move |error| failed(error).hint("name a folder with WAMLs in it under --wamls")
 }
 
 /// What the service has deployed: each app for the targets where it is, as it is there.
@@ -94,7 +94,7 @@ pub(super) async fn deployed(
 ) -> Result<Found, CliError> {
     let all = app::deployed(settings, &Clock::system()).await;
     let all = all.map_err(|error| {
-        CliError::io(error.to_string())
+        CliError::failed(error)
             .hint("name the service's configuration with --config, or a folder with --wamls")
     })?;
     let mut found = Found::default();

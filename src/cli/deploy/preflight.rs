@@ -1,14 +1,20 @@
-//! What no service would take is refused before anybody is asked to deploy it.
+//! What is found out before anybody is asked to deploy: what no service would take is refused, and holds are told,
+//! which are there because somebody wants nothing else to be deployed for a while.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::diagnostics::{self, Sources};
-use super::super::error::{CliError, Outcome};
-use super::super::offline::{self, WAML_FILE, World};
-use super::super::output::{self, Format};
-use super::super::platform::KnownTargets;
-use super::super::validate;
+use super::tree::Tree;
+use crate::api::rollbacks::{HoldList, HoldSummary};
+use crate::cli::client::Server;
+use crate::cli::context::WAML_FILE;
+use crate::cli::diagnostics::{self, Sources};
+use crate::cli::error::Outcome;
+use crate::cli::offline::{self, World};
+use crate::cli::output::{self, Format, note_line};
+use crate::cli::platform::KnownTargets;
+use crate::cli::times::Times;
+use crate::cli::validate;
 use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
 use crate::waml::Waml;
@@ -22,10 +28,7 @@ const TARGET: &str = "target";
 ///
 /// Without a folder the templates may be the company's own, which are not on this machine: then what comes of
 /// templates and their defaults is a warning, and a WAML that names another template is checked only as far
-/// as it goes without one.
-///
-/// # Errors
-/// When it would be refused; then all violations are printed.
+/// as it goes without one. All violations of a WAML that would be refused are printed.
 pub(super) fn check(
     bytes: &[u8],
     targets: &[TargetName],
@@ -50,7 +53,14 @@ pub(super) fn check(
         // All at once: also what is wrong unless the service has other templates.
         violations.extend(doubts);
         sort(&mut violations);
-        return Err(refused(&violations, &world.sources, templates.is_some(), format)?);
+        let error = offline::refuse(&violations, &world.sources, format)?;
+        if !format.is_data() {
+            let others = templates.map_or("", |_| ", or name others with --templates");
+            output::note(&format!(
+                "nothing was deployed: mend these first, commit and push{others}; --no-check leaves this check out\n"
+            ));
+        }
+        return Err(error);
     }
     if !doubts.is_empty() {
         output::note(&warned(&doubts, &world.sources));
@@ -125,25 +135,38 @@ fn doubtful(violation: Violation) -> Option<Violation> {
     is_error.then_some(Violation { severity: Severity::Warning, ..violation })
 }
 
-fn refused(
-    violations: &[Violation],
-    sources: &Sources,
-    all_templates: bool,
-    format: Format,
-) -> Result<CliError, CliError> {
-    let error = offline::refuse(violations, sources, format)?;
-    if !format.is_data() {
-        let templates = if all_templates { ", or name others with --templates" } else { "" };
-        output::note(&format!(
-            "nothing was deployed: mend these first, commit and push{templates}; --no-check leaves this check out\n"
-        ));
-    }
-    Ok(error)
+/// Tells which holds there are on the targets. Where the WAML is not here, or the service does not say, nothing is told:
+/// the hold is judged by the service all the same.
+pub(super) async fn tell_holds(server: &Server, tree: &Tree, targets: &[TargetName]) {
+    let waml = tree.waml.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
+    let Some(app) = waml.map(|waml| waml.app.to_string()) else { return };
+    // One question, however many targets: nothing is created before it is answered.
+    let Ok(HoldList { holds }) = server.get("/api/v1/holds", &[]).await else { return };
+    output::note(&hold_notes(&holds, &app, targets, Times::system()));
+}
+
+/// The notes about holds of the app, in the order of the targets. Pure.
+fn hold_notes(holds: &[HoldSummary], app: &str, targets: &[TargetName], times: Times) -> String {
+    let of = |target: &TargetName| {
+        let mut all = holds.iter();
+        all.find(|hold| hold.app == app && hold.target == target.as_str())
+    };
+    targets.iter().filter_map(of).map(|hold| note(hold, times)).collect()
+}
+
+fn note(hold: &HoldSummary, times: Times) -> String {
+    let HoldSummary { target, by, reason, since, .. } = hold;
+    note_line(format!(
+        "{target} is held by {by}, {}: {reason}; a person's deployment of another release ends the hold, and one that \
+         a job asks for is refused",
+        times.ago(*since)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::times::TimeStyle;
 
     const WAML: &str = include_str!("../../../tests/pipeline/example/waml.yaml");
 
@@ -230,5 +253,36 @@ mod tests {
         let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
         assert!(text.contains("warning[autoscaling]"), "{text}");
         assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");
+    }
+
+    #[test]
+    fn holds_of_the_app_are_told_in_the_order_of_the_targets() {
+        let hold = |target: &str, app: &str| HoldSummary {
+            target: target.to_owned(),
+            app: app.to_owned(),
+            by: "ann".to_owned(),
+            reason: "it loses orders".to_owned(),
+            since: "2026-11-21T09:00:00Z".parse().unwrap(),
+            rollback: None,
+            from: None,
+            to: None,
+        };
+        let holds = [hold("dev", "devx/shop"), hold("prod", "devx/shop"), hold("prod", "pay/till")];
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = Times { now, style: TimeStyle::Relative };
+        let told = |targets: &[&str]| {
+            let targets: Vec<_> =
+                targets.iter().map(|one| TargetName::parse(*one).unwrap()).collect();
+            anstream::adapter::strip_str(&hold_notes(&holds, "devx/shop", &targets, times))
+                .to_string()
+        };
+        assert_eq!(
+            told(&["prod"]),
+            "note: prod is held by ann, 3 h ago: it loses orders; a person's deployment of another release ends the \
+             hold, and one that a job asks for is refused\n"
+        );
+        assert_eq!(told(&["prod", "dev"]).lines().count(), 2);
+        assert!(told(&["prod", "dev"]).starts_with("note: prod"), "{}", told(&["prod", "dev"]));
+        assert_eq!(told(&["test"]), "");
     }
 }

@@ -67,7 +67,7 @@ async fn states(server: &Server) -> Result<Vec<State>, CliError> {
     let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
     let (mut following, mut states) = (server.follow(&id), Vec::new());
     while let Some(now) = following.next().await? {
-        states.push(now.state);
+        states.push(now.summary.state);
     }
     Ok(states)
 }

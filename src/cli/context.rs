@@ -1,16 +1,42 @@
-//! What a command is about where nothing is said: the app of the WAML and of the git remote that are
-//! in the working folder, or above it.
+//! What a command is about, at which service, and how its result is printed. Where no app is named it is the one of
+//! the WAML and of the git remote that are in the working folder, or above it.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
+use super::client::Server;
 use super::error::CliError;
-use super::names::Names;
-use super::offline::{self, WAML_FILE};
+use super::output::Format;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
+
+/// The file of a service's repository.
+pub(super) const WAML_FILE: &str = ".weave.yaml";
+
+/// The service, and how its answer is printed.
+#[derive(Debug, Args)]
+pub(super) struct Service {
+    #[command(flatten)]
+    pub(super) server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(super) output: Format,
+}
+
+/// The app that a command is about, its service, and how the answer is printed.
+#[derive(Debug, Args)]
+pub(super) struct Context {
+    #[command(flatten)]
+    pub(super) about: About,
+    #[command(flatten)]
+    pub(super) server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(super) output: Format,
+}
 
 /// Which app a command is about.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,8 +54,17 @@ pub(super) struct About {
 pub(super) struct Whose {
     /// The service's repository, OWNER/NAME. Default: what the git remote `origin` of the working folder
     /// says
-    #[arg(long, value_parser = |text: &str| RepoName::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long)]
     repository: Option<RepoName>,
+}
+
+/// What a command was given as names: those that can be mistyped.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    pub(super) target: Option<TargetName>,
+    pub(super) app: Option<AppKey>,
+    pub(super) repository: Option<RepoName>,
+    pub(super) owner: Option<String>,
 }
 
 /// An app of which not all is said: the service may know the rest.
@@ -61,22 +96,15 @@ impl About {
         self.app.is_some() || self.whose.repository.is_some()
     }
 
-    /// The names that somebody said, with a target: those that can be mistyped.
+    /// The names that somebody said, with a target.
     pub(super) fn names(&self, target: Option<&TargetName>) -> Names {
         let app = self.app.as_ref().and_then(|text| key(text).ok());
-        Names {
-            target: target.cloned(),
-            app,
-            repository: self.whose.repository.clone(),
-            owner: None,
-        }
+        let repository = self.whose.repository.clone();
+        Names { target: target.cloned(), app, repository, owner: None }
     }
 
-    /// The app.
-    ///
-    /// # Errors
-    /// When it is not named, and there is no WAML that could be read; and when only its repository is named: the
-    /// WAML that is here may be of another.
+    /// The app that is named, or that of the WAML; none where only a repository is named: the WAML that is here may
+    /// be of another.
     pub(super) fn app(&self) -> Result<AppKey, CliError> {
         match (&self.app, &self.whose.repository) {
             (Some(text), _) => key(text),
@@ -90,26 +118,17 @@ impl About {
 
     /// The parameter that deployments are asked for with: the repository where it is known, since it has
     /// those whose WAML has not been read yet; else the app.
-    ///
-    /// # Errors
-    /// When neither is known.
     pub(super) fn parameter(&self) -> Result<(&'static str, String), CliError> {
         if self.app.is_some() {
             return Ok(("app", self.app()?.to_string()));
         }
         match self.repository() {
             Ok(repository) => Ok(("repository", repository.to_string())),
-            Err(unknown) => match self.app() {
-                Ok(app) => Ok(("app", app.to_string())),
-                Err(_) => Err(unknown),
-            },
+            Err(unknown) => self.app().map(|app| ("app", app.to_string())).map_err(|_| unknown),
         }
     }
 
-    /// The service's repository.
-    ///
-    /// # Errors
-    /// When it is not named, and no git remote says it.
+    /// The service's repository, named or by the git remote.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
         self.whose.repository()
     }
@@ -123,13 +142,14 @@ impl Whose {
 
     /// The names that somebody said, with a target.
     pub(super) fn names(&self, target: &TargetName) -> Names {
-        Names { repository: self.repository.clone(), ..Names::target(target) }
+        Names {
+            target: Some(target.clone()),
+            repository: self.repository.clone(),
+            ..Names::default()
+        }
     }
 
-    /// The service's repository.
-    ///
-    /// # Errors
-    /// When it is not named, and no git remote says it.
+    /// The service's repository, named or by the git remote.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
         match &self.repository {
             Some(repository) => Ok(repository.clone()),
@@ -146,9 +166,6 @@ pub(super) fn remote_host() -> Option<String> {
 
 /// The WAML of the working folder, or of the nearest folder above it that has one; not beyond the
 /// git repository.
-///
-/// # Errors
-/// When there is none, or it cannot be read.
 pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
     let (file, bytes) = waml_text()?;
     let name = file.display().to_string();
@@ -160,9 +177,6 @@ pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
 }
 
 /// The same as it is written, whatever is wrong with it: where, and its bytes.
-///
-/// # Errors
-/// When there is none.
 pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
     let here = folder()?;
     let file = nearest(&here).ok_or_else(|| {
@@ -170,8 +184,24 @@ pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
             "run the command in a service's repository, or name the app with --app NAMESPACE/SLUG",
         )
     })?;
-    let bytes = offline::read(&file)?;
+    let bytes = read(&file)?;
     Ok((file, bytes))
+}
+
+/// Reads a file whole, but never more than a WAML can be; `-` is standard input.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    const MOST: u64 = 16 * 1024 * 1024;
+    let mut bytes = Vec::new();
+    let input: std::io::Result<Box<dyn Read>> = match path.to_str() {
+        Some("-") => Ok(Box::new(std::io::stdin())),
+        _ => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    let read = input.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
+    read.map_err(|error| {
+        CliError::file("read", path)(error)
+            .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
+    })?;
+    Ok(bytes)
 }
 
 /// The commit that is checked out in the working folder, if there is one.
@@ -199,7 +229,8 @@ fn nearest(here: &Path) -> Option<PathBuf> {
     None
 }
 
-fn folder() -> Result<PathBuf, CliError> {
+/// The working folder.
+pub(super) fn folder() -> Result<PathBuf, CliError> {
     std::env::current_dir()
         .map_err(|error| CliError::io(format!("the working folder cannot be found: {error}")))
 }

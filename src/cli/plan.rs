@@ -1,19 +1,17 @@
 //! `bart plan`: what a deployment would do, before the deed.
 
-mod page; // as people read it
-
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
-use super::client::Server;
-use super::diagnostics::Sources;
+use super::changes::{self, Shown};
+use super::context::{self, Service, WAML_FILE, Whose};
+use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
-use super::here::{self, Whose};
-use super::offline::{self, WAML_FILE};
-use super::output::{self, Format};
+use super::output::{self, BAD, BOLD, GOOD, note_line};
 use super::verbatim::Verbatim;
 use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
-use crate::model::id::{ImageTag, TargetName};
+use crate::model::change::How;
+use crate::model::id::{IdError, ImageTag, TargetName};
 
 /// Shows what a deployment would change on each target, object by object and field by field, and what
 /// would speak against it now. Nothing is deployed.
@@ -49,44 +47,35 @@ pub(super) struct Plan {
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
-    server: Server,
-    /// How to print the result
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
-}
-
-/// All that was planned.
-#[derive(Debug, Serialize)]
-struct Plans {
-    plans: Vec<Verbatim<PlanAnswer>>,
+    service: Service,
 }
 
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
+        let Service { server, output } = &self.service;
         let (tag, targets) = self.named()?;
-        let (mut ask, sources) = self.ask(tag)?;
+        let (mut request, sources) = self.request(tag)?;
         let mut plans = Vec::new();
         for target in targets {
-            ask.target = target.to_string();
-            let planned = self.server.consult("/api/v1/plan", &ask).await;
-            let names = self.whose.names(&target);
-            let planned: Verbatim<PlanAnswer> = self.server.suggest(planned, &names).await?;
-            if !self.output.is_data() {
+            request.target = target.to_string();
+            let planned = server.consult("/api/v1/plan", &request).await;
+            let planned: Verbatim<PlanAnswer> =
+                server.suggest(planned, &self.whose.names(&target)).await?;
+            if !output.is_data() {
                 let gap = if plans.is_empty() { "" } else { "\n" };
-                output::print(&format!("{gap}{}", page::of(&planned, self.diff, &sources)))?;
+                output::print(&format!("{gap}{}", page(&planned, self.diff, &sources)))?;
             }
             plans.push(planned);
         }
         let refused = plans.iter().any(|plan| plan.outcome == PlanOutcome::Refused);
-        if self.output.is_data() {
-            output::data(self.output, &Plans { plans })?;
-        }
+        output.print(&json!({"plans": plans}), String::new)?;
         if refused { Err(CliError::rejected()) } else { Ok(()) }
     }
 
     /// The tag, and the targets.
     fn named(&self) -> Result<(Option<ImageTag>, Vec<TargetName>), CliError> {
-        let target = |text: &String| offline::target(text).map_err(CliError::usage);
+        let wrong = |error: IdError| CliError::usage(error.to_string());
+        let target = |text: &String| TargetName::parse(text.as_str()).map_err(wrong);
         if self.live {
             return Ok((None, self.names.iter().map(target).collect::<Result<_, _>>()?));
         }
@@ -98,13 +87,13 @@ impl Plan {
         if targets.is_empty() {
             return Err(missing());
         }
-        let tag = ImageTag::parse(tag.as_str()).map_err(|e| CliError::usage(e.to_string()))?;
+        let tag = ImageTag::parse(tag.as_str()).map_err(wrong)?;
         Ok((Some(tag), targets.iter().map(target).collect::<Result<_, _>>()?))
     }
 
-    fn ask(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, Sources), CliError> {
+    fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, Sources), CliError> {
         let mut sources = Sources::default();
-        let mut ask = PlanRequest {
+        let mut request = PlanRequest {
             repository: self.whose.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),
@@ -113,12 +102,42 @@ impl Plan {
             waml: None,
         };
         if self.git_ref.is_none() {
-            let (file, bytes) = here::waml_text()?;
+            let (file, bytes) = context::waml_text()?;
             let text = String::from_utf8(bytes)
                 .map_err(|_| CliError::usage(format!("{} is not UTF-8 text", file.display())))?;
             sources.add(WAML_FILE, text.as_str());
-            (ask.waml, ask.commit) = (Some(text), here::head());
+            (request.waml, request.commit) = (Some(text), context::head());
         }
-        Ok((ask, sources))
+        Ok((request, sources))
+    }
+}
+
+/// One target's plan.
+fn page(plan: &PlanAnswer, diff: bool, sources: &Sources) -> String {
+    let app = plan.app.as_deref().unwrap_or("the app");
+    let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
+    let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
+    let shown = if diff { Shown::Lines } else { Shown::Fields };
+    text += &changes::page(&plan.changes, shown);
+    text += &plan.notes.iter().map(note_line).collect::<String>();
+    let met: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
+    if !met.is_empty() {
+        text += &format!("\n{}", diagnostics::render(&met, sources));
+        text += &diagnostics::left_out(plan.violations_left_out + plan.warnings_left_out);
+    }
+    text
+}
+
+fn verdict(plan: &PlanAnswer) -> String {
+    let of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
+    match plan.outcome {
+        PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
+        PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
+        PlanOutcome::Changes => {
+            let kinds = [(How::Added, "new"), (How::Changed, "changed"), (How::Removed, "gone")];
+            let counts = kinds.map(|(how, word)| (of(how), word)).into_iter();
+            let some = counts.filter(|(n, _)| *n > 0);
+            some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Following a deployment: the service's stream of events, and whether the service is ready.
+//! Follows a deployment by the service's stream of events.
 
 use std::time::Duration;
 
@@ -6,10 +6,9 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 
 use super::client::{self, Server};
-use super::error::CliError;
+use super::error::{CliError, Kind};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
-use crate::api::readiness::Readiness;
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
 
@@ -44,15 +43,6 @@ enum Way {
 }
 
 impl Server {
-    /// Whether the service is ready; it answers with an error's status while it is not.
-    pub(super) async fn ready(&self) -> Result<Readiness, CliError> {
-        let request = client::service_client()?.get(self.address("/readyz", &[])?);
-        let (_, body) = self.answer(request).await?;
-        serde_json::from_slice(&body).map_err(|error| {
-            CliError::io(format!("{} does not answer like the-deployer: {error}", self.url()))
-        })
-    }
-
     /// Follows a deployment.
     pub(super) fn follow(&self, id: &DeployId) -> Following<'_> {
         let path = format!("/api/v1/deployments/{id}");
@@ -61,19 +51,9 @@ impl Server {
 }
 
 impl Following<'_> {
-    /// The deployment as it is after the next change; `None` when nothing more will change.
-    ///
-    /// # Errors
-    /// When the service refuses, or is silent for half a minute of tries.
-    pub(super) async fn next(&mut self) -> Result<Option<Verbatim<DeploymentSummary>>, CliError> {
-        Ok(self.picture().await?.map(|picture| picture.summary))
-    }
-
-    /// The same with the stages that are done.
-    ///
-    /// # Errors
-    /// As [`Following::next`].
-    pub(super) async fn picture(&mut self) -> Result<Option<Picture>, CliError> {
+    /// The deployment as it is after the next change; `None` when nothing more will change. That the service is
+    /// silent is an error after half a minute of tries.
+    pub(super) async fn next(&mut self) -> Result<Option<Picture>, CliError> {
         loop {
             match self.hear().await {
                 Ok(Heard::Picture(picture)) => {
@@ -82,52 +62,45 @@ impl Following<'_> {
                 }
                 Ok(Heard::Nothing) => self.tries = TRIES,
                 Ok(Heard::Over) => return Ok(None),
-                Ok(Heard::Broken) => self.again(None)?,
-                Err(error) => self.again(Some(error))?,
+                Err(error) => {
+                    if let Way::Stream(_) = self.way {
+                        self.way = Way::Closed;
+                    }
+                    match self.tries.checked_sub(1) {
+                        Some(left) if error.kind == Kind::Passing => self.tries = left,
+                        _ => return Err(error),
+                    }
+                }
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// One try less.
-    fn again(&mut self, error: Option<CliError>) -> Result<(), CliError> {
-        if let Way::Stream(_) = self.way {
-            self.way = Way::Closed;
-        }
-        match (self.tries.checked_sub(1), error) {
-            (Some(left), error) if error.as_ref().is_none_or(CliError::is_passing) => {
-                self.tries = left;
-                Ok(())
-            }
-            (_, error) => Err(error.unwrap_or_else(|| {
-                CliError::io(format!("{} breaks off again and again", self.server.url()))
-            })),
-        }
-    }
-
     async fn hear(&mut self) -> Result<Heard, CliError> {
         if let Way::Closed = self.way {
-            match self.connect().await? {
-                Connected::Stream(response) => {
-                    self.way = Way::Stream(Box::new((*response, Parser::default())));
-                }
-                Connected::Over => return Ok(Heard::Over),
-                Connected::NoStreams => self.way = Way::Asking(None),
-            }
+            self.way = match self.connect().await? {
+                Some(way) => way,
+                None => return Ok(Heard::Over),
+            };
         }
         match &mut self.way {
-            Way::Closed => Ok(Heard::Broken),
-            Way::Asking(before) => ask(self.server, &self.path, before).await,
             Way::Stream(open) => {
                 let (response, parser) = &mut **open;
-                let Some(event) = listen(response, parser).await else { return Ok(Heard::Broken) };
+                let event = listen(response, parser).await.ok_or_else(|| {
+                    CliError::io(format!("{} breaks off again and again", self.server.url()))
+                        .passing()
+                })?;
                 self.last = event.id.or(self.last.take());
                 read(&event.data).map(|picture| Heard::Picture(Box::new(picture)))
             }
+            Way::Asking(before) => ask(self.server, &self.path, before).await,
+            Way::Closed => Ok(Heard::Nothing),
         }
     }
 
-    async fn connect(&self) -> Result<Connected, CliError> {
+    /// How one hears of it from now on; `None` where all has been told. The service, or what stands before it, may
+    /// have no streams.
+    async fn connect(&self) -> Result<Option<Way>, CliError> {
         let address = self.server.address(&format!("{}/events", self.path), &[])?;
         let mut request = client::patient_client()?.get(address).header(ACCEPT, STREAM);
         if let Some(last) = &self.last {
@@ -137,29 +110,19 @@ impl Following<'_> {
         let response = asked.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
         match status.as_u16() {
-            204 => return Ok(Connected::Over),
+            204 => return Ok(None),
             300..400 => return Err(self.server.moved(&response)),
-            404..=406 | 501 => return Ok(Connected::NoStreams),
+            200..300 if is_stream(&response) => {
+                return Ok(Some(Way::Stream(Box::new((response, Parser::default())))));
+            }
+            200..300 | 404..=406 | 501 => return Ok(Some(Way::Asking(None))),
             _ => {}
-        }
-        if status.is_success() {
-            let stream = is_stream(&response).then(|| Connected::Stream(Box::new(response)));
-            return Ok(stream.unwrap_or(Connected::NoStreams));
         }
         let body = client::read_body(self.server.url(), response).await?;
         let error = self.server.refused(status, &body);
         // Not for long: somebody else has made all the requests that there may be.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })
     }
-}
-
-/// What came of asking for a stream.
-enum Connected {
-    Stream(Box<reqwest::Response>),
-    /// All has been told.
-    Over,
-    /// The service, or what stands before it, has none.
-    NoStreams,
 }
 
 /// What was heard.
@@ -169,8 +132,6 @@ enum Heard {
     Nothing,
     /// Nothing more will come.
     Over,
-    /// It broke off, or is silent.
-    Broken,
 }
 
 fn is_stream(response: &reqwest::Response) -> bool {
