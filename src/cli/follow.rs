@@ -9,7 +9,7 @@ use super::client::{self, Server};
 use super::error::CliError;
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
-use crate::api::readiness::Readiness;
+use crate::api::service::Readiness;
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
 

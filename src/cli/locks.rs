@@ -182,7 +182,7 @@ impl Locks {
         ledger.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
-                let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock));
+                let locks = locks.into_iter().map(LockSummary::from);
                 output::data(data, &LockPage { locks: locks.collect() })
             }
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),

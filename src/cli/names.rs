@@ -10,7 +10,7 @@ use super::error::{CliError, Outcome};
 use super::here::{self, About, PartialApp};
 use crate::api::apps::{AppPage, AppSummary};
 use crate::api::deployments::DeploymentPage;
-use crate::api::targets::TargetList;
+use crate::api::service::TargetList;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::suggest;
 
