@@ -48,7 +48,7 @@ use crate::inventory;
 use crate::lookups::all::Lookups;
 use crate::model::id::DeployId;
 use crate::model::violation::Rejection;
-use crate::server::auth::Tokens;
+use crate::server::auth::Auth;
 use crate::server::connections::{ConnectionMetrics, Connections};
 use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
@@ -225,9 +225,8 @@ impl App {
             deliveries: registry.register(DeliveryCounter::new),
             metrics: registry,
             webhook,
-            tokens: Tokens(settings.tokens.clone()),
+            auth: Auth::new(admission::of(&settings)?, deployments.clone()),
             pages: settings.pages,
-            admission: admission::others(&settings)?,
             limits: bounds.requests,
             closing: closing.clone(),
             instance,

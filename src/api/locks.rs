@@ -171,9 +171,8 @@ pub struct LockPage {
     pub locks: Vec<LockSummary>,
 }
 
-impl LockSummary {
-    /// The lock of that id.
-    pub fn new(id: &LockId, lock: Lock) -> Self {
+impl From<(LockId, Lock)> for LockSummary {
+    fn from((id, lock): (LockId, Lock)) -> Self {
         let Lock { scope, reason, by, since, until } = lock;
         Self { id: id.to_string(), scope: scope.into(), reason, by, since, until }
     }

@@ -7,17 +7,14 @@
 pub mod apps; // what is where, and removals
 pub mod audit; // who did what
 pub mod builds; // what could be deployed
-pub mod code_host; // where repositories are
 pub mod deployments; // what happened
 pub(crate) mod forms; // patterns of names and texts
-pub mod identity; // who calls
 pub mod locks; // what people keep back
 pub mod plans; // what a deployment would do
 pub mod problem; // errors
-pub mod readiness; // whether the service works
 pub mod revisions; // what an app was
 pub mod rollbacks; // a former revision made live again, and holds
-pub mod targets; // which clusters there are
+pub mod service; // who calls, and what there is to deploy from and to
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};

@@ -1,4 +1,4 @@
-//! What is asked of callers beside a token, and how much of everybody is taken, as the settings say.
+//! What is asked of callers, and how much of everybody is taken, as the settings say.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,17 @@ use crate::config::settings::Settings;
 use crate::model::id::{TargetName, TeamName};
 use crate::model::target::Clusters;
 use crate::server::Limits;
-use crate::server::auth::{Admission, PrintKey, Proxies, Site};
+use crate::server::auth::{Admission, FingerprintKey, Proxies, Site};
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
 
-/// What else is asked of callers.
-pub(super) fn others(settings: &Settings) -> Result<Admission, StartError> {
+/// What is asked of callers.
+pub(super) fn of(settings: &Settings) -> Result<Admission, StartError> {
     Ok(Admission {
+        tokens: settings.tokens.clone(),
         github: settings.people.clone(),
         deploy_teams: deploy_teams(&settings.clusters),
+        repositories: settings.webhook.rules.repositories.clone(),
         proxies: proxies(settings),
         site: Site::of(&settings.server.external_url),
         requests_per_minute: settings.limits.requests_per_minute,
@@ -65,12 +67,12 @@ fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
     asking.collect()
 }
 
-fn key() -> Result<PrintKey, StartError> {
+fn key() -> Result<FingerprintKey, StartError> {
     let mut bytes = [0; 32];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
     random.fill(&mut bytes).map_err(|_| StartError::Part {
         part: "the system's random numbers",
         cause: "it has none".to_owned(),
     })?;
-    Ok(PrintKey::new(bytes))
+    Ok(FingerprintKey::new(bytes))
 }

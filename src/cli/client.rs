@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::error::{CliError, Kind};
 use super::settings::logins;
 use crate::api::problem::ProblemBody;
-use crate::api::readiness::Readiness;
+use crate::api::service::Readiness;
 use crate::support::clock;
 use crate::support::host::is_loopback;
 

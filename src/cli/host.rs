@@ -2,7 +2,7 @@
 
 use super::client::Server;
 use super::error::CliError;
-use crate::api::code_host::CodeHostAnswer;
+use crate::api::service::CodeHostAnswer;
 
 /// The code host of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -140,7 +140,7 @@ impl Locks {
         let ledger = open(&self.source).await?;
         let locks = ledger.locks(&LockFilter::default()).await.map_err(unusable)?;
         ledger.close().await;
-        let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock)).collect();
+        let locks = locks.into_iter().map(LockSummary::from).collect();
         let page = LockPage { locks };
         self.output.print(&page, || keep_back::list(&page.locks))
     }

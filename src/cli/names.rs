@@ -14,7 +14,7 @@ use super::error::{CliError, Outcome};
 use super::verbatim::Verbatim;
 use crate::api::apps::{AppPage, AppSummary, MissingRepository};
 use crate::api::deployments::DeploymentPage;
-use crate::api::targets::TargetList;
+use crate::api::service::TargetList;
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::waml::suggest;
 

@@ -17,7 +17,7 @@ use super::times::Times;
 use super::verbatim::Verbatim;
 use crate::api::apps::{AppDetail, AppSummary, MissingRepository};
 use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
-use crate::api::readiness::Readiness;
+use crate::api::service::Readiness;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 

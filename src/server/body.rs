@@ -10,12 +10,13 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
-use crate::server::auth::{peer, subscriber};
+use crate::server::auth::subscriber;
 use crate::server::body_budget::HeldBody;
 use crate::server::connections::{Connection, Phase};
 use crate::server::deliveries::Delivery;
+use crate::server::limits::Limits;
 use crate::server::problem::{Kind, Problem};
-use crate::server::{Limits, Shared, Webhook};
+use crate::server::state::{Shared, Webhook};
 
 /// A sender that means well is slower than [`PACE`] for no longer than this.
 const SLOW_FOR: Duration = Duration::from_secs(4);
@@ -45,7 +46,9 @@ pub(super) async fn signed(
         return Err(too_large(limits.body_bytes));
     }
     enter(&parts.extensions, Phase::Reading);
-    let address = address(shared, parts);
+    // Whose share of the readers' places it takes.
+    let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
+    let address = origin.map_or_else(String::new, subscriber);
     let not_read = |problem| {
         shared.count(Delivery::NotRead);
         problem
@@ -90,13 +93,6 @@ fn enter(extensions: &Extensions, phase: Phase) {
     if let Some(connection) = extensions.get::<Connection>() {
         connection.enter(phase);
     }
-}
-
-/// Whose share of the readers' places it takes.
-fn address(shared: &Shared, parts: &Parts) -> String {
-    let peer = peer(&parts.extensions);
-    let origin = peer.map(|peer| shared.state.admission.proxies.origin(peer, &parts.headers));
-    origin.map_or_else(String::new, subscriber)
 }
 
 /// When a sender of whose body so much has come is too slow.

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Limits;
+use crate::server::limits::Limits;
 use crate::server::problem::{Kind, Problem};
 
 /// What every reader may hold, in bytes: with [`Limits::readers`] readers 32 MiB.

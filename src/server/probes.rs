@@ -9,9 +9,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::api::readiness::{Readiness, ReadinessCheck};
+use crate::api::service::{Readiness, ReadinessCheck};
 use crate::deployments::health::Check;
-use crate::server::Shared;
+use crate::server::state::Shared;
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -19,10 +19,11 @@ use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
 };
 use crate::model::id::DeliveryId;
+use crate::server::body;
 use crate::server::deliveries::Delivery;
+use crate::server::limits::Class;
 use crate::server::problem::{Kind, Problem};
-use crate::server::slots::Class;
-use crate::server::{Shared, body};
+use crate::server::state::Shared;
 use crate::store::Noted;
 
 /// Takes one delivery.

@@ -1,4 +1,4 @@
-//! Who calls.
+//! Who calls, and what it is about.
 
 use std::sync::Arc;
 
@@ -6,25 +6,31 @@ use secrecy::SecretString;
 
 use crate::model::audit::{By, Via};
 use crate::model::callers::{Rights, Scope};
+use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, RepoName, TargetName};
+use crate::model::placed::Spot;
+
+/// Names a request, in its answer and in the log.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) String);
 
 /// Who calls.
 #[derive(Debug, Clone)]
-pub(in crate::server) struct Caller {
+pub(crate) struct Caller {
     /// A GitHub login, or the name of a token's owner.
-    pub(in crate::server) name: String,
+    pub(crate) name: String,
     /// How we know.
-    pub(in crate::server) via: Via,
+    pub(crate) via: Via,
     /// Where the request came from, and its id.
-    pub(in crate::server) from: Option<String>,
-    pub(in crate::server) request: Option<String>,
+    pub(crate) from: Option<String>,
+    pub(crate) request: Option<String>,
     /// What follows from how we know.
-    pub(in crate::server) standing: Standing,
+    pub(crate) standing: Standing,
 }
 
 /// What a caller's rights come from.
 #[derive(Debug, Clone)]
-pub(in crate::server) enum Standing {
+pub(crate) enum Standing {
     /// Nobody is asked for anything: everything.
     Everybody,
     /// The configuration.
@@ -34,8 +40,8 @@ pub(in crate::server) enum Standing {
 }
 
 /// What it is to be done to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum Subject {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Resource {
     /// Everything that there is.
     Everywhere,
     /// Everything on a target.
@@ -48,7 +54,7 @@ pub(in crate::server) enum Subject {
 
 impl Caller {
     /// Everybody, where nobody is asked who they are.
-    pub(in crate::server) fn anybody(name: &str) -> Self {
+    pub(crate) fn anybody(name: &str) -> Self {
         Self::new(name, Via::Loopback, Standing::Everybody)
     }
 
@@ -57,28 +63,41 @@ impl Caller {
     }
 
     /// As whom they act.
-    pub(in crate::server) fn by(&self) -> By {
+    pub(crate) fn by(&self) -> By {
         let Self { name, via, from, request, standing: _ } = self.clone();
         By { name, via, from, request }
     }
 
     /// What their token is good for, if it is one of ours.
-    pub(in crate::server) fn rights(&self) -> Option<&Rights> {
+    pub(crate) fn rights(&self) -> Option<&Rights> {
         match &self.standing {
             Standing::Token(rights) => Some(rights),
             Standing::Everybody | Standing::Person(_) => None,
         }
     }
 
+    /// What is asked about to find out whether they may see a deployment, or stop it. A token of ours is for apps;
+    /// GitHub knows repositories.
+    pub(crate) fn resource_of(&self, deployment: &Deployment) -> Resource {
+        let request = &deployment.request;
+        let target = request.target.clone();
+        match (&self.standing, &deployment.app) {
+            (Standing::Everybody | Standing::Token(_), Some(app)) => {
+                Resource::App(target, app.clone())
+            }
+            (_, _) => Resource::Repository(request.release.repository.clone(), Some(target)),
+        }
+    }
+
     /// One name for each caller: a token and a person may be called alike.
-    pub(in crate::server) fn account(&self) -> String {
+    pub(crate) fn account(&self) -> String {
         format!("{}:{}", self.via.as_str(), self.name)
     }
 }
 
 impl Scope {
     /// As the configuration writes it.
-    pub(in crate::server) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Deploy => "deploy",
@@ -87,7 +106,13 @@ impl Scope {
     }
 }
 
-impl std::fmt::Display for Subject {
+impl From<&Spot> for Resource {
+    fn from(Spot { target, app }: &Spot) -> Self {
+        Self::App(target.clone(), app.clone())
+    }
+}
+
+impl std::fmt::Display for Resource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Everywhere => f.write_str("everything"),

@@ -19,7 +19,7 @@ use axum::routing::{MethodRouter, get, post};
 
 pub(super) use crate::api::forms::Form;
 use crate::server::conditional::Document;
-pub(super) use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
+pub(super) use crate::server::openapi::operation::{Is, Operation, Parameter};
 
 /// Routes, each with what is said of it.
 pub(super) struct Routes<S> {

@@ -80,7 +80,7 @@ const ONCE: &[Parameter] = &[Parameter::text(
 pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 /// One way in which a route answers.
-pub(crate) struct Answer {
+pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) about: &'static str,
     /// The type of the content, and its shape; none where there is no content.
@@ -147,35 +147,33 @@ impl Operation {
 
     /// Answers with JSON.
     pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
-        let shape: Shape = |generator| generator.subschema_for::<T>();
-        self.answers(Answer { status, about, content: Some(("application/json", shape)) })
+        self.answers::<T>(status, about, "application/json")
     }
 
-    /// Answers with something else.
-    pub(crate) fn answers(mut self, answer: Answer) -> Self {
-        self.answers.push(answer);
+    /// Answers with a stream of events.
+    pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        self.answers::<T>(status, about, "text/event-stream")
+    }
+
+    fn answers<T: JsonSchema>(
+        mut self,
+        status: u16,
+        about: &'static str,
+        content_type: &'static str,
+    ) -> Self {
+        let content: Option<(_, Shape)> = Some((content_type, SchemaGenerator::subschema_for::<T>));
+        self.answers.push(Answer { status, about, content });
+        self
+    }
+
+    /// Answers without content.
+    pub(crate) fn ends(mut self, status: u16, about: &'static str) -> Self {
+        self.answers.push(Answer { status, about, content: None });
         self
     }
 
     /// Fails in these ways, too.
     pub(crate) fn fails(self, fails: &'static [Kind]) -> Self {
         Self { fails, ..self }
-    }
-}
-
-impl Answer {
-    /// One without content.
-    pub(crate) fn empty(status: u16, about: &'static str) -> Self {
-        Self { status, about, content: None }
-    }
-
-    /// One with content of another type than JSON.
-    pub(crate) fn of<T: JsonSchema>(
-        status: u16,
-        about: &'static str,
-        content_type: &'static str,
-    ) -> Self {
-        let shape: Shape = |generator| generator.subschema_for::<T>();
-        Self { status, about, content: Some((content_type, shape)) }
     }
 }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::deployments::Deployments;
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{CommitSha, RepoName};
@@ -24,6 +25,17 @@ pub(crate) struct Log {
     pub(crate) told: Vec<Told>,
     /// Where links lead.
     pub(crate) places: Places,
+}
+
+impl Log {
+    /// Of that record and what was told of it.
+    pub(crate) fn new(
+        (deployment, told): (Deployment, Vec<Told>),
+        Deployments { forge_url, waml, .. }: &Deployments,
+    ) -> Self {
+        let places = Places { forge: forge_url.clone(), waml: waml.path.clone() };
+        Self { deployment, told, places }
+    }
 }
 
 /// While a deployment goes on, people watch; in seconds.

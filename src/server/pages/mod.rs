@@ -22,8 +22,8 @@ mod words; // states, times and durations as people read them
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -32,97 +32,72 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Extension, Router};
 
-use crate::deployments::Deployments;
-use crate::model::deployment::Deployment;
+use crate::model::callers::{Pages, Scope};
 use crate::model::id::DeployId;
-use crate::server::Shared;
-use crate::server::api::{deployments, query};
-use crate::server::auth::{Caller, Door, Pages, admitted};
+use crate::server::auth::{Caller, Door};
+use crate::server::call::{Call, InPath, Pairs, bad, no_deployment, unavailable};
 use crate::server::pages::deployment::Log;
-use crate::server::pages::document::{NoPage, Places};
+use crate::server::pages::document::NoPage;
 use crate::server::problem::{Kind, Problem, Shown};
-use crate::store::Told;
+use crate::server::query;
+use crate::server::routes::deployments;
+use crate::server::state::Shared;
 
 /// What a browser asks a person for.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deployer\"");
 
-type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
-
 /// All pages, for whom they are.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    // What the API says, for people whom the browser has asked for their password, which the API does not take.
+    // Where pages are open to everybody these are not: they have more than a page.
+    let data = Router::new()
+        .route("/deployments/{id}/json", get(deployments::one))
+        .layer(from_fn_with_state(shared.clone(), signed_in));
     Router::new()
         .route("/", get(newest))
         .route("/deployments/{id}", get(log))
         .layer(from_fn_with_state(shared.clone(), entered))
-        .merge(data(shared))
-}
-
-/// What the API says, for people whom the browser has asked for their password, which the API does not take. Where
-/// pages are open to everybody these are not: they have more than a page.
-fn data(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/deployments/{id}/json", get(deployments::one))
-        .layer(from_fn_with_state(shared.clone(), signed_in))
+        .merge(data)
 }
 
 /// The newest deployments, filtered as the API's list is.
-async fn newest(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    pairs: Pairs,
-) -> Result<Response, Problem> {
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+async fn newest(call: Call, Pairs(pairs): Pairs) -> Result<Response, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
-    let store = &shared.state.deployments.store;
-    let page = store.deployments(&filter, before.as_ref(), limit).await;
-    let page = page.map_err(|error| unread(&error))?;
-    let deployments = shared.seen_deployments(&caller, page.deployments).await?;
+    let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
+    let page = page.map_err(|error| unavailable(&error))?;
+    let deployments =
+        call.filter_visible(page.deployments, |one| call.caller.resource_of(one)).await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    let remark = shared.state.deployments.remark();
-    html(StatusCode::OK, list::page(deployments, older, remark))
+    html(StatusCode::OK, list::page(deployments, older, call.deployments().remark()))
 }
 
 /// What became of one deployment.
 async fn log(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    id: Result<Path<String>, PathRejection>,
-    pairs: Pairs,
+    call: Call,
+    InPath(id): InPath<DeployId>,
+    Pairs(pairs): Pairs,
 ) -> Result<Response, Problem> {
-    let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
-    let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let found = shared.state.deployments.log(&id).await.map_err(|error| unread(&error))?;
-    let found = found
-        .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
-    let log = record(&shared, found);
-    shared.may_see(&caller, &log.deployment).await?;
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+    let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
+    let log = Log::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    let remark = shared.state.deployments.remark();
-    html(StatusCode::OK, deployment::page(log, still, remark))
-}
-
-/// What a deployment's log is made of.
-pub(super) fn record(shared: &Shared, (deployment, told): (Deployment, Vec<Told>)) -> Log {
-    let Deployments { forge_url, waml, .. } = &shared.state.deployments;
-    Log { deployment, told, places: Places { forge: forge_url.clone(), waml: waml.path.clone() } }
+    html(StatusCode::OK, deployment::page(log, still, call.deployments().remark()))
 }
 
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let admitted = match shared.state.pages {
-        Pages::Open => shared.is_for_us(&request).map(|()| {
+        Pages::Open => shared.state.auth.is_for_us(&request).map(|()| {
             request.extensions_mut().insert(Caller::anybody("anybody"));
             request
         }),
-        Pages::Token => admitted(&shared, request, Door::Page).await,
+        Pages::Token => shared.state.auth.admit(request, Door::Page).await,
     };
     answered(admitted, next).await
 }
 
 async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let mut response = answered(admitted(&shared, request, Door::Page).await, next).await;
+    let mut response = answered(shared.state.auth.admit(request, Door::Page).await, next).await;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -184,13 +159,4 @@ fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Pr
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
     Ok(response)
-}
-
-fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, detail)
-}
-
-fn unread(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(%error, "deployments could not be read");
-    Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
 }

@@ -55,76 +55,109 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
 
 /// One page of a list of deployments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::server) struct DeploymentsQuery {
+pub(super) struct DeploymentsQuery {
     /// Which ones.
-    pub(in crate::server) filter: Filter,
+    pub(super) filter: Filter,
     /// Older than this one.
-    pub(in crate::server) before: Option<DeployId>,
+    pub(super) before: Option<DeployId>,
     /// At most so many; at least 1.
-    pub(in crate::server) limit: u32,
+    pub(super) limit: u32,
 }
 
-/// Reads the parameters, each at most once; the message says which one is wrong.
-pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, String> {
-    once(pairs)?;
-    let mut query = DeploymentsQuery { limit: DEFAULT_LIMIT, ..DeploymentsQuery::default() };
-    let filter = &mut query.filter;
-    for (name, value) in pairs {
-        match name.as_str() {
-            "target" => filter.target = Some(id(name, value, TargetName::parse)?),
-            "repository" => filter.repository = Some(id(name, value, RepoName::parse)?),
-            "cursor" => query.before = Some(id(name, value, DeployId::parse)?),
-            "app" => filter.app = Some(app(value)?),
-            "state" => filter.state = Some(state(value)?),
-            "actor" => filter.actor = Some(actor(value)?),
-            "tag" => filter.tag = Some(id(name, value, ImageTag::parse)?),
-            "forge_id" => filter.forge_id = Some(forge_id(value)?),
-            "since" => filter.since = Some(time(name, value)?),
-            "until" => filter.until = Some(time(name, value)?),
-            "limit" => query.limit = limit(value)?,
-            _ => return Err(unknown(name, DEPLOYMENTS)),
-        }
-    }
-    Ok(query)
+/// Reads the parameters; the message says which one is wrong.
+pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, String> {
+    let params = Params::of(pairs, DEPLOYMENTS)?;
+    Ok(DeploymentsQuery {
+        filter: Filter {
+            target: params.id("target", TargetName::parse)?,
+            repository: params.id("repository", RepoName::parse)?,
+            app: params.app()?,
+            state: params.read("state", state)?,
+            actor: params.read("actor", actor)?,
+            tag: params.id("tag", ImageTag::parse)?,
+            forge_id: params.read("forge_id", forge_id)?,
+            since: params.time("since")?,
+            until: params.time("until")?,
+            unfinished: false,
+        },
+        before: params.id("cursor", DeployId::parse)?,
+        limit: params.limit()?,
+    })
 }
 
 /// The same parameters, for the page that begins after that deployment.
-pub(in crate::server) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
+pub(super) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
     let kept = pairs.iter().filter(|(name, _)| name != "cursor");
     let kept = kept.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
     kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
-/// That there is no such parameter, and which there are.
-pub(super) fn unknown(name: &str, known: &[Parameter]) -> String {
-    let names: Vec<_> = known.iter().map(|one| one.name).collect();
-    format!("{} is not known: use {}", shown(name), names.join(", "))
-}
+/// The parameters of a query: each is known, and given once.
+pub(super) struct Params<'q>(&'q [(String, String)]);
 
-/// Whether each parameter is given once.
-pub(super) fn once(pairs: &[(String, String)]) -> Result<(), String> {
-    for (at, (name, _)) in pairs.iter().enumerate() {
-        if pairs.iter().take(at).any(|(before, _)| before == name) {
-            return Err(format!("{} is given twice", shown(name)));
+impl<'q> Params<'q> {
+    /// Those pairs, if each is one of the known parameters.
+    pub(super) fn of(pairs: &'q [(String, String)], known: &[Parameter]) -> Result<Self, String> {
+        for (at, (name, _)) in pairs.iter().enumerate() {
+            if pairs.iter().take(at).any(|(before, _)| before == name) {
+                return Err(format!("{} is given twice", shown(name)));
+            }
+            if !known.iter().any(|one| one.name == name) {
+                let names: Vec<_> = known.iter().map(|one| one.name).collect();
+                return Err(format!("{} is not known: use {}", shown(name), names.join(", ")));
+            }
         }
+        Ok(Self(pairs))
     }
-    Ok(())
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(one, _)| one == name).map(|(_, value)| value.clone())
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        self.text(name).map(|value| read(&value)).transpose()
+    }
+
+    pub(super) fn id<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(String) -> Result<T, IdError>,
+    ) -> Result<Option<T>, String> {
+        self.text(name).map(parse).transpose().map_err(|error| format!("{name}: {error}"))
+    }
+
+    pub(super) fn app(&self) -> Result<Option<AppKey>, String> {
+        self.read("app", app)
+    }
+
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, String> {
+        self.read(name, |value| {
+            value.parse().map_err(|_| {
+                format!(
+                    "{name}: {} is not a time; write it like 2026-11-21T05:48:12Z",
+                    shown(value)
+                )
+            })
+        })
+    }
+
+    pub(super) fn limit(&self) -> Result<u32, String> {
+        Ok(self.read("limit", limit)?.unwrap_or(DEFAULT_LIMIT))
+    }
 }
 
-pub(super) fn id<T>(
-    name: &str,
-    value: &str,
-    parse: impl Fn(String) -> Result<T, IdError>,
-) -> Result<T, String> {
-    parse(value.to_owned()).map_err(|error| format!("{name}: {error}"))
-}
-
+/// `NAMESPACE/SLUG`
 pub(super) fn app(value: &str) -> Result<AppKey, String> {
     let Some((namespace, slug)) = value.split_once('/') else {
         return Err(format!("app: {} is not NAMESPACE/SLUG", shown(value)));
     };
-    let namespace = id("app", namespace, Namespace::parse)?;
-    Ok(AppKey { namespace, slug: id("app", slug, Slug::parse)? })
+    let wrong = |error: IdError| format!("app: {error}");
+    let namespace = Namespace::parse(namespace).map_err(wrong)?;
+    Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(wrong)? })
 }
 
 fn actor(value: &str) -> Result<String, String> {
@@ -137,12 +170,6 @@ fn actor(value: &str) -> Result<String, String> {
 fn forge_id(value: &str) -> Result<i64, String> {
     let number = value.parse().ok().filter(|number| *number >= 0);
     number.ok_or_else(|| format!("forge_id: {} is not a number from 0 on", shown(value)))
-}
-
-fn time(name: &str, value: &str) -> Result<Timestamp, String> {
-    value.parse().map_err(|_| {
-        format!("{name}: {} is not a time; write it like 2026-11-21T05:48:12Z", shown(value))
-    })
 }
 
 fn state(value: &str) -> Result<State, String> {

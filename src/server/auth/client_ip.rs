@@ -13,13 +13,13 @@ pub struct Proxies(pub Vec<(IpAddr, u8)>);
 const MOST_HOPS: usize = 20;
 
 impl Proxies {
-    pub(in crate::server) fn have(&self, address: IpAddr) -> bool {
+    pub(crate) fn have(&self, address: IpAddr) -> bool {
         self.0.iter().any(|(network, bits)| is_in(address, *network, *bits))
     }
 
     /// The address that a request comes from. What a proxy says is believed as far as proxies of
     /// ours reach: what stands before them anybody may have written.
-    pub(in crate::server) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(super) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.to_canonical();
         // What stands before a proxy's own word may be any bytes; the word is none the worse.
         let said = headers.get_all("x-forwarded-for").iter();
@@ -37,12 +37,12 @@ impl Proxies {
 }
 
 /// The peer, where the server listens on a socket.
-pub(in crate::server) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
 /// For counting: of IPv6 a subscriber has a whole network of 64 bits.
-pub(in crate::server) fn subscriber(address: IpAddr) -> String {
+pub(crate) fn subscriber(address: IpAddr) -> String {
     match address {
         IpAddr::V4(_) => address.to_string(),
         IpAddr::V6(v6) => {

@@ -12,8 +12,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -24,13 +22,11 @@ use tokio::time::Sleep;
 
 use crate::api::deployments::DeploymentPicture;
 use crate::model::audit::Via;
+use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
-use crate::server::Shared;
-use crate::server::api::path::{self, InPath};
-use crate::server::auth::{Caller, Opened};
-use crate::server::openapi::{Answer, Form, Operation, Parameter};
-
+use crate::server::call::{Call, InPath, no_deployment, unavailable};
+use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Kind, Problem};
 
 /// Bells that ring together are answered by one look.
@@ -44,70 +40,46 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// When a client comes again after the end.
 const COME_AGAIN: Duration = Duration::from_secs(2);
 
-const RESUME: &[Parameter] = &[Parameter::text(
+pub(super) const RESUME: &[Parameter] = &[Parameter::text(
     "Last-Event-ID",
     Form::NAME,
     "The id of the last event that was heard: while it is the current one, it is not sent again.",
 )];
 
-/// What is said of [`follow`].
-pub(super) fn operation() -> Operation {
-    Operation::reads("followDeployment", "A deployment as it goes on, as server-sent events.")
-        .about(
-            "Events are called `deployment`; their data is the deployment as it is now, and their id \
-             changes whenever that does. The stream ends after the event of a final state, when the \
-             service stops, and after about an hour: come again with the last id.",
-        )
-        .headers(RESUME)
-        .answers(Answer::of::<DeploymentPicture>(
-            200,
-            "A stream of events; the data of each is such an object.",
-            "text/event-stream",
-        ))
-        .answers(Answer::empty(204, "It has ended, and you have heard of it: do not come again."))
-        .fails(&[Kind::NotFound])
-}
-
 /// Tells of one deployment until it has ended.
 pub(super) async fn follow(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
+    call: Call,
+    InPath(id): InPath<DeployId>,
     headers: HeaderMap,
-    id: InPath<String>,
 ) -> Result<Response, Problem> {
-    let id = path::deployment(id)?;
-    let bell = shared.state.deployments.store.changes();
+    let bell = call.deployments().store.changes();
     // Before the picture: what changes between the two is looked at again.
-    let version = version(&shared, &id).await?;
-    let record = look(&shared, &id).await?;
-    shared.may_see(&caller, &record).await?;
+    let version = version(&call, &id).await?;
+    let record = look(&call, &id).await?;
+    call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let (first, ended) = (told(&record), record.state.is_final());
     if ended && heard == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let opened = opened(&shared, &caller)?;
-    let Ok(slot) = shared.streams.clone().try_acquire_owned() else {
-        tracing::warn!(limit = shared.state.limits.streams, "too many streams at once");
+    let opened = opened(&call)?;
+    let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
+        tracing::warn!(limit = call.shared.state.limits.streams, "too many streams at once");
         let detail = "too many deployments are followed at once; come again";
         return Err(Problem::new(Kind::Overloaded, detail));
     };
-    let heard = heard.map(str::to_owned);
-    let now = shared.state.deployments.clock.now();
-    let (quiet, waiting) = (Box::pin(tokio::time::sleep(Duration::ZERO)), Some((first, ended)));
-    let (since, asked, slots) = (now, now, (slot, opened));
+    let now = call.deployments().clock.now();
     let following = Following {
-        shared,
         id,
-        caller,
         bell,
         version,
-        heard,
-        waiting,
-        quiet,
-        since,
-        asked,
-        _slots: slots,
+        heard: heard.map(str::to_owned),
+        waiting: Some((first, ended)),
+        quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        since: now,
+        asked: now,
+        _slots: (slot, opened),
+        call,
     };
     let events = futures::stream::unfold(Some(following), |following| async {
         let (event, following) = next(following?).await?;
@@ -118,14 +90,14 @@ pub(super) async fn follow(
 }
 
 /// A place among those that a caller may have open. Who is asked for nothing is not counted.
-fn opened(shared: &Shared, caller: &Caller) -> Result<Option<Opened>, Problem> {
-    if caller.via == Via::Loopback {
+fn opened(call: &Call) -> Result<Option<Arc<()>>, Problem> {
+    if call.caller.via == Via::Loopback {
         return Ok(None);
     }
-    let most = shared.state.limits.streams_of_one;
-    let opened = shared.open.one_more(caller.account(), most).ok_or_else(|| {
-        tracing::warn!(caller = caller.account(), most, "a caller follows too much at once");
-        let detail = format!("{} follows {most} deployments already", caller.name);
+    let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
+    let opened = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
+        tracing::warn!(caller = call.caller.account(), most, "a caller follows too much at once");
+        let detail = format!("{} follows {most} deployments already", call.caller.name);
         Problem::new(Kind::TooMany, detail).after(COME_AGAIN)
     });
     opened.map(Some)
@@ -133,9 +105,8 @@ fn opened(shared: &Shared, caller: &Caller) -> Result<Option<Opened>, Problem> {
 
 /// A stream that is open.
 struct Following {
-    shared: Arc<Shared>,
+    call: Call,
     id: DeployId,
-    caller: Caller,
     bell: watch::Receiver<()>,
     /// The version of the record that was looked up last.
     version: String,
@@ -149,7 +120,7 @@ struct Following {
     since: Timestamp,
     /// When it was asked whether the caller may see it.
     asked: Timestamp,
-    _slots: (OwnedSemaphorePermit, Option<Opened>),
+    _slots: (OwnedSemaphorePermit, Option<Arc<()>>),
 }
 
 /// One picture, and what it is known by.
@@ -174,13 +145,13 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
             return None;
         }
         // What cannot be read now is asked for again by who comes again.
-        let version = version(&following.shared, &following.id).await.ok()?;
+        let version = version(&following.call, &following.id).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
         if version == following.version && following.age(following.asked) < BELIEVED {
             continue;
         }
         following.version = version;
-        let record = look(&following.shared, &following.id).await.ok()?;
+        let record = look(&following.call, &following.id).await.ok()?;
         following.may_see(&record).await.ok()?;
         following.waiting = Some((told(&record), record.state.is_final()));
     }
@@ -190,7 +161,7 @@ impl Following {
     /// Waits until there may be something new; `false` when the stream is to end.
     async fn wait(&mut self) -> bool {
         let open = Duration::try_from(self.age(self.since)).unwrap_or_default();
-        if open >= self.shared.state.limits.open_for {
+        if open >= self.call.shared.state.limits.open_for {
             return false;
         }
         let rung = async {
@@ -200,8 +171,8 @@ impl Following {
             self.bell.mark_unchanged();
         };
         tokio::select! {
-            () = self.shared.state.closing.cancelled() => false,
-            _ = tokio::time::timeout(self.shared.state.limits.look, rung) => true,
+            () = self.call.shared.state.closing.cancelled() => false,
+            _ = tokio::time::timeout(self.call.shared.state.limits.look, rung) => true,
         }
     }
 
@@ -210,12 +181,12 @@ impl Following {
         if self.age(self.asked) < BELIEVED {
             return Ok(());
         }
-        self.asked = self.shared.state.deployments.clock.now();
-        self.shared.may_see(&self.caller, record).await
+        self.asked = self.call.deployments().clock.now();
+        self.call.authorize(Scope::Read, self.call.caller.resource_of(record)).await
     }
 
     fn age(&self, since: Timestamp) -> SignedDuration {
-        self.shared.state.deployments.clock.now().duration_since(since)
+        self.call.deployments().clock.now().duration_since(since)
     }
 }
 
@@ -233,14 +204,14 @@ fn told(record: &Deployment) -> Told {
     Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
-async fn look(shared: &Shared, id: &DeployId) -> Result<Deployment, Problem> {
-    let found = shared.state.deployments.store.deployment_picture(id).await;
-    let found = found.map_err(|error| path::unavailable(&error))?;
-    found.ok_or_else(|| path::no_deployment(id))
+async fn look(call: &Call, id: &DeployId) -> Result<Deployment, Problem> {
+    let found = call.deployments().store.deployment_picture(id).await;
+    let found = found.map_err(|error| unavailable(&error))?;
+    found.ok_or_else(|| no_deployment(id))
 }
 
-async fn version(shared: &Shared, id: &DeployId) -> Result<String, Problem> {
-    let found = shared.state.deployments.store.deployment_version(id).await;
-    let found = found.map_err(|error| path::unavailable(&error))?;
-    found.ok_or_else(|| path::no_deployment(id))
+async fn version(call: &Call, id: &DeployId) -> Result<String, Problem> {
+    let found = call.deployments().store.deployment_version(id).await;
+    let found = found.map_err(|error| unavailable(&error))?;
+    found.ok_or_else(|| no_deployment(id))
 }

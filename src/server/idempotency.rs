@@ -5,7 +5,7 @@
 //!                      └─▶ refused: nothing was done, so a repeat is judged anew
 //! ```
 //!
-//! The handler hands a [`Reply`] to what does the act, and the answer is kept in the act's own transaction
+//! The handler hands a [`Reply`](crate::store::Reply) to what does the act, and the answer is kept in the act's own transaction
 //! (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing
 //! was done. With a key an act goes on to its end although the caller has gone, so that the repeat, which is
 //! what the key is for, finds its answer. What changes nothing, a plan or a dry run, is done anew each time:
@@ -20,15 +20,15 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
 use crate::deployments::Deployments;
-use crate::server::Shared;
 use crate::server::auth::Caller;
 use crate::server::problem::{Kind, Problem};
-use crate::store::{Begin, IdempotencyKey, KeyLease, Reply, StoreError, StoredAnswer};
+use crate::server::state::Shared;
+use crate::store::{Begin, IdempotencyKey, KeyLease, StoreError, StoredAnswer};
 
 /// An act is a reason and a few names.
 const ACT: usize = 64 * 1024;
@@ -40,20 +40,8 @@ static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The lease of a request's key, if it has one; each request that acts carries this.
-#[derive(Clone)]
-pub(super) struct RequestKey(Option<KeyLease>);
-
-impl RequestKey {
-    /// How the result of the act is answered: kept, where there is a key.
-    pub(super) fn reply<T>(self, answer: fn(&T) -> StoredAnswer) -> Reply<T> {
-        Reply::new(self.0, answer)
-    }
-}
-
-/// What is kept of an answer.
-pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> StoredAnswer {
-    StoredAnswer::new(status.as_u16(), body)
-}
+#[derive(Clone, Default)]
+pub(super) struct RequestKey(pub(super) Option<KeyLease>);
 
 /// Around all routes of the API.
 pub(super) async fn idempotent(
@@ -66,11 +54,14 @@ pub(super) async fn idempotent(
     }
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let body = read(&shared, &parts.headers, body, most(&path)).await?;
-    let key = if is_plan(&path) { None } else { key(&parts.headers)? };
+    // What is only planned is done anew each time.
+    let is_plan = path.ends_with("/plan");
+    let most = if is_plan { PLAN } else { ACT };
+    let body = read(&shared, &parts.headers, body, most).await?;
+    let key = if is_plan { None } else { key(&parts.headers)? };
     let caller = parts.extensions.get::<Caller>().map(Caller::account);
     let digest = hex::encode(Sha256::digest(&body));
-    let acts = !is_plan(&path) && !is_dry_run(&body);
+    let acts = !is_plan && !is_dry_run(&body);
     let mut request = Request::from_parts(parts, Body::from(body));
     let Some((key, caller)) = key.zip(caller).filter(|_| acts) else {
         request.extensions_mut().insert(RequestKey(None));
@@ -99,14 +90,6 @@ pub(super) async fn idempotent(
         )
         .after(Duration::from_hours(1))),
     }
-}
-
-fn most(path: &str) -> usize {
-    if is_plan(path) { PLAN } else { ACT }
-}
-
-fn is_plan(path: &str) -> bool {
-    path.ends_with("/plan")
 }
 
 fn is_dry_run(body: &[u8]) -> bool {

@@ -2,34 +2,24 @@
 //! too often.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{Extensions, HeaderMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::model::audit::Via;
 use crate::model::person::{NotKnown, Person};
-use crate::server::Shared;
-use crate::server::auth::caller::{Caller, Standing};
-use crate::server::auth::may::not_told;
-use crate::server::auth::rate_limit::CallerLimits;
-use crate::server::auth::whence::{peer, subscriber};
-use crate::server::layers::RequestId;
-
+use crate::server::auth::admission::{Auth, STRANGERS, holder};
+use crate::server::auth::authorization::not_told;
+use crate::server::auth::caller::{Caller, RequestId, Standing};
+use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::problem::{Kind, Problem};
 use crate::support::sync::lock;
 
-/// How many wrong tokens a minute are looked at from one address.
-const FAILURES_PER_MINUTE: u32 = 30;
-/// How many strangers' tokens GitHub is asked about at once: fewer than may ask it at all, so that
-/// those who are known need not wait for them.
-const STRANGERS: usize = 8;
 /// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
 const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
 /// What begins an App's.
@@ -39,56 +29,31 @@ const LONGEST: usize = 2048;
 
 /// Which door a caller comes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Door {
+pub(crate) enum Door {
     /// With a token.
     Api,
     /// The same, or with the token as the password, which is what browsers know.
     Page,
 }
 
-/// How often callers come.
-#[derive(Debug)]
-pub(in crate::server) struct Gate {
-    calls: Mutex<CallerLimits>,
-    failures: Mutex<CallerLimits>,
-    strangers: Semaphore,
-}
-
-impl Gate {
-    pub(in crate::server) fn new(requests_per_minute: u32) -> Self {
-        let calls = CallerLimits::new(requests_per_minute);
-        let failures = CallerLimits::new(FAILURES_PER_MINUTE);
-        let strangers = Semaphore::new(STRANGERS);
-        Self { calls: Mutex::new(calls), failures: Mutex::new(failures), strangers }
+impl Auth {
+    /// The request with its caller, if there may be one.
+    pub(crate) async fn admit(&self, mut request: Request, door: Door) -> Result<Request, Problem> {
+        let from = self.client_ip(request.extensions(), request.headers());
+        self.is_for_us(&request)?;
+        let mut caller = self.identify(request.headers(), from, door).await?;
+        caller.from = from.map(|from| from.to_string());
+        caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
+        self.may_come(&caller)?;
+        request.extensions_mut().insert(caller);
+        Ok(request)
     }
 
-    fn question(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.strangers.try_acquire().map_err(|_| {
-            tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
-            let detail = "too many tokens that are not known yet came at once; come again";
-            Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
-        })
+    /// Where a request comes from, if the server listens on a socket.
+    pub(crate) fn client_ip(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+        peer(extensions).map(|peer| self.admission.proxies.origin(peer, headers))
     }
-}
 
-/// The request with its caller, if there may be one.
-pub(in crate::server) async fn admitted(
-    shared: &Arc<Shared>,
-    mut request: Request,
-    door: Door,
-) -> Result<Request, Problem> {
-    let from = peer(request.extensions())
-        .map(|peer| shared.state.admission.proxies.origin(peer, request.headers()));
-    shared.is_for_us(&request)?;
-    let mut caller = shared.identify(request.headers(), from, door).await?;
-    caller.from = from.map(|from| from.to_string());
-    caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-    shared.may_come(&caller)?;
-    request.extensions_mut().insert(caller);
-    Ok(request)
-}
-
-impl Shared {
     async fn identify(
         &self,
         headers: &HeaderMap,
@@ -105,7 +70,7 @@ impl Shared {
         let Some(text) = given else {
             return Err(Problem::new(Kind::Unauthorized, self.asked_for(door)));
         };
-        if let Some(token) = self.state.tokens.holder(&text) {
+        if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
             return Ok(Caller::new(&token.name, Via::Token, Standing::Token(token.rights.clone())));
         }
@@ -113,17 +78,17 @@ impl Shared {
     }
 
     /// Where nobody is asked for a token, a browser may have been led here by a page of another's.
-    pub(in crate::server) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
-        if self.asks_nobody() { self.state.admission.site.named(request) } else { Ok(()) }
+    pub(crate) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
+        if self.asks_nobody() { self.admission.site.named(request) } else { Ok(()) }
     }
 
     /// Whether nothing is configured that callers could be asked for.
     fn asks_nobody(&self) -> bool {
-        self.state.tokens.0.is_empty() && self.state.admission.github.is_none()
+        self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
     fn asked_for(&self, door: Door) -> &'static str {
-        match (door, self.state.admission.github.is_some()) {
+        match (door, self.admission.github.is_some()) {
             (Door::Api, false) => "send a configured API token as `Authorization: Bearer TOKEN`",
             (Door::Api, true) => {
                 "send a GitHub token or a configured API token as `Authorization: Bearer TOKEN`; \
@@ -147,7 +112,7 @@ impl Shared {
     ) -> Result<Caller, Problem> {
         let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
-        let looks = self.state.admission.github.is_some() && is_of_person(&text);
+        let looks = self.admission.github.is_some() && is_of_person(&text);
         let known = looks && self.known_person(&token);
         if !known {
             self.pay(&whence)?;
@@ -160,7 +125,7 @@ impl Shared {
         let wrong = said.as_ref().is_err_and(|problem| problem.kind() == Kind::Unauthorized);
         match (wrong, known) {
             (true, true) => drop(self.pay(&whence)),
-            (false, false) => lock(&self.gate.failures).release(&whence),
+            (false, false) => lock(&self.failures).release(&whence),
             (true, false) | (false, true) => {}
         }
         if wrong {
@@ -170,23 +135,28 @@ impl Shared {
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
-        lock(&self.gate.failures).try_acquire(whence, self.state.deployments.clock.now()).map_err(
-            |wait| {
-                tracing::warn!(from = whence, "too many wrong tokens");
-                let detail = "too many wrong tokens came from your address";
-                Problem::new(Kind::TooMany, detail).after(wait)
-            },
-        )
+        lock(&self.failures).try_acquire(whence, self.deployments.clock.now()).map_err(|wait| {
+            tracing::warn!(from = whence, "too many wrong tokens");
+            let detail = "too many wrong tokens came from your address";
+            Problem::new(Kind::TooMany, detail).after(wait)
+        })
     }
 
     /// Whose token it is; so many at once are asked about that nobody knew.
     async fn told(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
-        let _question = if known { None } else { Some(self.gate.question()?) };
+        let ask = || {
+            self.strangers.try_acquire().map_err(|_| {
+                tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
+                let detail = "too many tokens that are not known yet came at once; come again";
+                Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
+            })
+        };
+        let _place = if known { None } else { Some(ask()?) };
         self.person(token).await.map_err(not_told_of_login)
     }
 
     fn unknown_token(&self, text: &str, door: Door) -> Problem {
-        let detail = match (self.state.admission.github.is_some(), door) {
+        let detail = match (self.admission.github.is_some(), door) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
                 "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
                  token of the service"
@@ -205,9 +175,9 @@ impl Shared {
         if matches!(caller.standing, Standing::Everybody) {
             return Ok(());
         }
-        let now = self.state.deployments.clock.now();
-        lock(&self.gate.calls).try_acquire(&caller.account(), now).map_err(|wait| {
-            let most = self.state.admission.requests_per_minute;
+        let now = self.deployments.clock.now();
+        lock(&self.calls).try_acquire(&caller.account(), now).map_err(|wait| {
+            let most = self.admission.requests_per_minute;
             tracing::warn!(caller = caller.account(), most, "a caller comes too often");
             let detail = format!("{} made more than {most} requests in a minute", caller.name);
             Problem::new(Kind::TooMany, detail).after(wait)

@@ -12,15 +12,11 @@ use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 
-use crate::server::Shared;
+use crate::server::auth::RequestId;
+use crate::server::limits::Class;
 use crate::server::pages;
-
 use crate::server::problem::{Kind, Problem};
-use crate::server::slots::Class;
-
-/// Names a request, in its answer and in the log.
-#[derive(Debug, Clone)]
-pub(super) struct RequestId(pub(super) String);
+use crate::server::state::Shared;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

@@ -1,0 +1,251 @@
+//! What GitHub said of tokens, kept for a short while under a keyed hash: never the token itself.
+//! Pure; times come in.
+//!
+//! While GitHub cannot be asked, what it said a little earlier is still believed, so that people can
+//! go on in an outage; a token that it rejects is forgotten at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::{SignedDuration, Timestamp};
+use sha2::Sha256;
+
+use crate::model::id::{RepoName, TeamName};
+use crate::model::person::{NotKnown, OnRepository, Person};
+
+/// For so long nobody is asked again: what is taken from somebody at GitHub is theirs here so long.
+const FRESH: SignedDuration = SignedDuration::from_secs(60);
+/// A no is asked again sooner: whoever was just let in tries again.
+const FRESH_NO: SignedDuration = SignedDuration::from_secs(10);
+/// While GitHub cannot be asked.
+const STALE: SignedDuration = SignedDuration::from_mins(15);
+/// Answers; some hundred bytes each.
+const MOST: usize = 20_000;
+/// Tokens whose owners GitHub told to wait.
+const MOST_WAITING: usize = 10_000;
+
+/// A token, for who cannot have it: its HMAC-SHA256 under a key of this process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TokenFingerprint([u8; 32]);
+
+/// A key that is made anew with each process.
+#[derive(Clone)]
+pub struct FingerprintKey([u8; 32]);
+
+/// What is asked about whoever has a token.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Question {
+    Who,
+    On(RepoName),
+    /// And under which name.
+    In(TeamName, String),
+}
+
+/// What GitHub said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// `None`: it does not know the token.
+    Is(Option<Person>),
+    May(OnRepository),
+    IsMember(bool),
+    /// The token cannot show it, for this reason.
+    Hidden(String),
+}
+
+/// Answers by token and question, and who is to wait.
+#[derive(Debug, Default)]
+pub(super) struct TokenCache {
+    answers: BTreeMap<(TokenFingerprint, Question), (Said, Timestamp)>,
+    waiting: BTreeMap<TokenFingerprint, Timestamp>,
+}
+
+/// What is known without asking.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Lookup {
+    /// It was just said.
+    Fresh(Said),
+    /// It was said a little earlier: believed where nobody can be asked.
+    Stale(Said),
+    Miss,
+}
+
+impl Said {
+    /// A no is kept for a shorter time.
+    pub(super) fn is_yes(&self) -> bool {
+        match self {
+            Self::Is(person) => person.is_some(),
+            Self::May(level) => *level > OnRepository::Nothing,
+            Self::IsMember(is) => *is,
+            Self::Hidden(_) => false,
+        }
+    }
+}
+
+impl FingerprintKey {
+    /// The key of these random bytes.
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(random)
+    }
+
+    pub(super) fn fingerprint(&self, token: &str) -> TokenFingerprint {
+        let mut hash =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        hash.update(token.as_bytes());
+        TokenFingerprint(hash.finalize().into_bytes().into())
+    }
+}
+
+impl std::fmt::Debug for FingerprintKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FingerprintKey")
+    }
+}
+
+impl TokenCache {
+    pub(super) fn look_up(
+        &self,
+        token: &TokenFingerprint,
+        question: &Question,
+        now: Timestamp,
+    ) -> Lookup {
+        let Some((said, at)) = self.answers.get(&(token.clone(), question.clone())) else {
+            return Lookup::Miss;
+        };
+        let age = now.duration_since(*at);
+        match said.clone() {
+            said if age < if said.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(said),
+            said if age < STALE && said.is_yes() => Lookup::Stale(said),
+            _ => Lookup::Miss,
+        }
+    }
+
+    /// For how long nothing may be asked with that token.
+    pub(super) fn wait(&self, token: &TokenFingerprint, now: Timestamp) -> Option<Duration> {
+        let left = self.waiting.get(token)?.duration_since(now);
+        left.try_into().ok().filter(|left: &Duration| !left.is_zero())
+    }
+
+    /// Keeps what was said; what is no answer is kept as far as it says something.
+    pub(super) fn note(
+        &mut self,
+        token: &TokenFingerprint,
+        question: Question,
+        said: &Result<Said, NotKnown>,
+        now: Timestamp,
+    ) {
+        match said {
+            Ok(answer) => self.keep(token, question, answer.clone(), now),
+            Err(NotKnown::Rejected) => {
+                // Nothing of the token is believed any more.
+                self.answers.retain(|(other, _), _| other != token);
+                self.keep(token, Question::Who, Said::Is(None), now);
+            }
+            Err(NotKnown::Wait(wait)) => {
+                if self.waiting.len() >= MOST_WAITING {
+                    self.waiting.retain(|_, until| *until > now);
+                }
+                let wait = SignedDuration::try_from(*wait).unwrap_or(SignedDuration::from_mins(1));
+                if self.waiting.len() < MOST_WAITING {
+                    self.waiting.insert(token.clone(), now.checked_add(wait).unwrap_or(now));
+                }
+            }
+            // That teams are not shown is as good as a no, and is asked again as soon.
+            Err(NotKnown::Refused(why)) if matches!(question, Question::In(..)) => {
+                self.keep(token, question, Said::Hidden(why.clone()), now);
+            }
+            Err(NotKnown::Refused(_) | NotKnown::Down(_)) => {}
+        }
+    }
+
+    fn keep(&mut self, token: &TokenFingerprint, question: Question, said: Said, now: Timestamp) {
+        if self.answers.len() >= MOST {
+            self.answers.retain(|_, (_, at)| now.duration_since(*at) < FRESH);
+        }
+        if self.answers.len() >= MOST {
+            // Who comes with so many tokens in a minute has them asked about again.
+            self.answers.clear();
+        }
+        self.answers.insert((token.clone(), question), (said, now));
+    }
+}
+
+/// The answer that counts: what was said now; or a little earlier, where nobody can be asked.
+pub(super) fn decide<A>(said: Result<A, NotKnown>, before: Option<A>) -> Result<A, NotKnown> {
+    match (said, before) {
+        (Err(NotKnown::Down(_) | NotKnown::Wait(_)), Some(before)) => Ok(before),
+        (said, _) => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn kept() -> (TokenCache, TokenFingerprint) {
+        (TokenCache::default(), FingerprintKey::new([7; 32]).fingerprint("ghp_x"))
+    }
+
+    fn on(name: &str) -> Question {
+        Question::On(RepoName::parse(name).unwrap())
+    }
+
+    const YES: Said = Said::May(OnRepository::Push);
+    const NO: Said = Said::May(OnRepository::Nothing);
+
+    #[test]
+    fn an_answer_is_fresh_then_stale_then_gone_and_a_no_is_gone_soon() {
+        let (mut kept, token) = kept();
+        kept.note(&token, on("acme/web"), &Ok(YES), at(0));
+        kept.note(&token, on("acme/pay"), &Ok(NO), at(0));
+        assert_eq!(kept.look_up(&token, &on("acme/web"), at(59)), Lookup::Fresh(YES));
+        assert_eq!(kept.look_up(&token, &on("acme/web"), at(60)), Lookup::Stale(YES));
+        assert_eq!(kept.look_up(&token, &on("acme/web"), at(900)), Lookup::Miss);
+        assert_eq!(kept.look_up(&token, &on("acme/pay"), at(9)), Lookup::Fresh(NO));
+        assert_eq!(kept.look_up(&token, &on("acme/pay"), at(10)), Lookup::Miss);
+        assert_eq!(kept.look_up(&token, &on("acme/other"), at(0)), Lookup::Miss);
+    }
+
+    #[test]
+    fn what_is_known_of_one_token_says_nothing_of_another_and_can_be_forgotten() {
+        let (mut kept, token) = kept();
+        let other = FingerprintKey::new([7; 32]).fingerprint("ghp_y");
+        kept.note(&token, on("acme/web"), &Ok(YES), at(0));
+        kept.note(&other, on("acme/web"), &Ok(YES), at(0));
+        kept.note(&token, on("acme/pay"), &Err(NotKnown::Rejected), at(1));
+        assert_eq!(kept.look_up(&token, &on("acme/web"), at(1)), Lookup::Miss);
+        assert_eq!(kept.look_up(&token, &Question::Who, at(1)), Lookup::Fresh(Said::Is(None)));
+        assert_eq!(kept.look_up(&other, &on("acme/web"), at(1)), Lookup::Fresh(YES));
+    }
+
+    #[test]
+    fn a_fingerprint_depends_on_the_process_and_shows_nothing_of_the_token() {
+        let print = FingerprintKey::new([1; 32]).fingerprint("ghp_secret");
+        assert_ne!(print, FingerprintKey::new([2; 32]).fingerprint("ghp_secret"));
+        assert_eq!(print, FingerprintKey::new([1; 32]).fingerprint("ghp_secret"));
+        assert!(!format!("{print:?} {:?}", FingerprintKey::new([1; 32])).contains("secret"));
+    }
+
+    #[test]
+    fn however_many_tokens_come_no_more_than_so_many_answers_are_kept() {
+        let (mut kept, _) = kept();
+        let key = FingerprintKey::new([7; 32]);
+        for n in 0..=MOST {
+            kept.note(&key.fingerprint(&n.to_string()), Question::Who, &Ok(YES), at(0));
+        }
+        assert!(kept.answers.len() <= MOST);
+    }
+
+    #[test]
+    fn an_outage_believes_what_was_said_before_and_a_rejection_does_not() {
+        let down = || Err(NotKnown::Down("no route".to_owned()));
+        assert_eq!(decide(down(), Some(true)), Ok(true));
+        assert!(decide(down(), None::<bool>).is_err());
+        assert_eq!(decide(Err(NotKnown::Rejected), Some(true)), Err(NotKnown::Rejected));
+        assert_eq!(decide(Ok(false), Some(true)), Ok(false));
+    }
+}

@@ -1,0 +1,203 @@
+//! What a route is given: who calls, and what stands in the path, the query and the body, read, or a problem that
+//! says what is wrong.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::deployments::Deployments;
+use crate::model::audit::By;
+use crate::model::callers::Scope;
+use crate::model::id::{AppKey, DeployId, IdError, Namespace, Slug, TargetName};
+use crate::model::lock::LockId;
+use crate::model::placed::Spot;
+use crate::server::auth::{Caller, Resource};
+use crate::server::idempotency::RequestKey;
+use crate::server::problem::{Kind, Problem};
+use crate::server::state::Shared;
+use crate::store::{Reply, StoredAnswer};
+
+/// A request of a known caller.
+pub(super) struct Call {
+    pub(super) shared: Arc<Shared>,
+    pub(super) caller: Caller,
+    key: RequestKey,
+}
+
+impl FromRequestParts<Arc<Shared>> for Call {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let caller = parts.extensions.get().cloned();
+        let detail = "a mistake in the server: nobody was asked who calls";
+        Ok(Self {
+            shared: shared.clone(),
+            caller: caller.ok_or_else(|| Problem::new(Kind::Internal, detail))?,
+            key: parts.extensions.get().cloned().unwrap_or_default(),
+        })
+    }
+}
+
+impl Call {
+    pub(super) fn deployments(&self) -> &Deployments {
+        &self.shared.state.deployments
+    }
+
+    /// As whom the caller acts.
+    pub(super) fn by(&self) -> By {
+        self.caller.by()
+    }
+
+    /// Whether the caller may do that. Asked first by every route.
+    pub(super) async fn authorize(
+        &self,
+        scope: Scope,
+        resource: impl Into<Resource>,
+    ) -> Result<(), Problem> {
+        self.shared.state.auth.authorize(&self.caller, scope, &resource.into()).await
+    }
+
+    /// Whether the caller may see that.
+    pub(super) async fn can_read(&self, resource: &Resource) -> Result<bool, Problem> {
+        self.shared.state.auth.can_read(&self.caller, resource).await
+    }
+
+    /// Those of a list that the caller may see.
+    pub(super) async fn filter_visible<T>(
+        &self,
+        items: Vec<T>,
+        resource: impl Fn(&T) -> Resource,
+    ) -> Result<Vec<T>, Problem> {
+        self.shared.state.auth.filter_visible(&self.caller, items, resource).await
+    }
+
+    /// How the result of an act is answered; kept, where the request has an `Idempotency-Key`.
+    pub(super) fn reply<T: Clone, A: From<T> + Serialize, const STATUS: u16>(&self) -> Reply<T> {
+        let answer = |result: &T| StoredAnswer::new(STATUS, &A::from(result.clone()));
+        Reply::new(self.key.0.clone(), answer)
+    }
+}
+
+/// What a path names.
+pub(super) struct InPath<T>(pub(super) T);
+
+/// What may be named in a path, and how.
+pub(super) trait Named: Sized {
+    type Parts: DeserializeOwned + Send;
+
+    fn read(parts: Self::Parts) -> Result<Self, IdError>;
+}
+
+impl<T: Named, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<T::Parts>::from_request_parts(parts, state).await;
+        let Path(path) = path.map_err(|_| bad("the path cannot be read"))?;
+        T::read(path).map(Self).map_err(|error| bad(error.to_string()))
+    }
+}
+
+/// `/deployments/{id}`
+impl Named for DeployId {
+    type Parts = String;
+
+    fn read(id: String) -> Result<Self, IdError> {
+        Self::parse(id)
+    }
+}
+
+/// `/locks/{id}`
+impl Named for LockId {
+    type Parts = String;
+
+    fn read(id: String) -> Result<Self, IdError> {
+        Self::parse(id)
+    }
+}
+
+/// `/apps/{target}/{namespace}/{app}`
+impl Named for Spot {
+    type Parts = (String, String, String);
+
+    fn read((target, namespace, slug): Self::Parts) -> Result<Self, IdError> {
+        let app = AppKey { namespace: Namespace::parse(namespace)?, slug: Slug::parse(slug)? };
+        Ok(Self { target: TargetName::parse(target)?, app })
+    }
+}
+
+/// `/apps/{target}/{namespace}/{app}/revisions/{revision}`
+impl Named for (Spot, DeployId) {
+    type Parts = (String, String, String, String);
+
+    fn read((target, namespace, slug, id): Self::Parts) -> Result<Self, IdError> {
+        Ok((Spot::read((target, namespace, slug))?, DeployId::parse(id)?))
+    }
+}
+
+/// The parameters of a query, as they come.
+pub(super) struct Pairs(pub(super) Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Pairs {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::from_request_parts(parts, state).await;
+        query.map(|Query(pairs)| Self(pairs)).map_err(|_| bad("the query string cannot be read"))
+    }
+}
+
+/// A body of JSON. Only JSON that says so is taken: a web page can send anything else here in its visitor's name.
+pub(super) struct Payload<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let read = Json::from_request(request, state).await;
+        read.map(|Json(body)| Self(body)).map_err(|error| match error {
+            JsonRejection::MissingJsonContentType(_) => {
+                Problem::new(Kind::UnsupportedMediaType, "send application/json")
+            }
+            JsonRejection::JsonDataError(error) => {
+                unprocessable(own_words("the JSON is wrong", &error.body_text()))
+            }
+            JsonRejection::BytesRejection(_) => {
+                Problem::new(Kind::TooLarge, "the body is too large, or broke off")
+            }
+            other => bad(own_words("the body is not JSON", &other.body_text())),
+        })
+    }
+}
+
+/// What is wrong where, without how the library begins its sentence.
+fn own_words(what: &str, text: &str) -> String {
+    let place = text.split_once(": ").map_or(text, |(_, place)| place);
+    format!("{what}: {place}")
+}
+
+/// A parameter is wrong.
+pub(super) fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new(Kind::BadRequest, detail)
+}
+
+/// The request is understood, and cannot be meant.
+pub(super) fn unprocessable(detail: impl Into<String>) -> Problem {
+    Problem::new(Kind::Unprocessable, detail)
+}
+
+/// There is no such deployment.
+pub(super) fn no_deployment(id: &DeployId) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no deployment {id}"))
+}
+
+/// The database does not answer.
+pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
+    tracing::error!(%error, "deployments could not be read");
+    Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
+}

@@ -1,0 +1,158 @@
+//! How much is taken at once: requests of each kind, of which none takes the place of another, and the
+//! streams of each caller.
+//!
+//! `/healthz` and `/metrics` have no bound, since they wait for nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::server::problem::{Kind, Problem};
+use crate::support::sync::lock;
+
+/// Signed webhooks wait for so long for one another.
+const WEBHOOKS_WAIT: Duration = Duration::from_secs(2);
+
+/// Bounds of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest body of a webhook, in bytes. GitHub sends at most 25 MiB.
+    pub body_bytes: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long anything may take. GitHub waits ten seconds.
+    pub request_timeout: Duration,
+    /// How many signed webhooks are worked on at once; one more waits for a moment.
+    pub webhooks: usize,
+    /// How many requests to the API are; one more is told to come again.
+    pub api: usize,
+    /// The same for the pages.
+    pub pages: usize,
+    /// The same for `/readyz`.
+    pub readiness: usize,
+    /// How many bodies of webhooks are read at once that nobody has vouched for.
+    pub readers: usize,
+    /// How many deployments are followed at once.
+    pub streams: usize,
+    /// How often a deployment that is followed is looked at though nothing was heard of it: another
+    /// replica may be at it.
+    pub look: Duration,
+    /// For so long at most; who wants to hear more comes again.
+    pub open_for: Duration,
+    /// How many deployments one caller follows at once.
+    pub streams_of_one: usize,
+}
+
+impl Limits {
+    /// GitHub's own bound: a larger event is not sent.
+    pub const LARGEST_BODY: usize = 25 * 1024 * 1024;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 1024 * 1024,
+            body_timeout: Duration::from_secs(7),
+            request_timeout: Duration::from_secs(9),
+            webhooks: 1024,
+            api: 256,
+            pages: 64,
+            readiness: 32,
+            readers: 1024,
+            streams: 100,
+            look: Duration::from_secs(1),
+            open_for: Duration::from_hours(1),
+            streams_of_one: 20,
+        }
+    }
+}
+
+/// What kind of request takes a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A webhook whose signature is right.
+    Webhook,
+    /// `/api`, without streams.
+    Api,
+    /// The pages.
+    Page,
+    /// `/readyz`.
+    Readiness,
+}
+
+/// The slots of each class.
+#[derive(Debug)]
+pub(super) struct Slots {
+    webhooks: Arc<Semaphore>,
+    api: Arc<Semaphore>,
+    pages: Arc<Semaphore>,
+    readiness: Arc<Semaphore>,
+}
+
+impl Slots {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let slots = |count| Arc::new(Semaphore::new(count));
+        let Limits { webhooks, api, pages, readiness, .. } = limits;
+        Self {
+            webhooks: slots(*webhooks),
+            api: slots(*api),
+            pages: slots(*pages),
+            readiness: slots(*readiness),
+        }
+    }
+
+    /// A slot of that class; else the caller is told to come again.
+    pub(super) async fn take(&self, class: Class) -> Result<OwnedSemaphorePermit, Problem> {
+        let (slots, wait) = match class {
+            Class::Webhook => (&self.webhooks, WEBHOOKS_WAIT),
+            Class::Api => (&self.api, Duration::ZERO),
+            Class::Page => (&self.pages, Duration::ZERO),
+            Class::Readiness => (&self.readiness, Duration::ZERO),
+        };
+        if let Ok(Ok(slot)) = timeout(wait, slots.clone().acquire_owned()).await {
+            return Ok(slot);
+        }
+        tracing::warn!(?class, "too many requests at once");
+        Err(Problem::new(Kind::Overloaded, "the server is busy; come again"))
+    }
+}
+
+/// How many streams each caller has open; nothing is kept of who has none.
+#[derive(Debug, Default)]
+pub(super) struct StreamLimit(Mutex<BTreeMap<String, Weak<()>>>);
+
+impl StreamLimit {
+    /// One more of that caller's, open until it is dropped; none where they have so many.
+    pub(super) fn open(&self, account: String, most: usize) -> Option<Arc<()>> {
+        let mut open = lock(&self.0);
+        open.retain(|_, streams| streams.strong_count() > 0);
+        let stream = open.get(&account).and_then(Weak::upgrade).unwrap_or_default();
+        (Arc::strong_count(&stream) <= most).then(|| {
+            open.insert(account, Arc::downgrade(&stream));
+            stream
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_caller_has_so_many_and_nothing_is_kept_of_who_has_none() {
+        let open = StreamLimit::default();
+        let alice = || open.open("alice".to_owned(), 2);
+        let (first, second) = (alice().unwrap(), alice().unwrap());
+        assert!(alice().is_none());
+        assert!(open.open("bob".to_owned(), 2).is_some());
+        drop(first);
+        let third = alice().unwrap();
+        assert!(alice().is_none());
+        drop((second, third));
+        assert!(open.open("carol".to_owned(), 0).is_none());
+        assert!(lock(&open.0).is_empty());
+    }
+}

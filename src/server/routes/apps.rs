@@ -1,0 +1,440 @@
+//! `/api/v1/apps`: what is where, as the manifest repositories have it; one app as it is now, its revisions, and its
+//! removal.
+
+use axum::Json;
+
+use crate::api::apps::{
+    self, AppDetail, AppPage, AppSummary, FailedDeployment, LiveRevision, LiveRollback,
+    MissingRepository, RemovalAnswer, SyncSummary,
+};
+use crate::api::locks::LockSummary;
+use crate::api::revisions::{
+    RevisionDetail, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
+};
+use crate::api::rollbacks::HoldSummary;
+use crate::deployments::app_state::{AppNow, Synced};
+use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
+use crate::deployments::history::{History, NotShown, Revision, RevisionFiles};
+use crate::deployments::removal::{Gone, NotRemoved, Outcome};
+use crate::manifests::diff;
+use crate::model::callers::Scope;
+use crate::model::deployment::Deployment;
+use crate::model::facts::LiveObject;
+use crate::model::id::{DeployId, TargetName};
+use crate::model::live_history::RolledBackFrom;
+use crate::model::placed::{Placed, Spot};
+use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
+use crate::model::revision::ManifestFile;
+use crate::model::rollback::Rollback;
+use crate::server::auth::Resource;
+use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::problem::{Kind, Problem};
+use crate::server::query::{self, Params};
+
+/// How many names a message lists.
+const NAMED: usize = 20;
+
+/// The parameters of the list of apps.
+pub(super) const QUERY: &[Parameter] = &[
+    Parameter::text("target", Form::TARGET, "Only on this target."),
+    Parameter::text("app", Form::APP, "Only this app: `NAMESPACE/SLUG`."),
+    Parameter::text(
+        "owner",
+        Form::OWNER,
+        "Only of this owner: an e-mail address, as its Application says.",
+    ),
+    Parameter::of(
+        "state",
+        Is::Words(&["live", "edited", "locked", "held"]),
+        "Only such: `edited` is what somebody has edited by hand.",
+    ),
+    query::LIMIT,
+    Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
+];
+
+/// The apps that pass the filter, by target, namespace and name.
+pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<AppPage>, Problem> {
+    let query = read(&pairs).map_err(bad)?;
+    let page = call.deployments().apps(&query).await;
+    let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
+    page.apps = call.filter_visible(page.apps, |line| Resource::from(&line.placed.spot)).await?;
+    Ok(Json(page.into()))
+}
+
+/// One app on one target.
+pub(super) async fn one(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+) -> Result<Json<AppDetail>, Problem> {
+    call.authorize(Scope::Read, &spot).await?;
+    let found = call.deployments().find_app(&spot).await?;
+    let app = found.ok_or_else(|| nothing_of(&spot))?;
+    Ok(Json(AppDetail::new(spot, app)))
+}
+
+/// Its revisions.
+pub(super) async fn revisions(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+) -> Result<Json<RevisionList>, Problem> {
+    call.authorize(Scope::Read, &spot).await?;
+    let found = call.deployments().find_history(&spot).await?;
+    Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
+}
+
+/// One of its revisions.
+pub(super) async fn revision(
+    call: Call,
+    InPath((spot, id)): InPath<(Spot, DeployId)>,
+) -> Result<Json<RevisionDetail>, Problem> {
+    call.authorize(Scope::Read, &spot).await?;
+    let found = call.deployments().find_revision(&spot, &id).await?;
+    let revision = found.ok_or_else(|| {
+        let Spot { target, app } = &spot;
+        let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
+        Problem::new(Kind::NotFound, detail)
+    })?;
+    Ok(Json(revision.into()))
+}
+
+/// Takes an app off a target.
+pub(super) async fn remove(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+    body: Result<Payload<apps::RemovalRequest>, Problem>,
+) -> Result<Json<RemovalAnswer>, Problem> {
+    call.authorize(Scope::Deploy, &spot).await?;
+    let Payload(apps::RemovalRequest { reason: text, with_data, dry_run }) = body?;
+    let reason = reason(&text).map_err(unprocessable)?;
+    let (Spot { target, app }, by) = (spot, call.by());
+    let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
+    let reply = call.reply::<Gone, RemovalAnswer, 200>();
+    Ok(Json(call.deployments().remove(request, reply).await?.into()))
+}
+
+/// Reads the parameters; the message says which one is wrong.
+fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
+    let params = Params::of(pairs, QUERY)?;
+    Ok(AppsQuery {
+        target: params.id("target", TargetName::parse)?,
+        app: params.app()?,
+        owner: params.text("owner"),
+        state: params.read("state", state)?,
+        after: params.read("cursor", cursor)?,
+        limit: params.limit()?,
+    })
+}
+
+fn state(value: &str) -> Result<AppState, String> {
+    let found = AppState::ALL.into_iter().find(|state| state.as_str() == value);
+    found.ok_or_else(|| {
+        let words = AppState::ALL.map(AppState::as_str).join(", ");
+        format!("state: {} is not a state of an app: use {words}", query::shown(value))
+    })
+}
+
+fn cursor(value: &str) -> Result<Spot, String> {
+    let wrong = || format!("cursor: {} is not the `next` of a page", query::shown(value));
+    Spot::parse(value).ok_or_else(wrong)
+}
+
+fn nothing_of(spot: &Spot) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
+}
+
+impl From<NotShown> for Problem {
+    fn from(error: NotShown) -> Self {
+        match error {
+            NotShown::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotShown::Fault(error) => {
+                tracing::error!(%error, "an app could not be read");
+                Self::new(Kind::Unavailable, "the app cannot be read now; come again")
+            }
+        }
+    }
+}
+
+impl From<NotRemoved> for Problem {
+    fn from(error: NotRemoved) -> Self {
+        match error {
+            NotRemoved::Unknown(detail) => Self::new(Kind::NotFound, detail),
+            NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
+                Self::new(Kind::Conflict, detail)
+            }
+            NotRemoved::KeepsData(objects) => would_lose_data("it keeps data", &objects),
+            NotRemoved::Foreign(paths) => Self::new(
+                Kind::Conflict,
+                format!(
+                    "these are in its folder and not ours: {}; move them away first",
+                    enumerate(paths.into_iter())
+                ),
+            ),
+            NotRemoved::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotRemoved::Fault(error) => {
+                tracing::error!(%error, "an app could not be removed");
+                Self::new(Kind::Unavailable, "it cannot be removed now; come again")
+            }
+        }
+    }
+}
+
+/// The same words for whatever takes away what keeps data.
+pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
+    let objects = enumerate(objects.iter().map(ToString::to_string));
+    let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
+    Problem::new(Kind::WouldLoseData, detail)
+}
+
+fn enumerate(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut names: Vec<String> = names.take(NAMED).collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    names.join(", ")
+}
+
+impl From<AppsPage> for AppPage {
+    fn from(page: AppsPage) -> Self {
+        let AppsPage { apps, next, missing } = page;
+        let one = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
+            let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
+            AppSummary {
+                target: target.into(),
+                namespace: app.namespace.into(),
+                app: app.slug.into(),
+                live_revision: live.map(String::from),
+                tag: tag.map(String::from),
+                at,
+                hosts: hosts.into_iter().collect(),
+                owner,
+                repository: repository.map(String::from),
+                locked,
+                held,
+                failed: failed.map(|(id, tag)| FailedDeployment { id: id.into(), tag: tag.into() }),
+            }
+        };
+        let missing =
+            missing.into_iter().map(|(repository, why)| MissingRepository { repository, why });
+        Self {
+            apps: apps.into_iter().map(one).collect(),
+            next: next.map(|spot| spot.to_string()),
+            missing: missing.collect(),
+        }
+    }
+}
+
+impl AppDetail {
+    /// Takes the answer apart; a new field asks here whether it is to be seen.
+    pub(super) fn new(spot: Spot, now: AppNow) -> Self {
+        let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
+            now;
+        let of_last = |last: &Deployment| {
+            let owner = last.contact.as_ref().map(|contact| contact.owner.clone());
+            (Some(last.request.release.repository.clone()), owner)
+        };
+        let (said_repository, said_owner) = last.as_ref().map(of_last).unwrap_or_default();
+        let (hosts, owner, repository) = placed
+            .map(|placed| (placed.hosts, placed.owner, placed.repository))
+            .unwrap_or_default();
+        Self {
+            target: spot.target.into(),
+            namespace: spot.app.namespace.into(),
+            app: spot.app.slug.into(),
+            repository: repository.or(said_repository).map(String::from),
+            owner: owner.or(said_owner),
+            hosts: hosts.into_iter().collect(),
+            live: live.map(|live| LiveRevision::new(live, rollback)),
+            hand_edited,
+            under_way: under_way.into_iter().map(Into::into).collect(),
+            last: last.map(Into::into),
+            locks: locks.into_iter().map(LockSummary::from).collect(),
+            hold: hold.map(HoldSummary::from),
+            sync: sync.into(),
+        }
+    }
+}
+
+impl LiveRevision {
+    fn new(revision: Revision, rollback: Option<Deployment>) -> Self {
+        let Revision { id, tag, commit, at, actor, .. } = revision;
+        Self {
+            revision: id.into(),
+            tag: tag.map(String::from),
+            commit: commit.map(String::from),
+            at,
+            actor,
+            rollback: rollback.and_then(LiveRollback::of),
+        }
+    }
+}
+
+impl LiveRollback {
+    /// None of a deployment that is no rollback.
+    fn of(deployment: Deployment) -> Option<Self> {
+        let Deployment { id, request, rollback, finished_at, .. } = deployment;
+        let Rollback { from, reason, .. } = rollback?;
+        let from = from.map(String::from);
+        Some(Self { id: id.into(), from, by: request.actor, reason, at: finished_at })
+    }
+}
+
+impl From<Synced> for SyncSummary {
+    fn from(sync: Synced) -> Self {
+        let (state, why, told_at) = match sync {
+            Synced::Told(at) => ("told", None, Some(at)),
+            Synced::Waiting => ("waiting", None, None),
+            Synced::GivenUp(why) => ("given-up", Some(why), None),
+            Synced::ByItself => ("by-itself", None, None),
+        };
+        Self { state: state.to_owned(), why, told_at }
+    }
+}
+
+impl From<History> for RevisionList {
+    fn from(history: History) -> Self {
+        let History { revisions, hand_edited } = history;
+        Self { revisions: revisions.into_iter().map(Into::into).collect(), hand_edited }
+    }
+}
+
+impl From<Revision> for RevisionSummary {
+    fn from(revision: Revision) -> Self {
+        let Revision {
+            id,
+            tree,
+            live,
+            tag,
+            commit,
+            repository,
+            actor,
+            reason,
+            at,
+            template,
+            digest,
+            rolled_back,
+        } = revision;
+        Self {
+            id: id.into(),
+            tree,
+            live,
+            tag: tag.map(String::from),
+            commit: commit.map(String::from),
+            repository: repository.map(String::from),
+            actor,
+            reason,
+            at,
+            template,
+            digest: digest.map(|digest| digest.0),
+            rolled_back: rolled_back.map(Into::into),
+        }
+    }
+}
+
+impl From<RevisionFiles> for RevisionDetail {
+    fn from(found: RevisionFiles) -> Self {
+        let RevisionFiles { revision, files, changes } = found;
+        let files = files.into_iter().map(Into::into).collect();
+        Self { summary: revision.into(), files, changes }
+    }
+}
+
+impl From<ManifestFile> for RevisionFile {
+    fn from(file: ManifestFile) -> Self {
+        let text = diff::shown_text(&file);
+        Self { name: file.name, text }
+    }
+}
+
+impl From<RolledBackFrom> for RevisionRollback {
+    fn from(from: RolledBackFrom) -> Self {
+        let RolledBackFrom { revision: _, rollback, by, reason, at } = from;
+        Self { rollback: rollback.into(), by, reason, at }
+    }
+}
+
+/// Takes the record apart; a new field asks here whether it is to be seen.
+impl From<Gone> for RemovalAnswer {
+    fn from(gone: Gone) -> Self {
+        let Removal { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;
+        let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;
+        let (commit, summary) = match ended {
+            Some(Ended { at: _, commit, summary }) => (commit, Some(summary)),
+            None => (None, None),
+        };
+        Self {
+            outcome: match gone.outcome {
+                Outcome::Now => "removed",
+                Outcome::Before => "already-removed",
+                Outcome::Would => "would-remove",
+            }
+            .to_owned(),
+            id: (gone.outcome != Outcome::Would).then(|| id.into()),
+            target: target.into(),
+            app: app.to_string(),
+            actor,
+            reason,
+            asked_at,
+            commit: commit.map(String::from),
+            summary,
+            digest: digest.map(|digest| digest.0),
+            files,
+            objects,
+            keeps_data,
+            notes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &[(&str, &str)]) -> Result<AppsQuery, String> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(own).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_parameters_are_read() {
+        let query = pairs(&[
+            ("target", "prod"),
+            ("app", "devx/shop"),
+            ("owner", "squad@example.com"),
+            ("state", "held"),
+            ("limit", "7"),
+            ("cursor", "prod/devx/shop"),
+        ]);
+        let AppsQuery { target, app, owner, state, after, limit } = query.unwrap();
+        assert_eq!((owner.as_deref(), state), (Some("squad@example.com"), Some(AppState::Held)));
+        assert_eq!(app.unwrap().to_string(), "devx/shop");
+        assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
+        assert_eq!(after, Spot::parse("prod/devx/shop"));
+        assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_contract_has_every_state() {
+        let state = QUERY.iter().find(|one| one.name == "state").unwrap();
+        let Is::Words(words) = state.kind else { panic!("{state:?}") };
+        assert_eq!(words, AppState::ALL.map(AppState::as_str));
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_what_is_right() {
+        for (name, value, says) in [
+            ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
+            ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
+            (
+                "state",
+                "failed",
+                "state: \"failed\" is not a state of an app: use live, edited, locked, held",
+            ),
+            ("stat", "live", "\"stat\" is not known: use target, app, owner, state, limit, cursor"),
+        ] {
+            assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
+        }
+        assert!(pairs(&[("target", "a/b")]).unwrap_err().starts_with("target: "));
+        let twice = pairs(&[("limit", "1"), ("limit", "2")]).unwrap_err();
+        assert_eq!(twice, "\"limit\" is given twice");
+    }
+}

@@ -1,0 +1,228 @@
+//! `/api/v1/builds`: what could be deployed, and where it is.
+
+use axum::Json;
+
+use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
+use crate::deployments::builds::{
+    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
+};
+use crate::model::callers::Scope;
+use crate::model::id::{IdError, RepoName, TargetName};
+use crate::server::auth::Resource;
+use crate::server::call::{Call, Pairs, Payload, bad, unprocessable};
+use crate::server::openapi::{Form, Is, Parameter};
+use crate::server::problem::{Kind, Problem};
+use crate::server::query::{Params, limit, shown};
+
+const DEFAULT_LIMIT: u32 = 20;
+/// Each build of most registries is a question or three.
+const MOST: u32 = 100;
+
+/// A registry is not asked about older ones, page by page.
+const OLDEST: u32 = 1_000;
+
+/// What the list may be asked.
+pub(super) const QUERY: &[Parameter] = &[
+    Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
+    Parameter::text(
+        "target",
+        Form::TARGET,
+        "The cluster whose WAML section names the image; absent: any.",
+    ),
+    Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+    Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
+];
+
+/// The newest builds of an app, from the registry of its image.
+pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<BuildPage>, Problem> {
+    let query = read(&pairs).map_err(bad)?;
+    match query.target.clone() {
+        Some(target) => {
+            call.authorize(Scope::Read, Resource::App(target, query.app.clone())).await?;
+        }
+        None => sees_any(&call, &query).await?,
+    }
+    let image = call.deployments().find_image(&query).await?;
+    list_visible(&call, &image, query.page).await
+}
+
+/// The newest builds of the app of a WAML.
+pub(super) async fn of_waml(
+    call: Call,
+    Payload(body): Payload<BuildsRequest>,
+) -> Result<Json<BuildPage>, Problem> {
+    let request = read_request(body).map_err(unprocessable)?;
+    let on = |target: Option<TargetName>| Resource::Repository(request.repository.clone(), target);
+    call.authorize(Scope::Read, on(request.target.clone())).await?;
+    let image = call.deployments().find_image_of_waml(request.clone()).await?;
+    // A repository may have apps that a token is not for, and a WAML may name any.
+    let resource = Resource::App(image.target.clone(), image.app.clone());
+    if call.caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &resource, &[])) {
+        let detail = format!("the token may not see {}, of which the WAML is", image.app);
+        return Err(Problem::new(Kind::Forbidden, detail));
+    }
+    // The registry is asked with the operator's login, and a WAML may name any image.
+    if !image.is_named_like_its_repository() {
+        let deploys = call.authorize(Scope::Deploy, on(Some(image.target.clone()))).await;
+        deploys.map_err(|problem| of_another_image(problem, &image))?;
+    }
+    list_visible(&call, &image, request.page).await
+}
+
+/// Why the builds of an image are not listed whose name is not the repository's.
+fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
+    if problem.kind() != Kind::Forbidden {
+        return problem;
+    }
+    let detail = format!(
+        "{} is not named like {}: its builds are listed for callers who may deploy from there",
+        image.image, image.release.repository
+    );
+    Problem::new(Kind::Forbidden, detail)
+}
+
+/// The builds, with what is live on the targets that the caller may see.
+async fn list_visible(
+    call: &Call,
+    image: &AppImage,
+    page: BuildsPage,
+) -> Result<Json<BuildPage>, Problem> {
+    let on = |target: &TargetName| Resource::App(target.clone(), image.app.clone());
+    let visible = call.filter_visible(image.targets.clone(), on).await?;
+    Ok(Json(call.deployments().list_builds(image, &visible, page).await?.into()))
+}
+
+/// Where no target is named: who may not see the app is not told whether there is one, or where.
+async fn sees_any(call: &Call, query: &BuildsQuery) -> Result<(), Problem> {
+    let sees = match call.deployments().built_for(query).await {
+        Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
+        Err(NoBuilds::Unknown(detail)) => {
+            if call.can_read(&Resource::Everywhere).await? {
+                return Err(NoBuilds::Unknown(detail).into());
+            }
+            false
+        }
+        Err(other) => return Err(other.into()),
+    };
+    let detail = format!(
+        "{} may not see the newest deployment of {}, or there is none; name a `target` that you may see",
+        call.caller.name, query.app
+    );
+    if sees { Ok(()) } else { Err(Problem::new(Kind::Forbidden, detail)) }
+}
+
+/// Reads the parameters; the message says which one is wrong.
+fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
+    let params = Params::of(pairs, QUERY)?;
+    let page = BuildsPage {
+        limit: params.read("limit", limit)?.map_or(DEFAULT_LIMIT, |limit| limit.min(MOST)),
+        after: params.read("cursor", cursor)?.unwrap_or(0),
+    };
+    let app = params.app()?.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
+    Ok(BuildsQuery { app, target: params.id("target", TargetName::parse)?, page })
+}
+
+fn read_request(request: BuildsRequest) -> Result<BuildsOfWaml, String> {
+    let BuildsRequest { repository, waml, target, limit, cursor: place } = request;
+    let text = |error: IdError| error.to_string();
+    Ok(BuildsOfWaml {
+        repository: RepoName::parse(repository).map_err(text)?,
+        waml,
+        target: target.map(TargetName::parse).transpose().map_err(text)?,
+        page: BuildsPage {
+            limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST),
+            after: place.map_or(Ok(0), |place| cursor(&place))?,
+        },
+    })
+}
+
+fn cursor(value: &str) -> Result<u32, String> {
+    let number = value.parse().ok().filter(|number| *number <= OLDEST);
+    number.ok_or_else(|| {
+        format!("cursor: {} is not the `next` of a page; builds beyond the newest {OLDEST} are not listed", shown(value))
+    })
+}
+
+impl From<NoBuilds> for Problem {
+    fn from(error: NoBuilds) -> Self {
+        match error {
+            NoBuilds::Unknown(detail) => Self::new(Kind::NotFound, detail),
+            NoBuilds::NoImage(detail) => Self::new(Kind::Unprocessable, detail),
+            NoBuilds::NotKnown(detail) => Self::new(Kind::Unavailable, detail),
+            NoBuilds::Fault(error) => {
+                tracing::error!(%error, "builds could not be listed");
+                Self::new(Kind::Unavailable, "builds cannot be listed now; come again")
+            }
+        }
+    }
+}
+
+impl From<Build> for BuildSummary {
+    fn from(build: Build) -> Self {
+        let Build { tag, digest, created, commit, live } = build;
+        let live = live.into_iter().map(String::from).collect();
+        Self { tag, digest, created, commit, live }
+    }
+}
+
+impl From<Builds> for BuildPage {
+    fn from(found: Builds) -> Self {
+        let Builds { image, builds, next, tags, complete, unknown, notes: others } = found;
+        let unknown = unknown.into_iter();
+        let unknown =
+            unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
+        let mut notes: Vec<String> = unknown.chain(others).collect();
+        if next.is_some_and(|next| next > OLDEST) {
+            notes.push(format!("builds beyond the newest {OLDEST} are not listed"));
+        }
+        let next = next.filter(|next| *next <= OLDEST).map(|next| next.to_string());
+        let builds = builds.into_iter().map(BuildSummary::from).collect();
+        Self { image, builds, next, tags, complete, notes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::forms;
+
+    fn pairs(text: &[(&str, &str)]) -> Result<BuildsQuery, String> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(own).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_parameters_are_read() {
+        let given = [("app", "devx/shop"), ("target", "prod"), ("limit", "200"), ("cursor", "40")];
+        let BuildsQuery { app, target, page: BuildsPage { limit, after } } = pairs(&given).unwrap();
+        assert_eq!(after, 40);
+        assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
+        assert_eq!(limit, MOST, "a question of a registry is dear");
+        assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().page.limit, DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_contract_allows_the_next_of_every_page() {
+        forms::tests::hold(Form::PLACE, |text| cursor(&text).is_ok());
+        let pattern = Form::PLACE.schema()["pattern"].as_str().map(regex::Regex::new);
+        let pattern = pattern.unwrap().unwrap();
+        for next in 0..=OLDEST {
+            assert!(pattern.is_match(&next.to_string()), "{next}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_what_is_right() {
+        for (all, says) in [
+            (&[][..], "app is missing"),
+            (&[("app", "shop")][..], "app: \"shop\" is not NAMESPACE/SLUG"),
+            (&[("app", "A/b")][..], "app: "),
+            (&[("app", "a/b"), ("app", "a/b")][..], "\"app\" is given twice"),
+            (&[("app", "a/b"), ("cursor", "x")][..], "cursor: \"x\" is not the `next` of a page"),
+            (&[("app", "a/b"), ("state", "x")][..], "\"state\" is not known: use app, target"),
+        ] {
+            let said = pairs(all).unwrap_err();
+            assert!(said.starts_with(says), "{said}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `/api/v1/deployments`, one of them, what happened to it in order, and how it is asked for and stopped.
+
+use axum::Json;
+use axum::http::StatusCode;
+
+use crate::api::deployments::{
+    CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
+    DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
+};
+use crate::deployments::create::{CreatedDeployment, NotAsked, Wanted};
+use crate::deployments::locks::NotCancelled;
+use crate::model::callers::Scope;
+use crate::model::change::Change;
+use crate::model::deployment::{Deployment, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{DeployId, IdError, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::removal::reason;
+use crate::model::rollback::Rollback;
+use crate::server::auth::Resource;
+use crate::server::call::{
+    Call, InPath, Pairs, Payload, bad, no_deployment, unavailable, unprocessable,
+};
+use crate::server::pages::deployment::Log;
+use crate::server::pages::story::{self, Line};
+use crate::server::problem::{Kind, Problem};
+use crate::server::query;
+use crate::store::{Page, Told};
+use crate::support::text::refuse_invisible;
+
+/// As `model::event::DeploymentRequest::description` promises.
+const DESCRIPTION_CHARACTERS: usize = 500;
+/// GitHub's own bound for a ref's name, with room for `refs/heads/`.
+const REF_BYTES: usize = 300;
+
+/// The newest deployments that pass the filters.
+pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<DeploymentPage>, Problem> {
+    let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
+    let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
+    let mut page = page.map_err(|error| unavailable(&error))?;
+    page.deployments =
+        call.filter_visible(page.deployments, |one| call.caller.resource_of(one)).await?;
+    Ok(Json(page.into()))
+}
+
+/// One deployment with its stages, violations, statuses and changes.
+pub(crate) async fn one(
+    call: Call,
+    InPath(id): InPath<DeployId>,
+) -> Result<Json<DeploymentDetail>, Problem> {
+    let deployments = call.deployments();
+    let found = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
+    let (deployment, statuses) = found.ok_or_else(|| no_deployment(&id))?;
+    call.authorize(Scope::Read, call.caller.resource_of(&deployment)).await?;
+    let changes = deployments.changes(&deployment).await;
+    Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
+}
+
+/// What happened to one deployment, in order.
+pub(super) async fn log(
+    call: Call,
+    InPath(id): InPath<DeployId>,
+) -> Result<Json<DeploymentLog>, Problem> {
+    let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
+    let log = Log::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
+    let line = |Line { at, text }| LogLine { at, text };
+    Ok(Json(DeploymentLog { lines: story::lines(&log).into_iter().map(line).collect() }))
+}
+
+/// Asks for a deployment, where the code host has none of its own.
+pub(super) async fn create(
+    call: Call,
+    Payload(body): Payload<DeployRequest>,
+) -> Result<(StatusCode, Json<DeployAnswer>), Problem> {
+    let wanted = read(body, &call.caller.name).map_err(unprocessable)?;
+    let (repository, target) = (wanted.repository.clone(), wanted.target.clone());
+    call.authorize(Scope::Deploy, Resource::Repository(repository, Some(target))).await?;
+    let reply = call.reply::<_, DeployAnswer, 202>();
+    let created = call.deployments().create_deployment(wanted, call.by(), &reply).await?;
+    Ok((StatusCode::ACCEPTED, Json(created.into())))
+}
+
+/// Ends a deployment that waits, or whose push has not begun.
+pub(super) async fn cancel(
+    call: Call,
+    InPath(id): InPath<DeployId>,
+    Payload(CancelRequest { reason: why }): Payload<CancelRequest>,
+) -> Result<Json<DeploymentSummary>, Problem> {
+    let deployments = call.deployments();
+    let found = deployments.store.deployment(&id).await.map_err(|error| not_cancelled(&error))?;
+    let deployment = found.ok_or_else(|| NotCancelled::Unknown(id.clone()))?;
+    call.authorize(Scope::Deploy, call.caller.resource_of(&deployment)).await?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let reply = call.reply::<_, DeploymentSummary, 200>();
+    Ok(Json(deployments.cancel(&id, reason, call.by(), &reply).await?.into()))
+}
+
+fn read(body: DeployRequest, actor: &str) -> Result<Wanted, String> {
+    let DeployRequest { repository, git_ref, tag, target, description } = body;
+    let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
+    let legal_ref =
+        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
+    if !legal_ref {
+        return Err("ref: this is not a branch, tag or commit".to_owned());
+    }
+    let description = description.unwrap_or_default();
+    refuse_invisible("description", &description)?;
+    let description = description.chars().filter(|c| !c.is_control());
+    Ok(Wanted {
+        repository: RepoName::parse(repository).map_err(named("repository"))?,
+        git_ref,
+        tag: ImageTag::parse(tag).map_err(named("tag"))?,
+        target: TargetName::parse(target).map_err(named("target"))?,
+        description: description.take(DESCRIPTION_CHARACTERS).collect(),
+        actor: actor.to_owned(),
+    })
+}
+
+impl From<NotAsked> for Problem {
+    fn from(error: NotAsked) -> Self {
+        match error {
+            NotAsked::Elsewhere(detail) => Self::new(Kind::Conflict, detail),
+            NotAsked::Unknown(detail) => Self::new(Kind::Unprocessable, detail),
+            NotAsked::Fault(error) => {
+                tracing::error!(%error, "a deployment could not be asked for");
+                Self::new(Kind::Unavailable, "it cannot be deployed now; come again")
+            }
+        }
+    }
+}
+
+impl From<NotCancelled> for Problem {
+    fn from(error: NotCancelled) -> Self {
+        match error {
+            NotCancelled::Unknown(_) => Self::new(Kind::NotFound, error.to_string()),
+            NotCancelled::TooLate(detail) => Self::new(Kind::Conflict, detail),
+            NotCancelled::Fault(error) => not_cancelled(&error),
+        }
+    }
+}
+
+fn not_cancelled(error: &dyn std::error::Error) -> Problem {
+    tracing::error!(%error, "a deployment could not be cancelled");
+    Problem::new(Kind::Unavailable, "it cannot be cancelled now; come again")
+}
+
+impl From<CreatedDeployment> for DeployAnswer {
+    fn from(CreatedDeployment { id, forge_id }: CreatedDeployment) -> Self {
+        Self { id: id.into(), forge_id }
+    }
+}
+
+impl From<Page> for DeploymentPage {
+    fn from(page: Page) -> Self {
+        let Page { deployments, next } = page;
+        let deployments = deployments.into_iter().map(Into::into);
+        Self { deployments: deployments.collect(), next: next.map(String::from) }
+    }
+}
+
+impl DeploymentDetail {
+    /// The record, what the forge is told of it, its page, and what it changed.
+    fn new(
+        deployment: Deployment,
+        statuses: Vec<Told>,
+        log_url: String,
+        changes: Option<Vec<Change>>,
+    ) -> Self {
+        let Deployment { stages, violations, hand_edit, .. } = deployment.clone();
+        Self {
+            summary: deployment.into(),
+            stages,
+            violations_left_out: violations.left_out(),
+            violations: violations.into(),
+            hand_edit,
+            statuses: statuses.into_iter().map(Into::into).collect(),
+            log_url: Some(log_url),
+            changes,
+        }
+    }
+}
+
+impl From<Deployment> for DeploymentPicture {
+    fn from(deployment: Deployment) -> Self {
+        Self { stages: deployment.stages.clone(), summary: deployment.into() }
+    }
+}
+
+/// Takes the record apart; a new field asks here whether it is to be seen.
+impl From<Deployment> for DeploymentSummary {
+    fn from(deployment: Deployment) -> Self {
+        let Deployment {
+            id,
+            request,
+            app,
+            state,
+            received_at,
+            finished_at,
+            stages: _,
+            summary,
+            violations,
+            pushed,
+            rollback,
+            hand_edit: _,
+            template,
+            templates_commit,
+            contact: _,
+            address,
+            attempts,
+        } = deployment;
+        let number = request.number();
+        let DeploymentRequest {
+            forge_id: _,
+            release,
+            target,
+            git_ref,
+            actor,
+            description,
+            production,
+            automatic,
+            recipient: _,
+            identity: _,
+        } = request;
+        let Release { repository, commit, tag } = release;
+        Self {
+            id: id.into(),
+            state,
+            app: app.map(|app| app.to_string()),
+            target: target.into(),
+            repository: repository.into(),
+            commit: commit.into(),
+            git_ref,
+            tag: tag.into(),
+            actor,
+            description,
+            forge_id: number,
+            automatic,
+            rollback: rollback.map(|rollback| summarize(rollback, state)),
+            received_at,
+            finished_at,
+            summary,
+            template,
+            templates_commit: templates_commit.map(String::from),
+            address,
+            production,
+            attempts,
+            errors: violations.errors(),
+            warnings: violations.warnings(),
+            pushed,
+        }
+    }
+}
+
+fn summarize(rollback: Rollback, state: State) -> RollbackSummary {
+    let Rollback { to, from, reason, hold, .. } = rollback;
+    let hold = hold
+        && match state {
+            State::Queued | State::Running | State::Pushing | State::Succeeded => true,
+            State::Failed | State::Superseded | State::Cancelled => false,
+        };
+    RollbackSummary { to: to.into(), from: from.map(String::from), reason, hold }
+}
+
+impl From<Told> for StatusSummary {
+    fn from(told: Told) -> Self {
+        let Told { status, at, sent_at, parked, skipped, .. } = told;
+        let description = status.description().to_owned();
+        Self { state: status.state.as_str().to_owned(), description, at, sent_at, parked, skipped }
+    }
+}

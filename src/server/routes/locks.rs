@@ -1,0 +1,150 @@
+//! `/api/v1/locks`: what people keep back, and why.
+
+use axum::Json;
+use axum::http::StatusCode;
+
+use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
+use crate::deployments::Fault;
+use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
+use crate::model::callers::Scope;
+use crate::model::id::TargetName;
+use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
+use crate::model::removal::reason;
+use crate::server::auth::Resource;
+use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::openapi::{Form, Parameter};
+use crate::server::problem::{Kind, Problem};
+use crate::server::query::{self, Params};
+use crate::support::text::find_invisible;
+
+/// As long as an e-mail address may be.
+const LONGEST_OWNER: usize = 254;
+
+/// What the list may be asked.
+pub(super) const QUERY: &[Parameter] = &[
+    Parameter::text("target", Form::TARGET, "Those that can stop a deployment to this cluster."),
+    Parameter::text("owner", Form::OWNER, "Those that can stop an app of this team."),
+    Parameter::text("app", Form::APP, "Those that can stop this app, `namespace/slug`."),
+];
+
+/// The locks that can stop what is asked for. One of an app is seen by who may see the app.
+pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<LockPage>, Problem> {
+    let filter = filter(&pairs).map_err(bad)?;
+    let all = call.deployments().ledger.locks(&filter).await;
+    let all = all.map_err(|error| unavailable(&error))?;
+    let is_apps = |(_, lock): &(LockId, Lock)| matches!(lock.scope, LockScope::App(..));
+    let (of_apps, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_apps);
+    let of_apps = call.filter_visible(of_apps, |(_, lock)| right(&lock.scope).1).await?;
+    let mut all: Vec<_> = of_apps.into_iter().chain(others).collect();
+    all.sort_by(|(a, one), (b, other)| (one.since, a).cmp(&(other.since, b)));
+    Ok(Json(LockPage { locks: all.into_iter().map(LockSummary::from).collect() }))
+}
+
+/// Places a lock.
+pub(super) async fn place(
+    call: Call,
+    Payload(body): Payload<locks::LockRequest>,
+) -> Result<(StatusCode, Json<LockSummary>), Problem> {
+    let locks::LockRequest { scope, reason: why, until, lasting } = body;
+    let scope = read(scope).map_err(unprocessable)?;
+    let (needed, resource) = right(&scope);
+    call.authorize(needed, resource).await?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let ends = match (until, lasting) {
+        (Some(_), Some(_)) => return Err(unprocessable("say `until` or `for`, and not both")),
+        (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
+    };
+    let request = LockRequest { scope, reason, ends };
+    let reply = call.reply::<_, LockSummary, 201>();
+    let placed = call.deployments().ledger.lock(request, call.by(), &reply).await?;
+    Ok((StatusCode::CREATED, Json(placed.into())))
+}
+
+/// Takes a lock away.
+pub(super) async fn remove(
+    call: Call,
+    InPath(id): InPath<LockId>,
+    Payload(UnlockRequest { reason: why }): Payload<UnlockRequest>,
+) -> Result<Json<LockSummary>, Problem> {
+    let ledger = &call.deployments().ledger;
+    let there = ledger.find_lock(&id).await.map_err(|error| unavailable(&error))?;
+    let there = there.ok_or_else(|| NotUnlocked::Unknown(id.clone()))?;
+    let (needed, resource) = right(&there.scope);
+    call.authorize(needed, resource).await?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let reply = call.reply::<_, LockSummary, 200>();
+    let lock = ledger.unlock(&id, reason, call.by(), &reply).await?;
+    Ok(Json((id, lock).into()))
+}
+
+/// What it takes to place a lock of that scope, or to take it away: the right to deploy all that it
+/// stops; what many teams share is the operators'.
+fn right(scope: &LockScope) -> (Scope, Resource) {
+    match scope {
+        LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),
+        LockScope::Owner(_) => (Scope::Deploy, Resource::Everywhere),
+        LockScope::Target(target) => (Scope::Admin, Resource::Target(target.clone())),
+        LockScope::Everything => (Scope::Admin, Resource::Everywhere),
+    }
+}
+
+fn read(scope: locks::LockScope) -> Result<LockScope, String> {
+    let locks::LockScope { everything, target, owner, app } = scope;
+    let target = target.map(TargetName::parse).transpose().map_err(|error| error.to_string())?;
+    match (everything, target, owner, app) {
+        (Some(true), None, None, None) => Ok(LockScope::Everything),
+        (None, Some(target), None, None) => Ok(LockScope::Target(target)),
+        (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
+        (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
+        _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
+                      {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
+            .to_owned()),
+    }
+}
+
+fn owner_of(text: &str) -> Result<String, String> {
+    let owner = text.trim();
+    let legal = !owner.is_empty()
+        && owner.chars().count() <= LONGEST_OWNER
+        && !owner.chars().any(char::is_control)
+        && find_invisible(owner).is_none();
+    if legal { Ok(owner.to_owned()) } else { Err("owner: write the WAML's `owner`".to_owned()) }
+}
+
+/// Reads the parameters; the message says which one is wrong.
+fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
+    let params = Params::of(pairs, QUERY)?;
+    Ok(LockFilter {
+        target: params.id("target", TargetName::parse)?,
+        owner: params.read("owner", owner_of)?,
+        app: params.app()?,
+    })
+}
+
+fn unavailable(error: &Fault) -> Problem {
+    tracing::error!(%error, "locks could not be read or written");
+    Problem::new(Kind::Unavailable, "locks cannot be read or written now; come again")
+}
+
+impl From<NotLocked> for Problem {
+    fn from(error: NotLocked) -> Self {
+        match error {
+            NotLocked::Unmeant(detail) => unprocessable(detail),
+            NotLocked::TooLong => unprocessable(error.to_string()),
+            NotLocked::TooMany => Self::new(Kind::Conflict, error.to_string()),
+            NotLocked::Fault(error) => unavailable(&error),
+        }
+    }
+}
+
+impl From<NotUnlocked> for Problem {
+    fn from(error: NotUnlocked) -> Self {
+        match error {
+            NotUnlocked::Unknown(_) => Self::new(Kind::NotFound, error.to_string()),
+            NotUnlocked::Gone { .. } | NotUnlocked::RanOut(_) => {
+                Self::new(Kind::Conflict, error.to_string())
+            }
+            NotUnlocked::Fault(error) => unavailable(&error),
+        }
+    }
+}

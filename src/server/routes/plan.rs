@@ -1,0 +1,116 @@
+//! `/api/v1/plan`: what a deployment would do.
+
+use axum::Json;
+
+use crate::api::plans::{self, PlanAnswer, PlanOutcome};
+use crate::deployments::dry_run::{At, DryRunError, Plan, PlanRequest};
+use crate::model::callers::Scope;
+use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
+use crate::pipeline::dry_run::{DryRun, Outcome};
+use crate::server::auth::Resource;
+use crate::server::call::{Call, Payload, unprocessable};
+use crate::server::problem::{Kind, Problem};
+
+/// What would come of a deployment; changes nothing.
+pub(super) async fn plan(
+    call: Call,
+    Payload(body): Payload<plans::PlanRequest>,
+) -> Result<Json<PlanAnswer>, Problem> {
+    let request = read(body).map_err(unprocessable)?;
+    let target = request.target.clone();
+    let repository = Resource::Repository(request.repository.clone(), Some(target.clone()));
+    call.authorize(Scope::Read, repository).await?;
+    // A repository may have apps that a token is not for, and a WAML may name any.
+    let on_target = |app: &AppKey| Resource::App(target.clone(), app.clone());
+    let rights = call.caller.rights();
+    let seen = |app: &AppKey| rights.is_none_or(|it| it.hold(Scope::Read, &on_target(app), &[]));
+    let plan = call.deployments().dry_run(request, seen).await;
+    if let Err(DryRunError::Hidden(app)) = &plan {
+        call.authorize(Scope::Read, on_target(app)).await?;
+    }
+    Ok(Json(plan?.into()))
+}
+
+fn read(body: plans::PlanRequest) -> Result<PlanRequest, String> {
+    let plans::PlanRequest { repository, target, tag, commit, git_ref, waml } = body;
+    let text = |error: IdError| error.to_string();
+    let at = match (commit, git_ref) {
+        (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
+        (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
+        (None, Some(git_ref)) => Some(At::Ref(checked(git_ref)?)),
+        (None, None) if waml.is_none() => {
+            return Err("say which WAML is meant: with `commit`, `ref` or `waml`".to_owned());
+        }
+        (None, None) => None,
+    };
+    Ok(PlanRequest {
+        repository: RepoName::parse(repository).map_err(text)?,
+        target: TargetName::parse(target).map_err(text)?,
+        tag: tag.map(ImageTag::parse).transpose().map_err(text)?,
+        at,
+        waml,
+    })
+}
+
+/// What git takes for a name of a branch or a tag, as far as it matters on the way there.
+fn checked(git_ref: String) -> Result<String, String> {
+    let legal = (1..=255).contains(&git_ref.len())
+        && !git_ref.starts_with(['-', '/', '.'])
+        && !git_ref.contains("..")
+        && git_ref.chars().all(|c| c.is_alphanumeric() || "/-_.+#@=,".contains(c));
+    if legal { Ok(git_ref) } else { Err("ref: write a branch, a tag or a commit".to_owned()) }
+}
+
+/// Takes the plan apart; a new field asks here whether it is to be seen.
+impl From<Plan> for PlanAnswer {
+    fn from(plan: Plan) -> Self {
+        let Plan { run, app, target, tag, commit, notes } = plan;
+        let DryRun { outcome, template, digest, changes, restarts: _, violations, warnings } = run;
+        Self {
+            outcome: match outcome {
+                Outcome::Changes => PlanOutcome::Changes,
+                Outcome::Unchanged => PlanOutcome::Unchanged,
+                Outcome::Refused => PlanOutcome::Refused,
+            },
+            app: app.map(|app| app.to_string()),
+            target: target.into(),
+            tag: tag.map(String::from),
+            commit: commit.map(String::from),
+            template,
+            digest: digest.map(|digest| digest.0),
+            changes,
+            violations_left_out: violations.left_out(),
+            violations: violations.into(),
+            warnings_left_out: warnings.left_out(),
+            warnings: warnings.into(),
+            notes,
+        }
+    }
+}
+
+impl From<DryRunError> for Problem {
+    fn from(error: DryRunError) -> Self {
+        match error {
+            DryRunError::Busy => Self::new(Kind::Overloaded, error.to_string()),
+            DryRunError::Hidden(_) => Self::new(Kind::Forbidden, error.to_string()),
+            DryRunError::Missing(detail) => Self::new(Kind::NotFound, detail),
+            DryRunError::Unmeant(detail) => Self::new(Kind::Unprocessable, detail),
+            DryRunError::Unavailable(detail) => Self::new(Kind::Unavailable, detail),
+            DryRunError::Fault(error) => {
+                tracing::error!(%error, "a dry run failed");
+                Self::new(Kind::Unavailable, "it cannot be planned now; come again")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::forms::{self, Form};
+
+    #[test]
+    fn the_contract_allows_only_refs_that_are_taken() {
+        forms::tests::hold(Form::REF, |text| checked(text).is_ok());
+    }
+}

@@ -1,0 +1,170 @@
+//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`.
+
+use axum::Json;
+use axum::http::StatusCode;
+
+use crate::api::rollbacks::{
+    self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
+};
+use crate::deployments::Fault;
+use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
+use crate::model::callers::Scope;
+use crate::model::id::{DeployId, TargetName};
+use crate::model::placed::Spot;
+use crate::model::release::Release;
+use crate::model::removal::reason;
+use crate::model::rollback::{Hold, RollbackRequest};
+use crate::server::auth::Resource;
+use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::openapi::{Form, Parameter};
+use crate::server::problem::{Kind, Problem};
+use crate::server::query::Params;
+use crate::server::routes::apps::would_lose_data;
+
+type Body<T> = Result<Payload<T>, Problem>;
+
+/// The parameters of the list of holds.
+pub(super) const HOLDS: &[Parameter] =
+    &[Parameter::text("target", Form::TARGET, "Only on this target.")];
+
+/// Makes a former revision live again.
+pub(super) async fn roll_back(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+    body: Body<rollbacks::RollbackRequest>,
+) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
+    call.authorize(Scope::Deploy, &spot).await?;
+    let Payload(body) = body?;
+    let rollbacks::RollbackRequest { to, reason: why, with_data, with_fewer_pods, dry_run } = body;
+    let to = to.map(DeployId::parse).transpose();
+    let to = to.map_err(|error| bad(format!("to: {error}")))?;
+    let reason = reason(&why).map_err(unprocessable)?;
+    let Spot { target, app } = spot;
+    let request = RollbackRequest { target, app, to, reason, with_data, with_fewer_pods, dry_run };
+    let reply = call.reply::<_, RollbackAnswer, 202>();
+    let back = call.deployments().roll_back(request, call.by(), &reply).await?;
+    let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(back.into())))
+}
+
+/// Holds automation off an app.
+pub(super) async fn hold(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+    body: Body<HoldRequest>,
+) -> Result<Json<HoldAnswer>, Problem> {
+    let (Spot { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let reply = call.reply::<_, HoldAnswer, 200>();
+    let held = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
+    Ok(Json(held.into()))
+}
+
+/// Ends a hold.
+pub(super) async fn release(
+    call: Call,
+    InPath(spot): InPath<Spot>,
+    body: Body<HoldRequest>,
+) -> Result<Json<HoldAnswer>, Problem> {
+    let (Spot { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let nothing = format!("{app} is not held on {target}");
+    let reply = call.reply::<_, HoldAnswer, 200>();
+    let hold = call.deployments().release_hold(target, app, reason, call.by(), &reply).await?;
+    Ok(Json(hold.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?.into()))
+}
+
+/// What is held or released, and why, once it is known that the caller may.
+async fn read_hold(
+    call: &Call,
+    spot: Spot,
+    body: Body<HoldRequest>,
+) -> Result<(Spot, String), Problem> {
+    call.authorize(Scope::Deploy, &spot).await?;
+    let Payload(HoldRequest { reason: why }) = body?;
+    Ok((spot, reason(&why).map_err(unprocessable)?))
+}
+
+/// All holds, or those of a target.
+pub(super) async fn holds(call: Call, Pairs(pairs): Pairs) -> Result<Json<HoldList>, Problem> {
+    let params = Params::of(&pairs, HOLDS).map_err(bad)?;
+    let target = params.id("target", TargetName::parse).map_err(bad)?;
+    let holds = call.deployments().holds(target.as_ref()).await;
+    let holds = holds.map_err(|error| unavailable(&error))?;
+    let resource = |hold: &Hold| Resource::App(hold.target.clone(), hold.app.clone());
+    let holds = call.filter_visible(holds, resource).await?;
+    Ok(Json(HoldList { holds: holds.into_iter().map(HoldSummary::from).collect() }))
+}
+
+impl From<NotRolledBack> for Problem {
+    fn from(error: NotRolledBack) -> Self {
+        match error {
+            NotRolledBack::Unknown(detail) => Self::new(Kind::NotFound, detail),
+            NotRolledBack::Against(detail) => Self::new(Kind::Conflict, detail),
+            NotRolledBack::KeepsData(objects) => {
+                would_lose_data("what is live keeps data", &objects)
+            }
+            NotRolledBack::NotMeant(detail) => Self::new(Kind::Unprocessable, detail),
+            NotRolledBack::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotRolledBack::Fault(error) => unavailable(&error),
+        }
+    }
+}
+
+fn unavailable(error: &Fault) -> Problem {
+    tracing::error!(%error, "a rollback or hold could not be recorded or read");
+    Problem::new(Kind::Unavailable, "this cannot be recorded now; nothing was done, come again")
+}
+
+impl From<RolledBack> for RollbackAnswer {
+    fn from(back: RolledBack) -> Self {
+        let RolledBack { deployment, from, to, warning, notes, hold, changes } = back;
+        Self {
+            deployment: deployment.map(Into::into),
+            from: from.map(Into::into),
+            to: to.into(),
+            warning: warning.map(Into::into),
+            notes,
+            hold,
+            changes,
+        }
+    }
+}
+
+impl From<Version> for RollbackVersion {
+    fn from(version: Version) -> Self {
+        let Version { id, release, by } = version;
+        let (repository, commit, tag) = release
+            .map(|Release { repository, commit, tag }| (repository, commit, tag))
+            .map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));
+        let (actor, at) = by.map_or((None, None), |(actor, at)| (Some(actor), Some(at)));
+        Self {
+            id: id.into(),
+            tag: tag.map(String::from),
+            commit: commit.map(String::from),
+            repository: repository.map(String::from),
+            actor,
+            at,
+        }
+    }
+}
+
+impl From<Hold> for HoldAnswer {
+    fn from(hold: Hold) -> Self {
+        Self { hold: hold.into() }
+    }
+}
+
+impl From<Hold> for HoldSummary {
+    fn from(hold: Hold) -> Self {
+        let Hold { target, app, by, reason, since, rollback, away, to } = hold;
+        Self {
+            target: target.into(),
+            app: app.to_string(),
+            by,
+            reason,
+            since,
+            rollback: rollback.map(String::from),
+            from: away.map(|away| away.tag.into()),
+            to: to.map(String::from),
+        }
+    }
+}

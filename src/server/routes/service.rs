@@ -1,0 +1,98 @@
+//! What is known of the service: who calls (`/api/v1/whoami`), its code host (`/api/v1/forge`), the clusters that can
+//! be deployed to (`/api/v1/targets`), and what they offer (`/api/v1/platform`).
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::api::service::{
+    CodeHostAnswer, DeviceLogin, Identity, TargetList, TargetSummary, TokenRights,
+};
+use crate::deployments::code_host::CodeHost;
+use crate::model::callers::{Rights, Scope};
+use crate::model::id::RepoName;
+use crate::model::snapshot::ClusterSnapshot;
+use crate::model::target::{Clusters, Target};
+use crate::server::auth::Resource;
+use crate::server::call::{Call, Pairs, bad};
+use crate::server::openapi::{Form, Parameter};
+use crate::server::problem::Problem;
+use crate::server::query::Params;
+use crate::server::state::Shared;
+
+/// Whose targets are told.
+pub(super) const PLATFORM: &[Parameter] = &[Parameter::text(
+    "repository",
+    Form::REPOSITORY,
+    "Those that this service's repository may be seen on: `OWNER/NAME`.",
+)
+.required()];
+
+/// Who calls, and what a token of the configuration is good for.
+pub(super) async fn whoami(call: Call) -> Json<Identity> {
+    let rights = call.caller.rights().map(|Rights { scope, targets, apps }| {
+        [TokenRights {
+            scope: scope.as_str().to_owned(),
+            targets: targets.texts().to_vec(),
+            apps: apps.texts().to_vec(),
+        }]
+    });
+    let via = call.caller.via.as_str().to_owned();
+    Json(Identity { name: call.caller.name, via, rights })
+}
+
+/// Says where service repositories are, and how one logs in there: nothing that is secret.
+pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAnswer> {
+    Json(match shared.state.deployments.code_host.clone() {
+        CodeHost::Local => {
+            let kind = "local".to_owned();
+            CodeHostAnswer { kind, api_url: None, web_url: None, login: None }
+        }
+        CodeHost::GitHub { api_url, web_url, client_id } => CodeHostAnswer {
+            kind: "github".to_owned(),
+            api_url: Some(api_url),
+            web_url: Some(web_url),
+            login: client_id.map(|client_id| DeviceLogin { client_id }),
+        },
+    })
+}
+
+/// The configured clusters. Their names are no secret to who may call: locks on targets name them, too.
+pub(super) async fn targets(call: Call) -> Json<TargetList> {
+    let (all, any) = match &call.deployments().clusters {
+        Clusters::Any(_) => (Vec::new(), true),
+        Clusters::Known(targets) => (targets.values().collect(), false),
+    };
+    let count = all.len();
+    let rights = call.caller.rights();
+    let seen = all.into_iter().filter(|one| rights.is_none_or(|it| it.reach_target(&one.name)));
+    let summary = |one: &Target| TargetSummary {
+        name: one.name.to_string(),
+        environment: one.environment.as_str().to_owned(),
+    };
+    let targets: Vec<_> = seen.map(summary).collect();
+    Json(TargetList { complete: targets.len() == count, targets, any })
+}
+
+/// The clusters as the configuration has them, for who may see the repository there.
+pub(super) async fn platform(
+    call: Call,
+    Pairs(pairs): Pairs,
+) -> Result<Json<ClusterSnapshot>, Problem> {
+    let params = Params::of(&pairs, PLATFORM).map_err(bad)?;
+    let repository = params.id("repository", RepoName::parse).map_err(bad)?;
+    let repository = repository
+        .ok_or_else(|| bad("repository is missing: name it like repository=OWNER/NAME"))?;
+    // Without a time, so that the answer keeps its ETag while nothing has changed.
+    let mut snapshot = ClusterSnapshot::new(&call.deployments().clusters);
+    if snapshot.any.is_some() {
+        call.authorize(Scope::Read, Resource::Repository(repository, None)).await?;
+        return Ok(Json(snapshot));
+    }
+    let count = snapshot.targets.len();
+    let on = |target: &Target| Resource::Repository(repository.clone(), Some(target.name.clone()));
+    snapshot.targets = call.filter_visible(snapshot.targets, on).await?;
+    snapshot.complete = snapshot.targets.len() == count;
+    Ok(Json(snapshot))
+}
