@@ -13,12 +13,12 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 
 use crate::cli::diagnostics::{self, Sources};
+use crate::manifests;
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
-use crate::manifests;
 use crate::pipeline;
 use crate::pipeline::Input;
 use crate::templates::set::Templates;

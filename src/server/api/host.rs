@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 
 use crate::api::code_host::{CodeHostAnswer, DeviceLogin};
 use crate::api::deployments::{DeployAnswer, DeployRequest};
-use crate::deployments::code_host::CodeHost;
+use crate::deployments::CodeHost;
 use crate::deployments::create::{CreatedDeployment, NotAsked, Wanted};
 use crate::model::id::{IdError, ImageTag, RepoName, TargetName};
 use crate::server::Shared;
