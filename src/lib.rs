@@ -18,7 +18,8 @@ pub mod store; // DURABLE STATE
 pub mod lookups; // THE WORLD, ASKED: registries, secret stores
 pub mod inventory; // WHAT IS LIVE WHERE: an index over the manifest repositories
 pub mod deployments; // USE CASES, one file each
-pub mod controller; // THE LOOPS that call them: queue, jobs, outbox
+pub mod controller; // THE LOOPS that call them: workers, recovery of lost events, previews
+pub mod outbox; // RELAY: who is told, how fast, how often
 pub mod api; // THE WORDS OF THE HTTP API, for the service and for bart
 pub mod server; // HTTP
 pub mod config; // settings

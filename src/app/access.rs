@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use secrecy::SecretString;
 
@@ -18,6 +18,7 @@ use crate::git::token::{Answer, Ask, NoToken, Tokens};
 use crate::model::id::RepoName;
 use crate::support::credential::Credential;
 use crate::support::retry::Disposition;
+use crate::support::sync::lock;
 
 /// The source of a repository's tokens, for one who writes there or only reads. The forge is that
 /// of the same settings.
@@ -133,13 +134,13 @@ impl Kept {
 
     fn last_because(&self, error: &SecretError) -> SecretString {
         tracing::warn!(%error, "the token is read no more; the last one is used");
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.last).clone()
     }
 
     /// A few bytes of this machine's disk or memory: nobody waits for them.
     fn read(&self) -> Result<SecretString, SecretError> {
         let found = secret::read(&Source::File(self.file.clone()), &BTreeMap::new())?.secret;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        *lock(&self.last) = found.clone();
         Ok(found)
     }
 }

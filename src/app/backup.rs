@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::home::{Home, HomeError};
-use crate::app::{StartError, boxed};
+use crate::app::start_error::{StartError, cannot_use};
 use crate::config::storage::StorageSettings;
 use crate::model::audit::{By, Entry, Via};
 use crate::model::id::DeployId;
@@ -94,7 +94,7 @@ pub async fn restore(
     let home = Home::enter(&storage.folder).map_err(|error| match error {
         HomeError::Taken { folder, by } => NotCopied::Running { folder, by },
         error @ HomeError::Unusable { .. } => {
-            NotCopied::Start(boxed::<HomeError>("the storage folder")(error))
+            NotCopied::Start(cannot_use::<HomeError>("the storage folder")(error))
         }
     })?;
     let suffix = format!(".before-{}", DeployId::of(clock.draw()));
@@ -115,7 +115,7 @@ async fn note(
     by: &str,
     clock: &Clock,
 ) -> Result<(), StartError> {
-    let store = Store::open(&storage.url).await.map_err(boxed("the database"))?;
+    let store = Store::open(&storage.url).await.map_err(cannot_use("the database"))?;
     let entry = Entry {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
@@ -127,7 +127,7 @@ async fn note(
         reason: format!("restored from {}", file.display()),
         outcome: restored.contents.to_string(),
     };
-    let noted = store.audit(&entry).await.map_err(boxed("the database"));
+    let noted = store.audit(&entry).await.map_err(cannot_use("the database"));
     store.close().await;
     noted
 }

@@ -1,14 +1,29 @@
 //! Where service repositories are, as the settings say.
 
-use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
+use std::time::Duration;
+
+use crate::app::access;
+use crate::app::start_error::{Boxed, StartError, cannot_use};
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
-use crate::deployments::code_host::CodeHost;
+use crate::deployments::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
 use crate::forge::github::client::{self, Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::support::clock::Clock;
+
+/// GitHub's own clients give up after ten seconds; so do we.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
+const FORGE_CALL: Duration = Duration::from_secs(30);
+
+/// The code host where its repositories are not read: the folder of a local one is not made.
+pub(super) fn unasked_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
+    match &settings.forge {
+        ForgeSettings::Local { root } => Ok(Forge::Local(Local::new(root))),
+        ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(cannot_use("the forge")),
+    }
+}
 
 /// The code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
 
-use crate::app::{StartError, boxed, forge};
+use crate::app::code_host::forge;
+use crate::app::start_error::{StartError, cannot_use};
 use crate::config::settings::Settings;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
@@ -39,10 +40,10 @@ const AT_ONCE: usize = 8;
 /// When the database or the code host cannot be used at all.
 pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed>, StartError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
     let newest = newest(&store).await;
     store.close().await;
-    let forge = forge(settings, clock).map_err(StartError::of("the forge"))?;
+    let forge = forge(settings, clock).map_err(cannot_use("the forge"))?;
     let fetched = stream::iter(newest?).map(|(app, deployment)| {
         let forge = &forge;
         async move {
@@ -67,7 +68,7 @@ async fn was_removed(
     deployment: &Deployment,
 ) -> Result<bool, StartError> {
     let removals = store.removals(&deployment.request.target, app).await;
-    let removals = removals.map_err(boxed("the database"))?;
+    let removals = removals.map_err(cannot_use("the database"))?;
     let took_it = |ended: &Ended| ended.commit.is_some();
     Ok(removals.iter().any(|one| one.id > deployment.id && one.ended.as_ref().is_some_and(took_it)))
 }
@@ -79,7 +80,7 @@ async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> 
     let mut before = None;
     loop {
         let page = store.deployments(&filter, before.as_ref(), PAGE).await;
-        let page = page.map_err(boxed("the database"))?;
+        let page = page.map_err(cannot_use("the database"))?;
         looked_at += page.deployments.len();
         for deployment in page.deployments {
             let Some(app) = deployment.app.clone() else { continue };

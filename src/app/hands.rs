@@ -8,11 +8,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::home::Home;
+use crate::app::wiring::Loops;
 use crate::app::{App, StartError};
-use crate::controller::Controller;
-use crate::controller::previews::Previews;
-use crate::controller::sweep::{Report, Sweeps};
-use crate::deployments::Deployments;
+use crate::controller::sweep::Report;
+use crate::deployments::removal;
 use crate::server;
 use crate::store::{Store, StoreError};
 
@@ -20,11 +19,7 @@ use crate::store::{Store, StoreError};
 /// was under way stays as it is in the database.
 #[must_use = "it ends when it is dropped"]
 pub struct Hands {
-    controller: Controller,
-    previews: Option<Previews>,
-    deployments: Deployments,
-    store: Store,
-    sweeps: Option<Sweeps>,
+    loops: Loops,
     address: SocketAddr,
     serving: JoinHandle<()>,
     _home: Home,
@@ -37,33 +32,12 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self {
-            controller,
-            previews,
-            sweeps,
-            router,
-            connections,
-            listener,
-            store,
-            deployments,
-            grace,
-            home,
-            ..
-        } = self;
+        let Self { loops, router, connections, listener, grace, home, .. } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let _ = server::serve::serve(listener, router, connections, stop, grace).await;
         });
-        Ok(Hands {
-            controller,
-            previews,
-            deployments,
-            store,
-            sweeps,
-            address,
-            serving,
-            _home: home,
-        })
+        Ok(Hands { loops, address, serving, _home: home })
     }
 }
 
@@ -75,7 +49,7 @@ impl Hands {
 
     /// The database, to look into.
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.loops.deployments.store
     }
 
     /// Does everything once that can be done now; how much that was. At 0 nothing can be done until
@@ -84,11 +58,11 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn turn(&self) -> Result<usize, StoreError> {
-        let mut done = crate::deployments::removal::keep_records_once(&self.deployments).await?;
+        let mut done = removal::keep_records_once(&self.loops.deployments).await?;
         while self.step().await? {
             done += 1;
         }
-        done += self.controller.send().await?;
+        done += self.loops.outbox.send().await?;
         done += self.preview().await?;
         Ok(done)
     }
@@ -98,7 +72,7 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn step(&self) -> Result<bool, StoreError> {
-        Ok(self.controller.step().await?.is_some())
+        Ok(self.loops.controller.step().await?.is_some())
     }
 
     /// Makes the previews that can be made; how many attempts that were.
@@ -106,7 +80,7 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn preview(&self) -> Result<usize, StoreError> {
-        let Some(previews) = &self.previews else { return Ok(0) };
+        let Some(previews) = &self.loops.previews else { return Ok(0) };
         let mut done = 0;
         previews.renew().await?;
         while previews.step().await?.is_some() {
@@ -121,7 +95,7 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn sweep(&self) -> Result<Vec<Report>, StoreError> {
-        let Some(sweeps) = &self.sweeps else { return Ok(Vec::new()) };
+        let Some(sweeps) = &self.loops.sweeps else { return Ok(Vec::new()) };
         let mut reports = Vec::new();
         for kind in sweeps.kinds() {
             reports.extend(sweeps.sweep_now(*kind).await?);
@@ -134,7 +108,7 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
-        match &self.sweeps {
+        match &self.loops.sweeps {
             Some(sweeps) => sweeps.follow_hints().await,
             None => Ok(None),
         }
@@ -145,11 +119,13 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let preview = match &self.previews {
+        let Loops { outbox, previews, deployments, .. } = &self.loops;
+        let preview = match previews {
             Some(previews) => previews.due().await?,
             None => None,
         };
-        Ok(self.controller.due().await?.into_iter().chain(preview).min())
+        let stored = deployments.store.next_due(deployments.clock.now()).await?;
+        Ok([outbox.due().await?, stored, preview].into_iter().flatten().min())
     }
 }
 

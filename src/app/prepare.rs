@@ -4,14 +4,11 @@
 
 use std::path::Path;
 
-use crate::app::code_host::people;
+use crate::app::code_host::{self, CONNECT, people};
 use crate::app::repositories::{as_others_see_it, repository_settings};
-use crate::app::{CONNECT, StartError, boxed, forge};
-use crate::config::forge::ForgeSettings;
+use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
-use crate::forge::Forge;
-use crate::forge::local::Local;
 use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
@@ -74,14 +71,8 @@ pub async fn all(
 ) -> Result<Vec<Prepared>, StartError> {
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
-    let forge = match &settings.forge {
-        // Its folder is not made: nothing is asked of it.
-        ForgeSettings::Local { root } => Forge::Local(Local::new(root)),
-        ForgeSettings::GitHub { .. } => {
-            forge(settings, clock).map_err(StartError::of("the forge"))?
-        }
-    };
+    let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
+    let forge = code_host::unasked_forge(settings, clock)?;
     let mut prepared = Vec::new();
     for one in &settings.manifests {
         let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
@@ -105,7 +96,7 @@ async fn repository(
         return Ok(Prepared { name: one.name.clone(), url: source.url, commit: None, files });
     }
     if one.embedded {
-        ManifestRepository::create_local(path, &one.branch).map_err(boxed(PART))?;
+        ManifestRepository::create_local(path, &one.branch).map_err(cannot_use(PART))?;
     }
     let clone = one.clone_dir.with_extension(format!("init-{}", std::process::id()));
     let beside = |key: SigningKey| {
@@ -115,13 +106,13 @@ async fn repository(
     let signing = writer.signing.map(beside);
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
     let settings = writer::Settings { remote, alone: false, signing, ..writer };
-    let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
+    let repository = ManifestRepository::open(settings).await.map_err(cannot_use(PART))?;
     let done = write(&repository, wanted, options, clock).await;
     repository.close().await;
     drop(repository);
     // Nothing is in it that is not on the server; what is left of it is in nobody's way.
     writer::remove_clone(&clone);
-    let (files, commit) = done.map_err(boxed(PART))?;
+    let (files, commit) = done.map_err(cannot_use(PART))?;
     Ok(Prepared { name: one.name.clone(), url: source.url, commit, files })
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use crate::app::access;
 use crate::app::code_host::people;
-use crate::app::{StartError, access, boxed};
+use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
-use crate::deployments::Manifests;
-use crate::deployments::readiness::Readiness;
+use crate::deployments::health::Readiness;
+use crate::deployments::{Manifests, templates};
 use crate::forge::Forge;
 use crate::forge::github::permission::Access;
 use crate::git::writer::{self, ManifestRepository, RemoteSettings};
@@ -34,13 +35,13 @@ pub(super) async fn open(
         if one.embedded {
             let path = std::path::Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
-                .map_err(boxed("the manifest repository"))?;
+                .map_err(cannot_use("the manifest repository"))?;
         }
         let repository =
             ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
         opened.push(Manifests {
             name: one.name.clone(),
-            repository: repository.await.map_err(boxed("the manifest repository"))?,
+            repository: repository.await.map_err(cannot_use("the manifest repository"))?,
             readiness: Readiness::default(),
             targets: one.targets.clone(),
             source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
@@ -49,14 +50,18 @@ pub(super) async fn open(
     Ok(opened)
 }
 
-/// What follows the branch that templates come from.
+/// Where templates come from, and how to come there.
 pub(super) fn templates(
     settings: &TemplatesSettings,
     client: &reqwest::Client,
     forge: &Forge,
-) -> Option<RemoteSettings> {
-    let TemplatesSettings::Repository(one) = settings else { return None };
-    Some(RemoteSettings {
+) -> templates::Source {
+    let one = match settings {
+        TemplatesSettings::BuiltIn => return templates::Source::BuiltIn,
+        TemplatesSettings::Folder(folder) => return templates::Source::Folder(folder.clone()),
+        TemplatesSettings::Repository(one) => one,
+    };
+    let git = RemoteSettings {
         url: one.url.clone(),
         branch: one.branch.clone(),
         clone_dir: one.clone_dir.clone(),
@@ -65,7 +70,8 @@ pub(super) fn templates(
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,
-    })
+    };
+    templates::Source::Repository { git, path: one.path.clone(), refresh: one.refresh }
 }
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read

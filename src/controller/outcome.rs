@@ -1,20 +1,19 @@
 //! Every end and every failure of an attempt, and what happens next. Pure: the only place
 //! that decides about a deployment's retries, and that words what people read of an outcome. What
-//! happens to messages is decided in `outbox/answer.rs`.
+//! happens to messages is decided in `outbox/outcome.rs`.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::deployments::outcome::{Problem, Remedy, object_taken, route_taken};
-use crate::git::writer::Written;
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
-use crate::model::revision::{Digest, Revision};
+use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, End, Ending, Findings, MOST_DEATHS};
+use crate::store::{ClaimConflict, End, Ending, Findings, Held, MOST_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
@@ -25,6 +24,42 @@ const FIRST_DOUBT: Duration = Duration::from_secs(15);
 
 /// A page shows a summary whole; in characters.
 const LONGEST_SUMMARY: usize = 2000;
+
+/// What became of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// It is in the manifest repository.
+    Succeeded,
+    /// It was rejected, or given up.
+    Failed,
+    /// A newer one took its place.
+    Superseded,
+    /// It is tried again later.
+    RetryScheduled,
+    /// Another worker took over.
+    LeaseLost,
+    /// It was given back, at a shutdown or to let another be tried alone.
+    Released,
+}
+
+impl AttemptOutcome {
+    /// The word that is counted.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Superseded => "superseded",
+            Self::RetryScheduled => "put_off",
+            Self::LeaseLost => "lost",
+            Self::Released => "gave_back",
+        }
+    }
+
+    /// What was recorded, unless another worker had the deployment by then.
+    pub(super) fn if_held(self, held: Held) -> Self {
+        if held == Held::Yes { self } else { Self::LeaseLost }
+    }
+}
 
 /// Why an attempt did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,28 +97,28 @@ pub fn after(
     patience: &RetryPolicy,
     now: Timestamp,
 ) -> Next {
-    let (state, sentence, violations) = match trouble {
+    let (state, sentence) = match trouble {
         Trouble::Rejected(rejection) => {
-            (ForgeState::Failure, rejection.to_string(), rejection.violations.into())
+            let (sentence, violations) = (rejection.to_string(), rejection.violations.into());
+            return Next::End(failed(ForgeState::Failure, &sentence, violations, known).into());
         }
         Trouble::DiedTooOften => {
-            let sentence = format!("given up: {failures} attempts failed or died on the way");
-            (ForgeState::Error, sentence, Violations::default())
+            (ForgeState::Error, format!("given up: {failures} attempts failed or died on the way"))
         }
         Trouble::KillsProcess => {
             let sentence = format!(
                 "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
                  deployment; the operator finds in its log and its memory limit why"
             );
-            (ForgeState::Error, sentence, Violations::default())
+            (ForgeState::Error, sentence)
         }
         Trouble::Problem(Problem { remedy, message }) => match remedy {
-            Remedy::Reject => (ForgeState::Failure, message, Violations::default()),
-            Remedy::GiveUp => (ForgeState::Error, message, Violations::default()),
+            Remedy::Reject => (ForgeState::Failure, message),
+            Remedy::GiveUp => (ForgeState::Error, message),
             Remedy::Doubt => {
                 let minutes = DOUBT.as_secs() / 60;
                 let sentence = format!("refused again and again for {minutes} minutes: {message}");
-                (ForgeState::Error, sentence, Violations::default())
+                (ForgeState::Error, sentence)
             }
             Remedy::Late { what, until } => {
                 let end = saturating_add(received_at, until);
@@ -93,7 +128,7 @@ pub fn after(
                     let message = format!("waiting for GitHub to know {what}: {message}");
                     return Next::Retry { at, summary: waiting(&message, failures, at) };
                 }
-                (ForgeState::Failure, message, Violations::default())
+                (ForgeState::Failure, message)
             }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next_attempt(failures, after, now) {
@@ -101,11 +136,11 @@ pub fn after(
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
-                (ForgeState::Error, sentence, Violations::default())
+                (ForgeState::Error, sentence)
             }
         },
     };
-    Next::End(Box::new(failed(state, &sentence, violations, known)))
+    Next::End(failed(state, &sentence, Violations::default(), known).into())
 }
 
 /// When something is tried again that was refused since that time, and what is said of it meanwhile;
@@ -209,16 +244,19 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem 
         ClaimConflict::Route(route) => route_taken(route),
         ClaimConflict::Object { object, app } => object_taken(object, app),
     };
-    Problem { remedy: Remedy::Reject, message }
+    Problem::reject(message)
 }
 
-/// What a write left behind.
-pub fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
-    let (commit, changed) = match written {
-        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
-        Written::Unchanged { commit } => (commit, false),
+/// The same of a rollback.
+pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> Problem {
+    let message = match conflict {
+        ClaimConflict::Route(route) => route_taken(route),
+        ClaimConflict::Object { object, app } => object_taken(object, app),
+        ClaimConflict::App | ClaimConflict::Namespace => {
+            "the app belongs to another repository by now".to_owned()
+        }
     };
-    Pushed { commit, changed, digest, files }
+    Problem::reject(format!("not rolled back: {message}"))
 }
 
 fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Findings) -> Ending {
@@ -240,7 +278,10 @@ fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deployments::outcome::pushed;
+    use crate::git::writer::Written;
     use crate::model::id::CommitSha;
+    use crate::model::revision::Digest;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
     const PATIENCE: RetryPolicy = RetryPolicy {

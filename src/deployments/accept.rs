@@ -1,11 +1,16 @@
-//! An event becomes a deployment, durably, before its sender is answered.
+//! An event becomes a deployment, durably, before its sender is answered; and what else events tell: names of
+//! repositories, moved branches, pull requests.
 
-use crate::deployments::Deployments;
+use crate::deployments::{Deployments, Fault};
 use crate::model::audit::{By, Entry};
-use crate::model::event::{DeploymentRequest, Event};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, Event, NamedRepository, PullRequest, Push,
+};
 use crate::model::id::{AppKey, DeliveryId, DeployId};
 use crate::model::release::Release;
-use crate::store::{Accepted as Stored, NewRollback, PendingAnswer, RollbackTurn, StoreError};
+use crate::store::{
+    Accepted as Stored, NewRollback, Noted, PendingAnswer, RollbackTurn, StoreError,
+};
 
 /// What became of a deployment that was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +87,23 @@ impl Deployments {
         request: &DeploymentRequest,
         by: Option<DirectRequest<'_>>,
     ) -> Result<Acceptance, StoreError> {
-        let (id, accepted) = self.store_new(delivery, request, by).await?;
-        match accepted {
+        let mut draw = 1;
+        let (id, stored) = loop {
+            let (id, now) = (DeployId::of(self.clock.draw()), self.clock.now());
+            let stored = match by {
+                None => self.store.accept(delivery, request, &id, now).await,
+                Some((act, answer)) => {
+                    let (entry, kept) = (self.deploy_entry(request, &id, act), answer(&id));
+                    let act = Some((&entry, kept.as_ref()));
+                    self.store.accept_act(delivery, request, &id, act, now).await
+                }
+            };
+            match stored {
+                Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
+                other => break (id, other?),
+            }
+        };
+        match stored {
             Stored::New => {
                 self.wake.all();
                 tracing::info!(
@@ -128,42 +148,55 @@ impl Deployments {
         let DeploymentRequest { release, target, description, git_ref, .. } = request;
         let Release { repository, commit, tag } = release;
         Entry {
-            id: DeployId::of(self.clock.draw()),
-            at: self.clock.now(),
-            by: by.clone(),
-            act: "deploy",
             target: Some(target.clone()),
             app: app.cloned(),
             subject: format!(
                 "deployment {deployment} of {repository}:{tag} at {} ({git_ref})",
                 commit.short()
             ),
-            reason: description.clone(),
             outcome: "accepted".to_owned(),
+            ..self.ledger.entry("deploy", description.clone(), by.clone())
+        }
+    }
+}
+
+impl Deployments {
+    /// Takes note of the name that a repository has. A hint, as every event gives it: one that is lost costs
+    /// the time until the next.
+    pub(crate) async fn recognize_repository(&self, named: &NamedRepository) {
+        let NamedRepository { name, identity } = named;
+        let now = self.clock.now();
+        if let Err(error) = self.store.recognize_repository(*identity, name, now).await {
+            tracing::warn!(repository = %name, %error, "a repository's name could not be noted");
         }
     }
 
-    async fn store_new(
+    /// Whether somebody follows the branch that has moved; then it is looked at soon. The event itself is not
+    /// needed any more: one that is lost costs the time until the next look.
+    pub(crate) fn notice_push(&self, push: &Push) -> bool {
+        self.templates.pushed(push)
+    }
+
+    /// Stores durably that a pull request is to be previewed, or forgets one that is closed.
+    pub(crate) async fn note_pull_request(
         &self,
-        delivery: &DeliveryId,
-        request: &DeploymentRequest,
-        by: Option<DirectRequest<'_>>,
-    ) -> Result<(DeployId, Stored), StoreError> {
-        let mut draw = 1;
-        loop {
-            let (id, now) = (DeployId::of(self.clock.draw()), self.clock.now());
-            let stored = match by {
-                None => self.store.accept(delivery, request, &id, now).await,
-                Some((act, answer)) => {
-                    let (entry, kept) = (self.deploy_entry(request, &id, act), answer(&id));
-                    let act = Some((&entry, kept.as_ref()));
-                    self.store.accept_act(delivery, request, &id, act, now).await
-                }
-            };
-            match stored {
-                Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
-                other => return Ok((id, other?)),
-            }
+        request: &PullRequest,
+    ) -> Result<Noted, StoreError> {
+        let noted = self.store.note_pull_request(request, self.clock.now()).await?;
+        let PullRequest { repository, number, head, .. } = request;
+        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request noted");
+        self.wake.previews.notify_one();
+        Ok(noted)
+    }
+
+    /// Stores durably that previews are to be made again; whether there are such.
+    pub(crate) async fn repeat_previews(&self, rerun: &CheckRerun) -> Result<bool, Fault> {
+        let found = self.store.repeat_previews(rerun, self.clock.now()).await;
+        let found = found.map_err(Fault::new)?;
+        if found > 0 {
+            tracing::info!(repository = %rerun.repository, found, "previews are made again");
+            self.wake.previews.notify_one();
         }
+        Ok(found > 0)
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::deployments::history::{History, NotShown, Revision};
 use crate::deployments::{Deployments, Fault, apps};
 use crate::lookups::NotKnown;
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::Deployment;
 use crate::model::id::RepoName;
 use crate::model::lock::{Lock, LockId};
 use crate::model::notice::Sink;
@@ -74,8 +74,7 @@ impl Deployments {
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.clock.now()).await.map_err(Fault::new)?;
         let live = history.revisions.into_iter().find(|one| one.live);
-        let arrived = Filter { state: Some(State::Succeeded), ..of_app(spot) };
-        let arrived = self.newest(arrived).await?;
+        let arrived = self.newest(Filter::succeeded(&spot.target, &spot.app)).await?;
         Ok(Some(AppNow {
             hand_edited: history.hand_edited,
             hold: self.store.hold(&spot.target, &spot.app).await.map_err(Fault::new)?,

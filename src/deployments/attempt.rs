@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Wrote};
-use crate::deployments::planners::given_up;
-use crate::deployments::push::Change;
+use crate::deployments::outcome::{NotPlanned, Planned, Problem, Remedy, WriteOutcome, pushed};
 use crate::deployments::stages::Stages;
-use crate::deployments::{Deployments, Manifests, problem, push, rollback};
+use crate::deployments::{Deployments, Manifests};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::Written;
+use crate::git::writer::{Note, ProjectFile, Watch, Write, Written};
+use crate::manifests::argocd::application::{About, Source};
+use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
 use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{names, routes};
@@ -20,8 +20,9 @@ use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::{DeploymentRequest, RepositoryIdentity};
 use crate::model::facts::{Fact, Facts, LiveObject, Questions};
-use crate::model::id::{AppKey, CommitSha, TargetName};
-use crate::model::revision::ManifestFile;
+use crate::model::hand_edit::HandEdit;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::revision::{ManifestFile, Revision};
 use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline;
@@ -35,13 +36,12 @@ use crate::waml::Waml;
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Deployments {
-    pub(super) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
+    pub(crate) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
         let found = self.manifests.iter().find(|one| one.targets.is_match(target.as_str()));
-        found.ok_or_else(|| Problem {
-            remedy: Remedy::GiveUp,
-            message: format!(
+        found.ok_or_else(|| {
+            Problem::give_up(format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
-            ),
+            ))
         })
     }
 
@@ -51,9 +51,8 @@ impl Deployments {
         deployment: &Deployment,
     ) -> Result<Option<RepositoryIdentity>, Problem> {
         let found = self.store.repository_identity(&deployment.request.release.repository).await;
-        found.map_err(|error| Problem {
-            remedy: Remedy::Retry { after: None },
-            message: format!("which repository it is cannot be read: {error}"),
+        found.map_err(|error| {
+            Problem::retry(format!("which repository it is cannot be read: {error}"))
         })
     }
 
@@ -67,31 +66,30 @@ impl Deployments {
     ) -> Result<(Rendered, Arc<Waml>, LiveClaims), NotPlanned> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
-        let read = self.planners.beside(move || this.read(&request, &waml)).await;
-        let (input, questions) = read.map_err(NotPlanned::Problem)??;
+        let (input, questions) = self.planners.beside(move || this.read(&request, &waml)).await??;
         let asked = questions.is_some();
-        let facts = match questions {
-            Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
-            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
-        };
+        let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {
             self.can_be_written(&deployment.request.target).await?;
         }
         drop(going);
         let live = LiveClaims::of(&facts);
         let stages = stages.clone();
-        let planned = self.planners.beside(move || plan_now(&input, &facts, &stages)).await;
-        let (rendered, waml) = planned.map_err(NotPlanned::Problem)??;
-        if asked { Ok((rendered, waml, live)) } else { Err(unasked()) }
+        let (rendered, waml) =
+            self.planners.beside(move || plan_now(&input, &facts, &stages)).await??;
+        // Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
+        // passed by unasked.
+        let unasked = "no rule refused what nobody could ask about: a fault in the-deployer itself";
+        if asked { Ok((rendered, waml, live)) } else { Err(Problem::give_up(unasked).into()) }
     }
 
     /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
     /// for a push, and the deployment does not fail for want of facts.
-    async fn can_be_written(&self, target: &TargetName) -> Result<(), NotPlanned> {
-        let repository = &self.manifests_of(target).map_err(NotPlanned::Problem)?.repository;
+    async fn can_be_written(&self, target: &TargetName) -> Result<(), Problem> {
+        let repository = &self.manifests_of(target)?.repository;
         match tokio::time::timeout(LONGEST_LOOK, repository.ready()).await {
-            Ok(Err(error)) => Err(NotPlanned::Problem(problem::of_write(&error))),
-            Ok(Ok(())) | Err(_) => Ok(()),
+            Ok(ready) => Ok(ready?),
+            Err(_elapsed) => Ok(()),
         }
     }
 
@@ -222,25 +220,63 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
     routes.into_iter().map(claim).collect()
 }
 
-/// Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
-/// passed by unasked.
-fn unasked() -> NotPlanned {
-    let message = "no rule refused what nobody could ask about: a fault in the-deployer itself";
-    NotPlanned::Problem(given_up(message.to_owned()))
+/// Puts together the files of a deployment, its app's Application, and what the commit says.
+fn write_of(
+    rendered: &Rendered,
+    waml: &Waml,
+    id: &DeployId,
+    request: &DeploymentRequest,
+    source: &Source,
+    forge_url: Option<&str>,
+) -> Write {
+    let about = About {
+        app: &rendered.app,
+        owner: &waml.owner,
+        slack: waml.slack.as_deref(),
+        repository: &request.release.repository,
+        forge_url,
+        links: &waml.links,
+        autoscaled: &rendered.autoscaled,
+    };
+    let project = project::of_cluster(&rendered.target, source);
+    Write {
+        revision: Revision {
+            id: id.clone(),
+            app: rendered.app.clone(),
+            target: rendered.target.name.clone(),
+            files: rendered.files.clone(),
+            digest: rendered.digest.clone(),
+        },
+        application: Some(application::of_app(&about, &rendered.target, source)),
+        project: project.map(|bytes| ProjectFile { bytes, follow: project::with_destinations }),
+        parent: Some(application::of_cluster(&rendered.target, source)),
+        note: Note {
+            tag: request.release.tag.clone(),
+            repository: request.release.repository.clone(),
+            repository_number: request.identity.map(|identity| identity.repository),
+            commit: request.release.commit.clone(),
+            actor: request.actor.clone(),
+            template: rendered.template.clone(),
+            templates_commit: rendered.templates_commit.clone(),
+            reason: request.description.clone(),
+        },
+        hand_edits: Watch::new(rendered.target.policies.hand_edits),
+    }
 }
 
 impl Deployments {
     /// The bytes of the WAML at the release's commit, not longer than the configured limit.
     pub(crate) async fn fetch_waml(&self, request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
         let release = &request.release;
-        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
         self.facts.prepare(&request.target);
-        let read = self.forge.file(&release.repository, &release.commit, path, limit).await;
-        let problem = match &self.forge {
-            Forge::Local(_) => problem::of_local,
-            Forge::GitHub(_) => problem::of_forge,
-        };
-        read.map_err(|error| problem(&error))
+        let read = self.read_waml(&release.repository, &release.commit).await;
+        read.map_err(|error| match (Problem::from(error), &self.forge) {
+            // Repositories in a folder are never behind.
+            (Problem { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
+                Problem::reject(message)
+            }
+            (problem, _) => problem,
+        })
     }
 
     /// What would be deployed, or why not. Begins and ends its stages in `stages`.
@@ -250,22 +286,15 @@ impl Deployments {
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<Planned, NotPlanned> {
-        let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
+        let source = self.manifests_of(&deployment.request.target)?;
         let on_its_way = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
-        let identity = self.identity_of(deployment).await.map_err(NotPlanned::Problem)?;
+        let identity = self.identity_of(deployment).await?;
         let request = DeploymentRequest { identity, ..deployment.request.clone() };
-        let change = Change::new(
-            &rendered,
-            &waml,
-            &deployment.id,
-            &request,
-            &source.source,
-            self.forge_url.as_deref(),
-        );
+        let forge_url = self.forge_url.as_deref();
+        let write = write_of(&rendered, &waml, &deployment.id, &request, &source.source, forge_url);
         let routes = routes_of(&rendered.app, &rendered.files);
         Ok(Planned {
-            revision: change.revision().clone(),
             address: address(&routes),
             claims: Claims {
                 routes: route_claims(routes, &live.routes),
@@ -275,7 +304,8 @@ impl Deployments {
             templates_commit: rendered.templates_commit,
             contact: Some(contact(&waml)),
             warnings: rendered.warnings,
-            extra: Box::new(Ready { change, on_its_way }),
+            write: Box::new(write),
+            on_its_way,
         })
     }
 
@@ -284,29 +314,31 @@ impl Deployments {
     pub(crate) async fn write_plan(
         &self,
         deployment: &Deployment,
-        planned: Planned,
+        Planned { write, on_its_way, .. }: Planned,
         at: Timestamp,
         lease: &Lease,
-    ) -> Wrote {
-        let manifests = match self.manifests_of(&deployment.request.target) {
-            Ok(manifests) => manifests,
-            Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
+    ) -> WriteOutcome {
+        let repository = match self.manifests_of(&deployment.request.target) {
+            Ok(manifests) => &manifests.repository,
+            Err(problem) => return problem.into(),
         };
-        let Ready { change, on_its_way } = *planned.extra;
-        let (written, edit) =
-            push::push(&manifests.repository, change, at, lease, on_its_way).await;
+        let (digest, hand_edits) = (write.revision.digest.clone(), write.hand_edits.clone());
+        let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
+        // Doing it again does nothing: the deploy id says what was done.
+        let written = repository.write_announced(*write, at, lease, Some(on_its_way)).await;
         if matches!(written, Ok(Written::Pushed { .. })) {
             self.facts.pushed();
         }
-        let ended = written.map_err(|error| problem::of_write(&error));
-        if let Some(edit) = &edit {
+        let hand_edit = hand_edits.found();
+        if let Some(edit) = &hand_edit {
             let (id, replaced) = (&deployment.id, edit.replaced);
             tracing::warn!(
                 deployment = %id, replaced, push_failed = edit.push_failed, %edit,
                 "somebody had edited manifests by hand"
             );
         }
-        Wrote { ended, hand_edit: edit.map(Box::new) }
+        let ended = written.map(|written| pushed(written, digest, files)).map_err(Problem::from);
+        WriteOutcome { ended, hand_edit }
     }
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
@@ -314,21 +346,19 @@ impl Deployments {
     pub(crate) async fn find_earlier_push(
         &self,
         deployment: &Deployment,
-    ) -> Result<Option<Earlier>, Problem> {
+    ) -> Result<Option<(Pushed, Option<HandEdit>)>, Problem> {
         if let Some(rollback) = &deployment.rollback {
-            return rollback::pushed(self, deployment, rollback).await;
+            return self.find_earlier_restore(deployment, rollback).await;
         }
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
-        let failed = |error| problem::of_write(&error);
         let folder = layout::revision_folder(target, app, &deployment.id).to_string();
-        let files = repository.files(&folder).await.map_err(failed)?;
-        let tip = repository.tip().await.map_err(failed)?;
+        let files = repository.files(&folder).await?;
+        let tip = repository.tip().await?;
         let Some((digest, commit)) = files::digest_of(&files).zip(tip) else { return Ok(None) };
         let files = files.into_iter().map(|file| file.name).collect();
         let pushed = Pushed { commit, changed: true, digest, files };
-        let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;
-        Ok(Some(Earlier { pushed, hand_edit: edit.map(Box::new) }))
+        Ok(Some((pushed, repository.replaced_edit(target, app, &deployment.id).await?)))
     }
 }

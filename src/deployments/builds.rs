@@ -12,7 +12,7 @@ use crate::git::layout;
 use crate::lookups::image::Image;
 use crate::lookups::registry::BuildsRange;
 use crate::lookups::{NotKnown, registry};
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::preview::live;
@@ -138,8 +138,6 @@ const LIVE_PATIENCE: Duration = Duration::from_secs(2);
 const MOST_TARGETS: usize = 40;
 /// How many targets are looked at at once.
 const AT_ONCE: usize = 8;
-/// The live revision is among the newest that succeeded, unless somebody has edited it.
-const LOOKED_BACK: u32 = 20;
 
 type Live = BTreeMap<String, Vec<TargetName>>;
 type Unknown = Vec<(TargetName, String)>;
@@ -268,11 +266,11 @@ async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deploy
 
 async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds> {
     let Release { repository, commit, tag: _ } = &newest.request.release;
-    let (path, limit) = (&deployments.waml.path, deployments.waml.max_bytes);
-    let bytes = deployments.forge.file(repository, commit, path, limit).await;
-    let bytes = bytes.map_err(|error| match error.disposition() {
-        Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
-        Disposition::Retry { .. } => NoBuilds::NotKnown(error.to_string()),
+    let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
+        match error.disposition() {
+            Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
+            Disposition::Retry { .. } => NoBuilds::NotKnown(error.to_string()),
+        }
     })?;
     let waml = deployments.parse(&bytes).map_err(|_| no_image(newest, "it cannot be read"))?;
     Ok(Arc::new(waml))
@@ -346,14 +344,7 @@ async fn live_tag(
     if files.is_empty() {
         return Ok(None);
     }
-    let filter = Filter {
-        state: Some(State::Succeeded),
-        target: Some(target.clone()),
-        app: Some(app.clone()),
-        ..Filter::default()
-    };
-    let page = deployments.store.deployments(&filter, None, LOOKED_BACK).await;
-    let page = page.map_err(|error| error.to_string())?;
-    let (_, tag) = live::release(&files, &page.deployments, ours);
+    let succeeded = deployments.succeeded(app, target).await.map_err(|error| error.to_string())?;
+    let (_, tag) = live::release(&files, &succeeded, ours);
     Ok(tag.map(String::from))
 }

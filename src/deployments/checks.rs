@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::deployments::health::{Check, Health};
-use crate::deployments::{Deployments, limits, readiness};
+use crate::deployments::health::{Answer, Check, Health};
+use crate::deployments::{Deployments, signals};
 
 /// How long one readiness check may take; probes ask every few seconds.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
@@ -38,18 +38,18 @@ impl Deployments {
     pub(crate) fn remark(&self) -> Option<String> {
         // Nothing is asked here: everybody may ask how the service is, as often as they like.
         let hour = self.forge_hour.used_up_until(self.clock.now());
-        limits::sentence(self.forge.limited(), hour)
+        signals::limit_sentence(self.forge.limited(), hour)
     }
 }
 
-async fn check(name: impl Into<String>, ready: impl Future<Output = readiness::Answer>) -> Check {
+async fn check(name: impl Into<String>, ready: impl Future<Output = Answer>) -> Check {
     check_within(LONGEST_CHECK, name, ready).await
 }
 
 async fn check_within(
     longest: Duration,
     name: impl Into<String>,
-    ready: impl Future<Output = readiness::Answer>,
+    ready: impl Future<Output = Answer>,
 ) -> Check {
     let waiting_for = match tokio::time::timeout(longest, ready).await {
         Ok(answer) => answer.err().map(|not| not.waiting_for),

@@ -2,28 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::config::waml::WamlSettings;
-use crate::deployments::code_host::CodeHost;
 use crate::deployments::facts::Gatherer;
-use crate::deployments::health::Health;
-use crate::deployments::hints::Hints;
+use crate::deployments::health::{Health, Readiness};
 use crate::deployments::ledger::Ledger;
-use crate::deployments::limits::ForgeHour;
 use crate::deployments::planners::Planners;
-use crate::deployments::readiness::Readiness;
-use crate::deployments::tell::argocd::hooks::Hooks;
-use crate::deployments::tell::slack::line::Line;
+use crate::deployments::signals::{ForgeHour, Hints, Wake};
 use crate::deployments::templates::InUse;
-use crate::deployments::wake::Wake;
 use crate::forge::Forge;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
 use crate::model::target::Clusters;
-use crate::notify::webhook::Receiver;
 use crate::store::Store;
 use crate::support::clock::Clock;
 use crate::support::globs::Globs;
+use crate::waml::yaml::Budget;
 
 /// All use cases, and what they work with, as configured. Clones share it.
 #[derive(Clone)]
@@ -44,15 +37,37 @@ pub struct Deployments {
     pub(crate) manifests: Arc<[Manifests]>,
     pub(crate) clusters: Clusters,
     pub(crate) facts: Gatherer,
-    pub(crate) receivers: Arc<[Receiver]>,
-    pub(crate) argocd: Hooks,
-    pub(crate) slack: Option<Line>,
-    pub(crate) waml: WamlSettings,
+    pub(crate) waml: WamlFile,
     pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
     pub(crate) planners: Planners,
     pub(crate) health: Arc<Health>,
+}
+
+/// The file that each service repository describes itself in.
+#[derive(Debug, Clone)]
+pub(crate) struct WamlFile {
+    /// Its path in the repository.
+    pub(crate) path: String,
+    /// How large it may be.
+    pub(crate) budget: Budget,
+}
+
+/// Where service repositories are, as far as callers need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeHost {
+    /// Bare repositories in a folder of ours: deployments are asked for here.
+    Local,
+    /// GitHub: deployments are asked for there.
+    GitHub {
+        /// The API's address, without a slash at its end.
+        api_url: String,
+        /// Where people look at it.
+        web_url: String,
+        /// What people log in with from a terminal, if that was set up.
+        client_id: Option<String>,
+    },
 }
 
 /// One manifest repository, and whose manifests it has.

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::accept::{Acceptance, AuditContext};
-use crate::deployments::code_host::CodeHost;
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::{CodeHost, Deployments, Fault};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::model::audit::By;
@@ -119,8 +118,7 @@ impl Deployments {
     /// that cannot be read.
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
         let Release { repository, commit, tag: _ } = release;
-        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
-        let bytes = self.forge.file(repository, commit, path, limit).await.ok()?;
+        let bytes = self.read_waml(repository, commit).await.ok()?;
         let this = self.clone();
         let waml = self.planners.beside(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::deployments::outcome::{Problem, Remedy};
 use crate::deployments::planners::Planners;
-use crate::deployments::{Deployments, Fault, problem};
+use crate::deployments::{Deployments, Fault};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
-use crate::model::facts::{Fact, Facts, Ownership};
+use crate::model::facts::{Fact, Ownership};
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
@@ -129,7 +129,7 @@ async fn commit(
                 Err(error @ ForgeError::NoRef { .. }) => {
                     Err(DryRunError::Missing(error.to_string()))
                 }
-                Err(error) => Err(problem::of_forge(&error).into()),
+                Err(error) => Err(Problem::from(error).into()),
             }
         }
     }
@@ -146,9 +146,8 @@ async fn waml(
     }
     let nothing = || DryRunError::Unmeant("say `commit`, `ref` or `waml`".to_owned());
     let commit = commit.ok_or_else(nothing)?;
-    let (path, limit) = (&deployments.waml.path, deployments.waml.max_bytes);
-    let read = deployments.forge.file(&request.repository, commit, path, limit).await;
-    Ok(read.map_err(|error| problem::of_forge(&error))?)
+    let read = deployments.read_waml(&request.repository, commit).await;
+    Ok(read.map_err(Problem::from)?)
 }
 
 /// What else the repository of a request is called.
@@ -266,7 +265,7 @@ impl DryRunRequest<'_> {
             return Ok(tag.clone());
         }
         let (app, target) = (&self.waml.app, &self.request.target);
-        let succeeded = self.deployments.succeeded(app, target).await?;
+        let succeeded = self.deployments.succeeded(app, target).await.map_err(Problem::from)?;
         let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
         tag.ok_or_else(|| {
             DryRunError::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
@@ -292,18 +291,15 @@ impl DryRunRequest<'_> {
             (input, questions)
         };
         let (input, questions) = planners.beside(asking).await?;
-        let clusters = self.deployments.clusters.clone();
         let asked = questions.is_some();
-        let facts = match questions {
-            Some(mut questions) => {
-                if self.commit.is_none() {
-                    questions.target.policies.branches = None;
-                }
-                let facts = self.deployments.facts.gather(&questions, clusters).await;
-                Facts { owner: self.present_owners(facts.owner), ..facts }
+        let questions = questions.map(|mut questions| {
+            if self.commit.is_none() {
+                questions.target.policies.branches = None;
             }
-            None => Facts::unasked(self.deployments.clock.now(), clusters),
-        };
+            questions
+        });
+        let mut facts = self.deployments.gather(questions.as_ref()).await;
+        facts.owner = self.present_owners(facts.owner);
         let run = planners.beside(move || dry_run::of(&input, &facts, &live)).await?;
         if !asked && run.outcome != Outcome::Refused {
             return Err(Fault::new("no rule refused what nobody could ask about").into());
@@ -351,8 +347,7 @@ impl DryRunRequest<'_> {
     async fn edited(&self) -> Result<bool, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let repository = &self.deployments.manifests_of(target)?.repository;
-        let history = repository.history(target, app).await;
-        let history = history.map_err(|error| problem::of_write(&error))?;
+        let history = repository.history(target, app).await.map_err(Problem::from)?;
         Ok(history.live().is_none() && !history.revisions.is_empty())
     }
 }

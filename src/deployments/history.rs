@@ -11,7 +11,7 @@ use crate::git::writer::{ManifestRepository, WriteError};
 use crate::lookups::NotKnown;
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
@@ -138,12 +138,7 @@ impl Deployments {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<LiveHistory, Fault> {
-        let filter = Filter {
-            state: Some(State::Succeeded),
-            target: Some(target.clone()),
-            app: Some(app.clone()),
-            ..Filter::default()
-        };
+        let filter = Filter::succeeded(target, app);
         let page = self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(Fault::new)?;
         Ok(LiveHistory::of(&page.deployments))
     }

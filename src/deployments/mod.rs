@@ -13,22 +13,18 @@
 mod core; // the struct that has them
 mod fault; // what does not work now
 pub mod accept; // an event becomes a deployment
-pub mod code_host; // where service repositories are
 pub mod create; // somebody asks us for a deployment
 mod attempt; // one attempt: fetch, plan, write
-pub mod push; // rendered manifests become a commit
 pub mod outcome; // what the steps of an attempt come to
 pub mod stages; // how long each stage took, and its log lines
 pub mod planners; // places for what is computed
 mod planning; // what deployments, previews and dry runs share
-pub mod problem; // errors of adapters become problems
 pub mod rollback; // a former revision made live again, holds
 pub mod removal; // an app is taken off a target
 pub mod ledger; // what is decided with the database alone
 pub mod locks; // what people stop
 pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
-pub mod recovery; // what the code host knows of lost events
 pub mod records; // what happened
 pub mod apps; // what is where
 pub mod app_state; // one app
@@ -36,16 +32,11 @@ pub mod history; // an app's revisions
 pub mod builds; // what could be deployed
 pub mod facts; // the deployments, asked, with an index over the manifest repositories
 pub mod templates; // the templates in use
-pub mod tell; // everybody is told
-pub mod hints; // where lost events are looked for soon
-mod notices; // what comes in beside deployments
+pub mod signals; // what use cases and loops tell one another without the store
 pub mod checks; // how the program is
-pub mod health; // whether what it writes to takes writes
-pub mod limits; // what people are told while the code host limits us
-pub mod readiness; // answers that are kept for a moment
-pub mod wake; // signals without data between use cases and loops
+pub mod health; // whether what it writes to takes writes, as it was a moment ago
 
-pub use crate::deployments::core::Deployments;
-pub(crate) use crate::deployments::core::Manifests;
+pub use crate::deployments::core::{CodeHost, Deployments};
+pub(crate) use crate::deployments::core::{Manifests, WamlFile};
 pub use crate::deployments::fault::AUDIT;
 pub use crate::deployments::fault::Fault;

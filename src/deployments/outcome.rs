@@ -2,71 +2,21 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use crate::deployments::push::Change;
-use crate::git::writer::{OnItsWay, Written};
+use crate::forge::error::ForgeError;
+use crate::git::writer::{OnItsWay, Write, WriteError, Written};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
-use crate::model::revision::Revision;
+use crate::model::revision::Digest;
 use crate::model::route::Route;
 use crate::model::violation::{Rejection, Violation};
-
-/// How telling ended well.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delivered {
-    /// The other side has it.
-    Yes {
-        /// What the other side calls it, where that is of use later: a thread, a check run.
-        reference: Option<String>,
-    },
-    /// There was nothing to say, for this reason.
-    Nothing(String),
-    /// It was not tried: this one may not be told before that time, whatever holds for others of its
-    /// family. No failure.
-    Later {
-        /// When it may be told.
-        at: Timestamp,
-    },
-}
-
-/// How a look at an end that was told ended well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndCheck {
-    /// People see the end.
-    Shown,
-    /// They saw something older, and the end was told again.
-    Retold,
-    /// It was not tried: this one may not be asked about before that time.
-    Deferred {
-        /// When it may be.
-        until: Timestamp,
-    },
-}
-
-/// Why somebody was not told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotDelivered {
-    /// What is wrong, and what is to be done about it.
-    pub problem: Problem,
-    /// Whether it may have arrived nevertheless: it was sent, and no answer came. What an earlier
-    /// attempt left open stays so in any case.
-    pub unsure: bool,
-}
-
-/// A change that was planned, and which its repository awaits.
-pub(super) struct Ready {
-    pub(super) change: Change,
-    pub(super) on_its_way: OnItsWay,
-}
+use crate::store::StoreError;
+use crate::support::retry::Disposition;
 
 /// What is to be written.
 pub struct Planned {
-    /// The rendered files.
-    pub revision: Revision,
     /// The template and its version: `backend-default@latest`.
     pub template: String,
     /// The commit of the templates, where they come from a repository.
@@ -80,7 +30,9 @@ pub struct Planned {
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.
-    pub(super) extra: Box<Ready>,
+    pub(crate) write: Box<Write>,
+    /// Its repository awaits it.
+    pub(super) on_its_way: OnItsWay,
 }
 
 /// Why there is no plan.
@@ -103,31 +55,34 @@ pub enum NotPlanned {
     Problem(Problem),
 }
 
-/// What an earlier attempt has done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
-    /// What it pushed.
-    pub pushed: Pushed,
-    /// What it replaced of somebody's hand.
-    pub hand_edit: Option<Box<HandEdit>>,
+impl From<Problem> for NotPlanned {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
 }
 
 /// How a write ended, and what was found on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrote {
-    /// How it ended.
-    pub ended: Result<Written, Problem>,
-    /// What somebody had changed by hand there.
-    pub hand_edit: Option<Box<HandEdit>>,
-}
-
-/// How a rollback's write ended, and what was found on the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct WriteOutcome {
     /// What is live now.
     pub ended: Result<Pushed, Problem>,
     /// What somebody had changed by hand there.
-    pub hand_edit: Option<Box<HandEdit>>,
+    pub hand_edit: Option<HandEdit>,
+}
+
+impl From<Problem> for WriteOutcome {
+    fn from(problem: Problem) -> Self {
+        Self { ended: Err(problem), hand_edit: None }
+    }
+}
+
+/// What a write left behind.
+pub(crate) fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
+    let (commit, changed) = match written {
+        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
+        Written::Unchanged { commit } => (commit, false),
+    };
+    Pushed { commit, changed, digest, files }
 }
 
 /// Something went wrong outside.
@@ -163,6 +118,85 @@ pub enum Remedy {
     Doubt,
     /// It will not pass by itself, and the request is not at fault: give up until a person acts.
     GiveUp,
+}
+
+/// So long GitHub's API may not know what its own event tells of.
+const BEHIND: Duration = Duration::from_mins(2);
+/// Of a file it says that the commit has it not, so the commit is known; another machine of GitHub's
+/// may still be behind. Whoever forgot the file is not to wait for the answer.
+const FILE_BEHIND: Duration = Duration::from_secs(5);
+
+impl Problem {
+    /// One that may pass.
+    pub(crate) fn retry(message: impl Into<String>) -> Self {
+        Self { remedy: Remedy::Retry { after: None }, message: message.into() }
+    }
+
+    /// One that is the request's fault.
+    pub(crate) fn reject(message: impl Into<String>) -> Self {
+        Self { remedy: Remedy::Reject, message: message.into() }
+    }
+
+    /// One that will not pass by itself.
+    pub(crate) fn give_up(message: impl Into<String>) -> Self {
+        Self { remedy: Remedy::GiveUp, message: message.into() }
+    }
+}
+
+impl Remedy {
+    /// Whether the same call may go well later.
+    pub(crate) fn may_pass(self) -> bool {
+        match self {
+            Self::Retry { .. } => true,
+            Self::Reject | Self::Late { .. } | Self::Doubt | Self::GiveUp => false,
+        }
+    }
+}
+
+impl From<Disposition> for Remedy {
+    fn from(disposition: Disposition) -> Self {
+        match disposition {
+            Disposition::Retry { after } => Self::Retry { after },
+            Disposition::Doubt => Self::Doubt,
+            Disposition::Stop => Self::GiveUp,
+        }
+    }
+}
+
+/// A forge that lacks something is the request's fault, unless it is behind; one that refuses us is
+/// not.
+impl From<&ForgeError> for Problem {
+    fn from(error: &ForgeError) -> Self {
+        let late = |what, until| Remedy::Late { what, until };
+        let remedy = match (error, error.disposition()) {
+            (ForgeError::NoRepository { .. }, Disposition::Stop) => late("the repository", BEHIND),
+            (ForgeError::NoCommit { .. }, Disposition::Stop) => late("the commit", BEHIND),
+            (ForgeError::NoFile { .. }, Disposition::Stop) => late("the file", FILE_BEHIND),
+            (ForgeError::TooLarge { .. } | ForgeError::Renamed { .. }, Disposition::Stop) => {
+                Remedy::Reject
+            }
+            (_, disposition) => disposition.into(),
+        };
+        Self { remedy, message: error.to_string() }
+    }
+}
+
+impl From<ForgeError> for Problem {
+    fn from(error: ForgeError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
+        Self { remedy: error.disposition().into(), message: error.to_string() }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::retry(error.to_string())
+    }
 }
 
 /// Another app's route is in the way of one that the manifests make live.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::Problem;
 
 /// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
 /// takes this long is not waited for.
@@ -57,7 +57,11 @@ impl Planners {
     ) -> Result<T, Problem> {
         let place = Arc::clone(&self.all).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
-            return Err(self.all_taken());
+            return Err(Problem::retry(format!(
+                "nothing could be planned for {} s: as many plans as there are processors are computed, \
+                 and none of them ends",
+                self.longest_wait.as_secs()
+            )));
         };
         let places = (place, self.dry_run.clone());
         let running = tokio::task::spawn_blocking(move || {
@@ -66,31 +70,16 @@ impl Planners {
         });
         match tokio::time::timeout(LONGEST_PLAN, running).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(_fault)) => Err(given_up(
-                "planning failed by a fault in the-deployer itself; its log has the details"
-                    .to_owned(),
+            Ok(Err(_fault)) => Err(Problem::give_up(
+                "planning failed by a fault in the-deployer itself; its log has the details",
             )),
-            Err(_elapsed) => Err(given_up(format!(
+            Err(_elapsed) => Err(Problem::give_up(format!(
                 "planning took longer than {} s: a template does not end, or the machine is busy; \
                  tell the operator",
                 LONGEST_PLAN.as_secs()
             ))),
         }
     }
-
-    fn all_taken(&self) -> Problem {
-        let message = format!(
-            "nothing could be planned for {} s: as many plans as there are processors are computed, \
-             and none of them ends",
-            self.longest_wait.as_secs()
-        );
-        Problem { remedy: Remedy::Retry { after: None }, message }
-    }
-}
-
-/// What will not pass by itself.
-pub(super) fn given_up(message: String) -> Problem {
-    Problem { remedy: Remedy::GiveUp, message }
 }
 
 #[cfg(test)]
@@ -99,6 +88,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
     async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
+use crate::deployments::Deployments;
 use crate::deployments::outcome::{Problem, Remedy};
-use crate::deployments::{Deployments, problem};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::model::event::PullRequest;
-use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, RepoName, TargetName};
 use crate::model::preview::{Told, Verdict};
 use crate::model::release::Release;
@@ -58,8 +57,7 @@ impl Deployments {
             return Ok(Glance::Say(text::from_fork()));
         }
         let PullRequest { repository, number, .. } = request;
-        let touches = self.forge.pull_request_touches(repository, *number, &self.waml.path).await;
-        if touches.map_err(|error| problem::of_forge(&error))? {
+        if self.forge.pull_request_touches(repository, *number, &self.waml.path).await? {
             return Ok(Glance::Look);
         }
         // What an earlier head was told must not stand as the last word.
@@ -107,16 +105,16 @@ impl Deployments {
             Place::New => None,
             Place::At(id) => Some(id),
             Place::Unsure => {
-                let (head, id) = (&check.head, &check.external_id);
-                let found = self.forge.find_check(repository, head, CHECK, id).await;
-                found.map_err(|error| problem::of_forge(&error))?
+                self.forge.find_check(repository, &check.head, CHECK, &check.external_id).await?
             }
         };
-        let shown = match found {
-            Some(id) => self.forge.update_check(repository, id, &check).await.map(|()| id),
-            None => self.forge.create_check(repository, &check).await,
-        };
-        shown.map_err(|error| problem::of_forge(&error))
+        match found {
+            Some(id) => {
+                self.forge.update_check(repository, id, &check).await?;
+                Ok(id)
+            }
+            None => Ok(self.forge.create_check(repository, &check).await?),
+        }
     }
 }
 
@@ -127,11 +125,10 @@ impl Deployments {
         repository: &RepoName,
         commit: &CommitSha,
     ) -> Result<Option<Vec<u8>>, Problem> {
-        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
-        match self.forge.file(repository, commit, path, limit).await {
+        match self.read_waml(repository, commit).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(ForgeError::NoFile { .. }) => Ok(None),
-            Err(error) => Err(problem::of_forge(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -203,10 +200,7 @@ impl Deployments {
                 (input, questions)
             })
             .await?;
-        let facts = match questions {
-            Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
-            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
-        };
+        let facts = self.gather(questions.as_ref()).await;
         let base = request.base.clone();
         self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
     }
@@ -218,19 +212,12 @@ impl Deployments {
         waml: &Waml,
         target: &TargetName,
     ) -> Result<(), Problem> {
-        let owner = self.store.ownership(target, &waml.app).await.map_err(|error| Problem {
-            remedy: Remedy::Retry { after: None },
-            message: error.to_string(),
-        })?;
-        match owner.app {
-            Some(theirs) if !theirs.is_same(&request.repository) => Err(Problem {
-                remedy: Remedy::Reject,
-                message: format!(
-                    "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
-                     and what is live is not shown",
-                    waml.app
-                ),
-            }),
+        match self.store.ownership(target, &waml.app).await?.app {
+            Some(theirs) if !theirs.is_same(&request.repository) => Err(Problem::reject(format!(
+                "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
+                 and what is live is not shown",
+                waml.app
+            ))),
             Some(_) | None => Ok(()),
         }
     }

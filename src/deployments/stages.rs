@@ -1,7 +1,8 @@
 //! How long each stage of one attempt took, and its two log lines.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use crate::model::deployment::{Stage, StageTime};
 use crate::model::id::DeployId;
 use crate::support::clock::{Clock, Stopwatch};
+use crate::support::sync::lock;
 
 /// How long stages take, for Prometheus. Clones share it.
 #[derive(Debug, Clone)]
@@ -28,13 +30,6 @@ const BUCKETS: [f64; 14] =
 impl Default for StageDurations {
     fn default() -> Self {
         Self(Family::new_with_constructor(|| Histogram::new(BUCKETS)))
-    }
-}
-
-impl StageDurations {
-    fn observe(&self, stage: Stage, micros: u64) {
-        let seconds = std::time::Duration::from_micros(micros).as_secs_f64();
-        self.0.get_or_create(&StageLabel { stage: stage.as_str() }).observe(seconds);
     }
 }
 
@@ -81,17 +76,14 @@ impl Stages {
             %deployment, stage = stage.as_str(), micros,
             "{} took {}", stage.as_str(), Millis(micros)
         );
-        durations.observe(stage, micros);
-        self.lock().push(StageTime { stage, micros });
+        let seconds = Duration::from_micros(micros).as_secs_f64();
+        durations.0.get_or_create(&StageLabel { stage: stage.as_str() }).observe(seconds);
+        lock(&self.0.times).push(StageTime { stage, micros });
     }
 
     /// The stages that have ended, in that order.
     pub fn times(&self) -> Vec<StageTime> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<StageTime>> {
-        self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.times).clone()
     }
 }
 

@@ -37,6 +37,14 @@ pub struct Filter {
     pub unfinished: bool,
 }
 
+impl Filter {
+    /// Deployments of the app to the target that succeeded.
+    pub fn succeeded(target: &TargetName, app: &AppKey) -> Self {
+        let (target, app) = (Some(target.clone()), Some(app.clone()));
+        Self { state: Some(State::Succeeded), target, app, ..Self::default() }
+    }
+}
+
 /// One page of a list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {

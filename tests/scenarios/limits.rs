@@ -134,7 +134,7 @@ async fn the_last_requests_of_an_hour_are_for_deployments() {
 
 /// Sixty apps are deployed, and replaced at once: more is to be told than GitHub takes in an hour. Each is told its
 /// end within it, and what it replaced that it is no longer live. How two hundred fit into an hour is tried where it
-/// is decided, in `controller/outbox/quota.rs`.
+/// is decided, in `outbox/quota.rs`.
 #[tokio::test]
 async fn replacing_deployments_are_told_within_the_hour_and_githubs_hour_is_not_overdrawn() {
     let deployer = Deployer::start_as_app().await;

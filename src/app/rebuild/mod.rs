@@ -11,16 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::app::backup::refuse_elsewhere;
-use crate::app::code_host::{forge, people};
+use crate::app::code_host::{self, CONNECT, people};
 use crate::app::repositories::repository_settings;
-use crate::app::{CONNECT, StartError, boxed};
-use crate::config::forge::ForgeSettings;
+use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
-use crate::forge::local::Local;
 use crate::git::past::{Past, Standing};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::whose;
@@ -99,7 +97,7 @@ pub async fn rebuild(
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     refuse_elsewhere(&settings.storage)?;
-    let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
     let rebuilt = into(&store, settings, options, clock).await;
     store.close().await;
     rebuilt
@@ -111,11 +109,11 @@ async fn into(
     options: &Options,
     clock: &Clock,
 ) -> Result<Report, NotRebuilt> {
-    let there: u64 = store.counts().await.map_err(boxed("the database"))?.values().sum();
+    let there: u64 = store.counts().await.map_err(cannot_use("the database"))?.values().sum();
     if there > 0 && !options.merge {
         return Err(NotRebuilt::NotEmpty(there));
     }
-    let forge = code_host(settings, clock)?;
+    let forge = code_host::unasked_forge(settings, clock)?;
     let mut report = Report::default();
     let mut remembered = Remembered::default();
     for one in &settings.manifests {
@@ -129,16 +127,8 @@ async fn into(
     report.numbered = remembered.deployments.iter().filter(|one| one.number.is_some()).count();
     let entry = entry(&report, &options.by, clock);
     let added = store.rebuild(&remembered, &entry, !options.dry_run).await;
-    report.added = added.map_err(boxed("the database"))?;
+    report.added = added.map_err(cannot_use("the database"))?;
     Ok(report)
-}
-
-fn code_host(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
-    match &settings.forge {
-        // Its folder is not made: nothing is asked of it.
-        ForgeSettings::Local { root } => Ok(Forge::Local(Local::new(root))),
-        ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(StartError::of("the forge")),
-    }
 }
 
 /// Reads a repository beside a service that may be running.
@@ -148,11 +138,11 @@ async fn past_of(
     forge: &Forge,
     clock: &Clock,
 ) -> Result<Past, StartError> {
-    let failed = boxed::<WriteError>("the manifest repository");
+    let failed = cannot_use::<WriteError>("the manifest repository");
     if one.embedded && !std::path::Path::new(&one.url).exists() {
         return Ok(Past::default());
     }
-    let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
+    let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
     let writer = repository_settings(one, &client, forge, clock, &people(&settings.forge));
     let clone = one.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
     // Nothing is committed, so nothing is signed.
@@ -160,7 +150,7 @@ async fn past_of(
     let writer = writer::Settings { remote, alone: false, signing: None, ..writer };
     // What is made here is the service's, which goes on with it.
     if let Some(folder) = clone.parent() {
-        ownership::create_folders(folder).map_err(boxed("the folder of clones"))?;
+        ownership::create_folders(folder).map_err(cannot_use("the folder of clones"))?;
     }
     let repository = ManifestRepository::open(writer).await.map_err(&failed)?;
     let past = repository.past(&one.branch).await;

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::decide;
-use crate::controller::sweep::take::Taken;
-use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, may_pass};
+use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Sweeps, Taken};
 use crate::deployments::outcome::Problem;
 use crate::forge::delivery::HookDelivery;
 use crate::forge::github::webhook::{self, ContentType, naming};
@@ -20,7 +19,7 @@ const REPLAYED: usize = 100;
 
 const NAME: &str = Kind::Deliveries.as_str();
 
-impl Parts {
+impl Sweeps {
     pub(super) async fn deliveries(
         &self,
         run: &Sweeping,
@@ -29,9 +28,9 @@ impl Parts {
         let (now, took) = (self.clock.now(), self.clock.stopwatch());
         let mut progress = Progress::begun(run);
         let since = decide::deliveries_since(run.position.as_deref(), run.since, now);
-        let failed = match self.deployments.failed_deliveries(since, LISTED).await {
+        let failed = match self.deployments.forge.failed_deliveries(since, LISTED).await {
             Ok(failed) => failed,
-            Err(problem) => return Ok(progress.stopped(problem)),
+            Err(error) => return Ok(progress.stopped(error.into())),
         };
         if failed.len() >= LISTED as usize {
             tracing::warn!(
@@ -70,7 +69,8 @@ impl Parts {
         delivery: &HookDelivery,
         progress: &mut Progress,
     ) -> Result<Option<Problem>, StoreError> {
-        let outcome = match self.deployments.delivery_content(delivery.id).await {
+        let content = self.deployments.forge.delivery(delivery.id).await;
+        let outcome = match content.map_err(Problem::from) {
             Ok(content) => {
                 let (event, payload) = (&content.event, &content.payload);
                 let rules = &self.settings.rules;
@@ -87,7 +87,7 @@ impl Parts {
                     (Err(_), _) | (_, Err(_)) => "malformed",
                 }
             }
-            Err(problem) if may_pass(&problem) => return Ok(Some(problem)),
+            Err(problem) if problem.remedy.may_pass() => return Ok(Some(problem)),
             Err(_) => "gone",
         };
         let HookDelivery { guid, event, status_code, .. } = delivery;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{
-    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, decide, may_pass,
+    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, Sweeps, Taken, decide,
 };
 use crate::deployments::outcome::Problem;
 use crate::forge::github::webhook::listed::{self, Listed};
@@ -14,6 +13,7 @@ use crate::model::event::{Event, NamedRepository};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
 use crate::support::clock::Stopwatch;
+use crate::support::sync::lock;
 
 /// How many of a repository's deployments are looked at: one page, one request.
 const LOOKED_AT: u32 = 30;
@@ -56,7 +56,7 @@ impl Purse<'_> {
     }
 }
 
-impl Parts {
+impl Sweeps {
     pub(super) async fn deployments(
         &self,
         run: &Sweeping,
@@ -124,15 +124,12 @@ impl Parts {
         if !purse.pay(1) {
             return Ok(Looked::Partly);
         }
-        let listed = match self.deployments.recent_deployments(repository, LOOKED_AT).await {
+        let forge = &self.deployments.forge;
+        let listed = match forge.recent_deployments(repository, LOOKED_AT).await {
             Ok(listed) => listed,
-            Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
-            Err(problem) => {
-                self.troubled(repository, &problem);
-                return Ok(Looked::Whole);
-            }
+            Err(error) => return Ok(self.not_looked(repository, error.into())),
         };
-        super::lock(&self.troubled).remove(repository);
+        lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
         let mut lost = self.lost(listed, run).await?;
@@ -140,13 +137,9 @@ impl Parts {
             if !purse.pay(1) {
                 return Ok(Looked::Partly);
             }
-            match self.deployments.named_repository(repository).await {
+            match forge.named_repository(repository, self.clock.now()).await {
                 Ok(named) => identify(&mut lost, named.as_ref()),
-                Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
-                Err(problem) => {
-                    self.troubled(repository, &problem);
-                    return Ok(Looked::Whole);
-                }
+                Err(error) => return Ok(self.not_looked(repository, error.into())),
             }
         }
         for one in lost {
@@ -159,6 +152,15 @@ impl Parts {
             }
         }
         Ok(Looked::Whole)
+    }
+
+    /// Later, if that may help; else it is as good as seen, and logged.
+    fn not_looked(&self, repository: &RepoName, problem: Problem) -> Looked {
+        if problem.remedy.may_pass() {
+            return Looked::NotNow(problem);
+        }
+        self.troubled(repository, &problem);
+        Looked::Whole
     }
 
     /// Those that may be lost, as far as we know.
@@ -209,7 +211,7 @@ impl Parts {
 
     async fn installed(&self, purse: &mut Purse<'_>) -> Vec<RepoName> {
         let now = self.clock.now();
-        let kept = super::lock(&self.installed).clone();
+        let kept = lock(&self.installed).clone();
         let kept = match kept {
             Some((at, list)) if now.duration_since(at).as_secs() < INSTALLED_FOR => return list,
             Some((_, list)) => list,
@@ -218,14 +220,14 @@ impl Parts {
         if !purse.pay(1) {
             return kept;
         }
-        match self.deployments.installed_repositories(INSTALLED).await {
+        match self.deployments.forge.installed_repositories(INSTALLED).await {
             Ok(list) => {
                 purse.requests = purse.requests.saturating_sub(list.len() as u64 / PAGE);
-                *super::lock(&self.installed) = Some((now, list.clone()));
+                *lock(&self.installed) = Some((now, list.clone()));
                 list
             }
-            Err(problem) => {
-                let reason = problem.message;
+            Err(error) => {
+                let reason = error.to_string();
                 tracing::warn!(
                     reason,
                     "the forge does not say which repositories there are; those that have deployed are looked at"

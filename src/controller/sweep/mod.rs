@@ -13,21 +13,28 @@
 mod decide; // what is done with what is seen, pure
 mod deliveries; // what the forge could not deliver
 mod deployments; // deployments that nobody answered
-pub mod metrics;
-mod take; // one of them is taken in
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::sweep::metrics::Metrics;
+use crate::controller::sweep::decide::Standing;
 use crate::deployments::Deployments;
+use crate::deployments::accept::Acceptance;
 use crate::deployments::outcome::{Problem, Remedy};
+use crate::forge::Status;
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::id::RepoName;
+use crate::model::deployment::ForgeState;
+use crate::model::event::{Event, Refusal};
+use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
 use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
@@ -66,8 +73,6 @@ pub struct Settings {
     pub rules: Rules,
     /// Our statuses link to pages under this address.
     pub our_address: String,
-    /// How long after a hint it is looked at: the forge's API may be behind its events.
-    pub hint_delay: Duration,
 }
 
 /// How a run ended.
@@ -108,12 +113,65 @@ pub struct Report {
     pub waiting: usize,
 }
 
+/// The metrics of the sweeps. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    runs: Family<RunLabels, Counter>,
+    healed: Family<SweepLabel, Counter>,
+    refused: Family<SweepLabel, Counter>,
+    last: Family<SweepLabel, Gauge>,
+    waiting: Family<SweepLabel, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RunLabels {
+    sweep: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SweepLabel {
+    sweep: &'static str,
+}
+
+impl Metrics {
+    /// Metrics that the registry knows.
+    pub fn new(registry: &mut Registry) -> Self {
+        let new = Self::default();
+        let Self { runs, healed, refused, last, waiting } = new.clone();
+        registry.register("sweep_runs", "Looks for lost events, by how they ended", runs);
+        registry.register("sweep_healed", "Lost deployments that were found", healed);
+        let about = "Deployments that were shown why nothing can be made of them";
+        registry.register("sweep_refused", about, refused);
+        let about = "When lost events were last looked for";
+        registry.register_with_unit("sweep_last_timestamp", about, Unit::Seconds, last);
+        let about = "Deliveries or repositories that are left for the next run";
+        registry.register("sweep_waiting", about, waiting);
+        new
+    }
+
+    fn count(&self, kind: Kind, in_turn: bool, report: Report, at: Timestamp) {
+        let Report { outcome, healed, refused, waiting } = report;
+        let label = || SweepLabel { sweep: kind.as_str() };
+        let run = RunLabels { sweep: kind.as_str(), outcome: outcome.as_str() };
+        self.runs.get_or_create(&run).inc();
+        self.healed.get_or_create(&label()).inc_by(healed);
+        self.refused.get_or_create(&label()).inc_by(refused);
+        if in_turn {
+            self.last.get_or_create(&label()).set(at.as_second());
+            self.waiting.get_or_create(&label()).set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        }
+    }
+}
+
 /// A run may not begin anything new after this long; with a call's own bound it ends well within
 /// its lease.
 const LONGEST_RUN_MICROS: u64 = 3 * 60 * 1_000_000;
 const LEASE: Duration = Duration::from_mins(10);
 /// How often it is looked whether a run is due.
 const POLL: Duration = Duration::from_secs(30);
+/// How long after a hint it is looked at: GitHub's API is seconds behind its events at most, as a rule.
+const HINT_DELAY: Duration = Duration::from_secs(5);
 /// Hints are followed no more often; who floods us with mistakes waits for his answers.
 const HINT_PAUSE: Duration = Duration::from_mins(1);
 /// GitHub bears 80 writes a minute, of everybody together.
@@ -121,10 +179,8 @@ const MOST_REFUSED: u64 = 20;
 /// So many repositories are remembered as logged.
 const MOST_TROUBLED: usize = 1000;
 
-/// All sweeps of this process. Clones share them.
-pub struct Sweeps(Arc<Parts>);
-
-struct Parts {
+/// All sweeps of this process.
+pub struct Sweeps {
     store: Store,
     clock: Clock,
     deployments: Deployments,
@@ -159,31 +215,30 @@ impl Sweeps {
     pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         let (installed, troubled) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Parts { store, clock, deployments, settings, metrics, installed, troubled }))
+        Self { store, clock, deployments, settings, metrics, installed, troubled }
     }
 
     /// Sweeps at the start and whenever it is time, until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
-        let parts = &self.0;
         let mut asked = true;
         while !stop.is_cancelled() {
-            parts.bring_down_times().await;
-            for kind in &parts.settings.kinds {
-                parts.turn(*kind, Scope::Round, asked, &stop).await;
+            self.bring_down_times().await;
+            for kind in &self.settings.kinds {
+                self.turn(*kind, Scope::Round, asked, &stop).await;
             }
             asked = false;
-            let poll = tokio::time::sleep(POLL.min(parts.settings.every));
+            let poll = tokio::time::sleep(POLL.min(self.settings.every));
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = poll => {}
-                () = parts.deployments.hints.wait() => parts.follow_hints(&stop).await,
+                () = self.deployments.hints.wait() => self.follow_hints_soon(&stop).await,
             }
         }
     }
 
     /// What is looked for.
     pub fn kinds(&self) -> &[Kind] {
-        &self.0.settings.kinds
+        &self.settings.kinds
     }
 
     /// Sweeps once, now, be it time or not; `None` where another process is at it or the forge
@@ -192,7 +247,7 @@ impl Sweeps {
     /// # Errors
     /// When the database fails.
     pub async fn sweep_now(&self, kind: Kind) -> Result<Option<Report>, StoreError> {
-        self.0.sweep(kind, Scope::Round, true, &CancellationToken::new()).await
+        self.sweep(kind, Scope::Round, true, &CancellationToken::new()).await
     }
 
     /// Looks where hints lead, now.
@@ -201,19 +256,19 @@ impl Sweeps {
     /// When the database fails.
     pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
         let stop = CancellationToken::new();
-        self.0.sweep(Kind::Deployments, Scope::Hints, true, &stop).await
+        self.sweep(Kind::Deployments, Scope::Hints, true, &stop).await
     }
 }
 
-impl Parts {
-    async fn follow_hints(&self, stop: &CancellationToken) {
+impl Sweeps {
+    async fn follow_hints_soon(&self, stop: &CancellationToken) {
         let pause = async |time| {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(time) => {}
             }
         };
-        pause(self.settings.hint_delay).await;
+        pause(HINT_DELAY).await;
         if self.settings.kinds.contains(&Kind::Deployments) && !stop.is_cancelled() {
             self.turn(Kind::Deployments, Scope::Hints, true, stop).await;
         }
@@ -262,7 +317,7 @@ impl Parts {
         }
         let report = progress.report();
         self.log(kind, &progress, report);
-        self.metrics.ran(kind, scope == Scope::Round, report, self.clock.now());
+        self.metrics.count(kind, scope == Scope::Round, report, self.clock.now());
         Ok(Some(report))
     }
 
@@ -320,25 +375,114 @@ impl Progress {
             None => Outcome::Done,
             Some(Remedy::Retry { after: Some(_) }) => Outcome::Limited,
             Some(Remedy::Retry { after: None }) => Outcome::Unreachable,
-            Some(Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp) => {
-                Outcome::Refused
-            }
+            Some(_) => Outcome::Refused,
         };
         let Self { healed, refused, waiting, .. } = *self;
         Report { outcome, healed, refused, waiting }
     }
 }
 
-/// Whether the same call may go well later.
-fn may_pass(problem: &Problem) -> bool {
-    match problem.remedy {
-        Remedy::Retry { .. } => true,
-        Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => false,
-    }
+/// What became of it.
+enum Taken {
+    /// It needs no second look; the word for why.
+    Settled(&'static str),
+    /// The forge cannot be asked now.
+    NotNow(Problem),
 }
 
-impl Clone for Sweeps {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+impl Sweeps {
+    /// Takes an event in as a webhook would, if nobody has answered it meanwhile.
+    async fn take(
+        &self,
+        delivery: &DeliveryId,
+        event: &Event,
+        progress: &mut Progress,
+    ) -> Result<Taken, StoreError> {
+        match event {
+            Event::Deployment(request) => {
+                let repository = &request.release.repository;
+                match self.still_open(repository, request.forge_id).await {
+                    Ok(()) => self.receive(delivery, event, progress).await,
+                    Err(taken) => Ok(taken),
+                }
+            }
+            Event::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
+            Event::Push(push) => {
+                self.deployments.notice_push(push);
+                self.receive(delivery, event, progress).await
+            }
+            // What is stored of it already is known by the forge's own time.
+            Event::PullRequest(_) => self.receive(delivery, event, progress).await,
+            // Whoever pressed the button sees that nothing came of it.
+            Event::Ping | Event::Rerun(_) | Event::Ignored { .. } => Ok(Taken::Settled("not_ours")),
+        }
+    }
+
+    async fn receive(
+        &self,
+        delivery: &DeliveryId,
+        event: &Event,
+        progress: &mut Progress,
+    ) -> Result<Taken, StoreError> {
+        Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
+            Some(Acceptance::New(deployment)) => {
+                progress.healed += 1;
+                tracing::info!(%deployment, %delivery, "its event was lost, and is taken in now");
+                "healed"
+            }
+            Some(Acceptance::Duplicate(_)) => "known",
+            None => "handed_on",
+        }))
+    }
+
+    async fn refuse(&self, refusal: &Refusal, progress: &mut Progress) -> Taken {
+        let Refusal { repository, forge_id, field, problem } = refusal;
+        if let Err(taken) = self.still_open(repository, *forge_id).await {
+            return taken;
+        }
+        let status = Status {
+            state: ForgeState::Error,
+            description: format!("{field}: {problem}"),
+            // There is no page about it; but the next sweep knows by this that we have answered.
+            log_url: Some(self.deployments.external_url.clone()),
+            environment_url: None,
+        };
+        match self.deployments.forge.report(repository, *forge_id, &status).await {
+            Ok(()) => {
+                progress.refused += 1;
+                tracing::info!(%repository, forge_id, field, "the forge shows why it is refused");
+                Taken::Settled("refused")
+            }
+            Err(error) => self.not_told(repository, error.into()),
+        }
+    }
+
+    /// Nothing, or why it must not be taken in.
+    async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
+        match self.deployments.forge.statuses(repository, forge_id).await {
+            Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
+                Standing::Open => Ok(()),
+                Standing::Told => Err(Taken::Settled("told")),
+                Standing::Closed => Err(Taken::Settled("closed")),
+            },
+            Err(error) => Err(self.not_told(repository, error.into())),
+        }
+    }
+
+    fn not_told(&self, repository: &RepoName, problem: Problem) -> Taken {
+        if problem.remedy.may_pass() {
+            return Taken::NotNow(problem);
+        }
+        self.troubled(repository, &problem);
+        Taken::Settled("not_for_us")
+    }
+
+    /// Logs what is wrong with a repository, once while it is.
+    fn troubled(&self, repository: &RepoName, problem: &Problem) {
+        let mut troubled = lock(&self.troubled);
+        if troubled.len() < MOST_TROUBLED && troubled.insert(repository.clone()) {
+            let reason = &problem.message;
+            tracing::warn!(%repository, reason, "lost events cannot be looked for there");
+        }
     }
 }

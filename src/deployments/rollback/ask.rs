@@ -141,12 +141,7 @@ impl Deployments {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<RepoName>, NotRolledBack> {
-        let filter = Filter {
-            state: Some(State::Succeeded),
-            target: Some(target.clone()),
-            app: Some(app.clone()),
-            ..Filter::default()
-        };
+        let filter = Filter::succeeded(target, app);
         let newest = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }

@@ -2,9 +2,10 @@
 //! They may be another app's by now, or no app's at all. The rules of a deployment judge the same, and do not
 //! run for a rollback.
 
+use crate::deployments::Deployments;
 use crate::deployments::attempt::{object_claims, route_claims, routes_of};
-use crate::deployments::outcome::{Problem, Remedy, route_taken};
-use crate::deployments::{Deployments, problem};
+use crate::deployments::outcome::{Problem, route_taken};
+use crate::deployments::rollback::data::refused;
 use crate::git::layout;
 use crate::lookups::NotKnown;
 use crate::manifests::parse;
@@ -39,8 +40,7 @@ pub(super) async fn revision_claims(
     repository: &RepoName,
 ) -> Result<Claims, Problem> {
     let folder = layout::revision_folder(target, app, to).to_string();
-    let files = deployments.manifests_of(target)?.repository.files(&folder).await;
-    let files = files.map_err(|error| problem::of_write(&error))?;
+    let files = deployments.manifests_of(target)?.repository.files(&folder).await?;
     check_reserved_names(deployments, target, app, &files)?;
     let objects = free_objects(deployments, target, app, &files).await?;
     let routes = free_routes(deployments, target, app, &files, repository).await?;
@@ -77,7 +77,8 @@ async fn free_objects(
 ) -> Result<Vec<ObjectClaim>, Problem> {
     let found = deployments.facts.namespace(target, app).await;
     let namespace = found.map_err(|NotKnown(why)| {
-        unknown(format!("it is not known whether other apps have its objects by now: {why}"))
+        // What cannot be read cannot be written to either.
+        Problem::retry(format!("it is not known whether other apps have its objects by now: {why}"))
     })?;
     let (revision, unreadable) = parse::live_app(files);
     for file in unreadable {
@@ -113,7 +114,7 @@ async fn free_routes(
     }
     let found = deployments.facts.routes(target, app, &hosts).await;
     let (others, live) = found.map_err(|NotKnown(why)| {
-        unknown(format!("it is not known whether other apps have its hosts by now: {why}"))
+        Problem::retry(format!("it is not known whether other apps have its hosts by now: {why}"))
     })?;
     let claims = route_claims(routes, &live);
     let is_in_the_way =
@@ -122,13 +123,4 @@ async fn free_routes(
         None => Ok(claims),
         Some(route) => Err(refused(&route_taken(route))),
     }
-}
-
-fn refused(why: &str) -> Problem {
-    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
-}
-
-/// What cannot be read cannot be written to either.
-fn unknown(message: String) -> Problem {
-    Problem { remedy: Remedy::Retry { after: None }, message }
 }

@@ -1,8 +1,7 @@
 //! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
 //! removal do not; and it asks for nothing that Kubernetes refuses.
 
-use crate::deployments::outcome::{Problem, Remedy};
-use crate::deployments::problem;
+use crate::deployments::outcome::Problem;
 use crate::deployments::rollback::NotRolledBack;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Seen, WriteError};
@@ -108,18 +107,17 @@ pub(super) async fn judge_again(
     (deployment, app): (&Deployment, &AppKey),
     rollback: &Rollback,
 ) -> Result<Judgement, Problem> {
-    let failed = |error| problem::of_write(&error);
     let target = &deployment.request.target;
     // The tree first: if the files are another's by then, the push finds that out.
-    let kept = repository.kept(target, app).await.map_err(failed)?;
+    let kept = repository.kept(target, app).await?;
     if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
         return Err(refused(&gone));
     }
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
-    let live = live.map_err(failed)?;
-    let former = former_disks(repository, (target, app), &kept, &live).await.map_err(failed)?;
+    let live = live?;
+    let former = former_disks(repository, (target, app), &kept, &live).await?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
-    let revision = repository.files(&revision).await.map_err(failed)?;
+    let revision = repository.files(&revision).await?;
     let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
     match judge(&live, &revision, &former, accepted) {
         Ok(_notes) => {}
@@ -127,7 +125,7 @@ pub(super) async fn judge_again(
         Err(other) => return Err(refused(&other.to_string())),
     }
     let file = layout::application_file(target, app);
-    let (_, found) = repository.found(vec![file]).await.map_err(failed)?;
+    let (_, found) = repository.found(vec![file]).await?;
     let application = found.into_iter().next().and_then(|file| {
         let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
         Some((file.seen, bytes))
@@ -155,8 +153,8 @@ fn data_refusal(objects: &[LiveObject]) -> String {
     )
 }
 
-fn refused(why: &str) -> Problem {
-    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
+pub(super) fn refused(why: &str) -> Problem {
+    Problem::reject(format!("not rolled back: {why}"))
 }
 
 #[cfg(test)]

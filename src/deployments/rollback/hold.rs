@@ -3,11 +3,16 @@
 use crate::deployments::rollback::NotRolledBack;
 use crate::deployments::{Deployments, Fault};
 use crate::model::audit::{By, Entry};
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;
 use crate::store::Reply;
 
 impl Deployments {
+    /// The holds of a target, or all.
+    pub(crate) async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, Fault> {
+        self.store.holds(target).await.map_err(Fault::new)
+    }
+
     /// Holds automation off an app on a target.
     pub(crate) async fn place_hold(
         &self,
@@ -25,7 +30,12 @@ impl Deployments {
                 "{target} takes no holds: its `policies.holds` is off; use `bart lock`"
             )));
         }
-        let entry = self.entry("hold", (&target, &app), reason, by, "automation is held");
+        let entry = Entry {
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            outcome: "automation is held".to_owned(),
+            ..self.ledger.entry("hold", reason, by)
+        };
         let hold = Hold {
             target,
             app,
@@ -51,31 +61,15 @@ impl Deployments {
         by: By,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
-        let entry = self.entry("release", (&target, &app), reason, by, "automation may deploy");
+        let entry = Entry {
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            outcome: "automation may deploy".to_owned(),
+            ..self.ledger.entry("release", reason, by)
+        };
         let released = self.store.release_hold(&target, &app, &entry, reply).await;
         let released = released.map_err(Fault::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
         Ok(released)
-    }
-
-    fn entry(
-        &self,
-        act: &'static str,
-        (target, app): (&TargetName, &AppKey),
-        reason: String,
-        by: By,
-        outcome: &str,
-    ) -> Entry {
-        Entry {
-            id: DeployId::of(self.clock.draw()),
-            at: self.clock.now(),
-            by,
-            act,
-            target: Some(target.clone()),
-            app: Some(app.clone()),
-            subject: String::new(),
-            reason,
-            outcome: outcome.to_owned(),
-        }
     }
 }

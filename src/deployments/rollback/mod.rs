@@ -6,18 +6,15 @@ mod hold; // holds by people
 mod restore; // what the job does
 mod claims; // its namespace, names and routes, which may be another's by now
 
-pub(super) use restore::pushed;
-
 use jiff::Timestamp;
 
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::Fault;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::DeployId;
 use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
-use crate::model::rollback::Hold;
 
 /// What became of a request to roll back.
 #[derive(Debug, Clone)]
@@ -70,11 +67,4 @@ pub enum NotRolledBack {
     /// Something of ours does not work.
     #[error(transparent)]
     Fault(#[from] Fault),
-}
-
-impl Deployments {
-    /// The holds of a target, or all.
-    pub(crate) async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, Fault> {
-        self.store.holds(target).await.map_err(Fault::new)
-    }
 }

@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Earlier, Problem, Restored};
-use crate::deployments::rollback::data;
-use crate::deployments::rollback::data::Judgement;
-use crate::deployments::{Deployments, problem};
+use crate::deployments::Deployments;
+use crate::deployments::outcome::{Problem, WriteOutcome, pushed};
+use crate::deployments::rollback::data::{self, Judgement};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
 use crate::manifests::files;
 use crate::model::deployment::{Deployment, Pushed};
-use crate::model::id::{AppKey, CommitSha};
+use crate::model::hand_edit::HandEdit;
+use crate::model::id::AppKey;
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::support::lease::Lease;
@@ -27,18 +27,21 @@ impl Deployments {
         rollback: &Rollback,
         at: Timestamp,
         lease: &Lease,
-    ) -> Restored {
+    ) -> WriteOutcome {
         let target = &deployment.request.target;
         let (repository, app) = match (self.manifests_of(target), &deployment.app) {
             (Ok(manifests), Some(app)) => (&manifests.repository, app),
-            (Err(problem), _) => return Restored { ended: Err(problem), hand_edit: None },
-            (_, None) => return Restored { ended: Err(no_app()), hand_edit: None },
+            (Err(problem), _) => return problem.into(),
+            (_, None) => {
+                return Problem::give_up("the rollback's record names no app: a fault of ours")
+                    .into();
+            }
         };
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
         let watch = Watch::new(policy.unwrap_or_default());
         let number = match self.identity_of(deployment).await {
             Ok(identity) => identity.map(|identity| identity.repository),
-            Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
+            Err(problem) => return problem.into(),
         };
         let note = note(deployment, app, rollback, number);
         let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
@@ -56,30 +59,26 @@ impl Deployments {
                     break recorded(repository, deployment, app, rollback, written).await;
                 }
                 Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
-                Err(error) => break Err(problem::of_write(&error)),
+                Err(error) => break Err(error.into()),
             }
         };
-        Restored { ended, hand_edit: watch.found().map(Box::new) }
+        WriteOutcome { ended, hand_edit: watch.found() }
     }
-}
 
-/// What an earlier attempt has pushed, if its commit is there.
-pub(crate) async fn pushed(
-    deployments: &Deployments,
-    deployment: &Deployment,
-    rollback: &Rollback,
-) -> Result<Option<Earlier>, Problem> {
-    let target = &deployment.request.target;
-    let repository = &deployments.manifests_of(target)?.repository;
-    let Some(app) = &deployment.app else { return Ok(None) };
-    let failed = |error| problem::of_write(&error);
-    let Some(commit) = repository.commit_of(&deployment.id).await.map_err(failed)? else {
-        return Ok(None);
-    };
-    let written = Written::AlreadyPushed { commit };
-    let pushed = recorded(repository, deployment, app, rollback, written).await?;
-    let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;
-    Ok(Some(Earlier { pushed, hand_edit: edit.map(Box::new) }))
+    /// What an earlier attempt has pushed, if its commit is there.
+    pub(crate) async fn find_earlier_restore(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+    ) -> Result<Option<(Pushed, Option<HandEdit>)>, Problem> {
+        let target = &deployment.request.target;
+        let repository = &self.manifests_of(target)?.repository;
+        let Some(app) = &deployment.app else { return Ok(None) };
+        let Some(commit) = repository.commit_of(&deployment.id).await? else { return Ok(None) };
+        let written = Written::AlreadyPushed { commit };
+        let pushed = recorded(repository, deployment, app, rollback, written).await?;
+        Ok(Some((pushed, repository.replaced_edit(target, app, &deployment.id).await?)))
+    }
 }
 
 /// What the record says of a revision that is live again: the digest of its files is the old one.
@@ -91,15 +90,11 @@ async fn recorded(
     written: Written,
 ) -> Result<Pushed, Problem> {
     let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
-    let files = repository.files(&folder).await.map_err(|error| problem::of_write(&error))?;
+    let files = repository.files(&folder).await?;
     // Files that nobody of us wrote have no digest of ours; their tree names them as well.
     let digest =
         files::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
-    let (commit, changed): (CommitSha, bool) = match written {
-        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
-        Written::Unchanged { commit } => (commit, false),
-    };
-    Ok(Pushed { commit, changed, digest, files: files.into_iter().map(|one| one.name).collect() })
+    Ok(pushed(written, digest, files.into_iter().map(|one| one.name).collect()))
 }
 
 fn note(
@@ -122,10 +117,4 @@ fn note(
         actor: request.actor.clone(),
         reason: rollback.reason.clone(),
     }
-}
-
-fn no_app() -> Problem {
-    crate::deployments::planners::given_up(
-        "the rollback's record names no app: a fault of ours".to_owned(),
-    )
 }

@@ -4,27 +4,31 @@
 //! says so. A set that is broken is refused and the old one stays; so it does while the host is
 //! down. A deployment takes the set of one moment, and renders with nothing else.
 
-mod metrics;
 mod source; // from a place to a compiled set
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use metrics::Metrics;
-use source::{LoadError, Repository};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::templates::TemplatesSettings;
 use crate::deployments::health::Check;
-use crate::git::follow::RemoteSettings;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
 use crate::support::clock::Clock;
+use crate::support::sync::lock;
 use crate::support::telemetry;
 use crate::templates::set::Templates;
 
+use source::{LoadError, Repository};
+
+pub(crate) use source::Source;
 pub use source::{TemplatesError, at_revision};
 
 /// A push event may be here before every replica of the host has the commit.
@@ -65,27 +69,24 @@ impl InUse {
     /// When there is none that can be used: from a repository neither what is on its branch nor
     /// what was used before.
     pub(crate) async fn start(
-        settings: &TemplatesSettings,
-        git: Option<RemoteSettings>,
+        source: Source,
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, TemplatesError> {
-        let (templates, trouble, repository) = match (settings, git) {
-            (TemplatesSettings::Repository(settings), Some(git)) => {
-                let repository = Repository::open(settings, git).await?;
+        let (templates, trouble, repository) = match source {
+            Source::BuiltIn => (source::built_in().await?, None, None),
+            Source::Folder(folder) => (source::of_folder(&folder).await?, None, None),
+            Source::Repository { git, path, refresh } => {
+                let repository = Repository::open(git, path, refresh).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))
             }
-            (TemplatesSettings::Repository(_), None) => {
-                return Err(TemplatesError::Unusable("nothing leads to their repository".into()));
-            }
-            (of_this_machine, _) => (source::of_this_machine(of_this_machine).await?, None, None),
         };
         let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
         metrics.in_use(&templates.origin, templates.commit.as_ref());
         let standing = Standing { current_at: clock.now(), trouble, refused: None };
         if standing.trouble.is_none() {
-            metrics.current(standing.current_at);
+            metrics.current.set(standing.current_at.as_second());
         }
         let (now, standing) = (RwLock::new(Arc::new(templates)), Mutex::new(standing));
         let wake = Notify::new();
@@ -146,7 +147,7 @@ impl InUse {
     /// Brings the numbers that grow by themselves up to date.
     pub(crate) fn measure(&self) {
         let age = self.0.clock.now().duration_since(self.standing().current_at);
-        self.0.metrics.age(age.as_secs().max(0));
+        self.0.metrics.age.set(age.as_secs().max(0));
     }
 
     /// Looks once; whether the branch is elsewhere than before.
@@ -155,7 +156,7 @@ impl InUse {
             Ok(tip) => tip,
             Err(error) => {
                 tracing::warn!(%error, "the templates cannot be refreshed; the old ones stay in use");
-                self.0.metrics.unreachable();
+                self.0.metrics.unreachable.inc();
                 self.standing().trouble = Some(error.to_string());
                 return false;
             }
@@ -187,12 +188,12 @@ impl InUse {
     fn is_current(&self) {
         let now = self.0.clock.now();
         *self.standing() = Standing { current_at: now, trouble: None, refused: None };
-        self.0.metrics.current(now);
+        self.0.metrics.current.set(now.as_second());
     }
 
     fn refuse(&self, commit: CommitSha, error: &LoadError) {
         log_refusal(&commit, error);
-        self.0.metrics.refused();
+        self.0.metrics.refused.inc();
         let why = refused(&commit, error);
         let mut standing = self.standing();
         standing.trouble = Some(why.clone());
@@ -211,7 +212,55 @@ impl InUse {
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.0.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.standing)
+    }
+}
+
+/// The metrics of the templates. Clones share them.
+#[derive(Debug, Clone, Default)]
+struct Metrics {
+    info: Family<Info, Gauge>,
+    current: Gauge,
+    age: Gauge,
+    refused: Counter,
+    unreachable: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Info {
+    origin: String,
+    commit: String,
+}
+
+impl Metrics {
+    /// Metrics that the registry knows; what only a repository has, only where there is one.
+    fn new(registry: &mut Registry, followed: bool) -> Self {
+        let new = Self::default();
+        let Self { info, current, age, refused, unreachable } = new.clone();
+        registry.register("templates_info", "The templates in use; always 1", info);
+        if !followed {
+            return new;
+        }
+        registry.register_with_unit(
+            "templates_current_timestamp",
+            "When the templates in use were last seen to be those on their branch",
+            Unit::Seconds,
+            current,
+        );
+        let about =
+            "Since when nobody has seen that the templates in use are those on their branch";
+        registry.register_with_unit("templates_age", about, Unit::Seconds, age);
+        let about = "Commits of the templates that were refused because they are broken";
+        registry.register("templates_refused", about, refused);
+        let about = "Looks at the templates' repository that failed";
+        registry.register("templates_unreachable", about, unreachable);
+        new
+    }
+
+    fn in_use(&self, origin: &str, commit: Option<&CommitSha>) {
+        self.info.clear();
+        let commit = commit.map(ToString::to_string).unwrap_or_default();
+        self.info.get_or_create(&Info { origin: origin.to_owned(), commit }).set(1);
     }
 }
 

@@ -1,9 +1,8 @@
 //! From a place that has templates to a set that can be used.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::templates::{TemplatesBranch, TemplatesSettings};
 use crate::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
@@ -17,6 +16,23 @@ use crate::templates::sources::{APPS, COMPONENTS, CatalogueError, POLICIES};
 
 const LIMITS: Limits =
     Limits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
+
+/// Where templates come from.
+pub(crate) enum Source {
+    /// The program itself.
+    BuiltIn,
+    /// A folder that has `apps/`.
+    Folder(PathBuf),
+    /// A branch of a repository.
+    Repository {
+        /// The branch, and how to come there.
+        git: follow::Settings,
+        /// The folder in it that has `apps/`; empty for its root.
+        path: String,
+        /// How often it is looked at without a push event.
+        refresh: Duration,
+    },
+}
 
 /// Why there is no set to start with.
 #[derive(Debug, thiserror::Error)]
@@ -58,10 +74,11 @@ pub(super) struct Repository {
 
 impl Repository {
     pub(super) async fn open(
-        settings: &TemplatesBranch,
         git: RemoteSettings,
+        path: String,
+        refresh: Duration,
     ) -> Result<Self, TemplatesError> {
-        let TemplatesBranch { url, branch, path, refresh, .. } = settings.clone();
+        let (url, branch) = (git.url.clone(), git.branch.clone());
         let followed = TrackedBranch::open(git).await;
         let followed = followed.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
         Ok(Self { followed, url, branch, path, refresh })
@@ -147,16 +164,18 @@ async fn compiled(sources: TemplateSources) -> Result<Templates, LoadError> {
     tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
 }
 
-/// The set that is built in, or in a folder; it stays as it was at the start.
-pub(super) async fn of_this_machine(
-    settings: &TemplatesSettings,
-) -> Result<Templates, TemplatesError> {
-    let sources = match settings {
-        TemplatesSettings::Folder(folder) => {
-            sources::folder(folder).map_err(|error| TemplatesError::Unusable(Box::new(error)))?
-        }
-        TemplatesSettings::BuiltIn | TemplatesSettings::Repository(_) => sources::built_in(),
-    };
+/// The set that is built in.
+pub(super) async fn built_in() -> Result<Templates, TemplatesError> {
+    at_start(sources::built_in()).await
+}
+
+/// The set in a folder; it stays as it was at the start.
+pub(super) async fn of_folder(folder: &Path) -> Result<Templates, TemplatesError> {
+    let sources = sources::folder(folder);
+    at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
+}
+
+async fn at_start(sources: TemplateSources) -> Result<Templates, TemplatesError> {
     compiled(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
         other => TemplatesError::Unusable(Box::new(other)),

@@ -9,7 +9,7 @@ use axum::extract::State;
 use crate::api::service::{
     CodeHostAnswer, DeviceLogin, Identity, TargetList, TargetSummary, TokenRights,
 };
-use crate::deployments::code_host::CodeHost;
+use crate::deployments::CodeHost;
 use crate::model::callers::{Rights, Scope};
 use crate::model::id::RepoName;
 use crate::model::snapshot::ClusterSnapshot;

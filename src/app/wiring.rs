@@ -1,0 +1,230 @@
+//! What the parts are made of, as the settings say: who is told and how fast, the loops, and what is asked of
+//! callers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::start_error::{Boxed, StartError};
+use crate::config::forge::{ForgeSettings, GitHubCredentials};
+use crate::config::limits::LimitSettings;
+use crate::config::secret;
+use crate::config::settings::Settings;
+use crate::config::slack::SlackSettings;
+use crate::config::webhook::{WebhookSecret, WebhookSettings};
+use crate::controller::previews::{self, Previews};
+use crate::controller::sweep::{self, Sweeps};
+use crate::controller::{self, Controller};
+use crate::deployments::{Deployments, removal};
+use crate::forge::Forge;
+use crate::model::id::{TargetName, TeamName};
+use crate::model::notice::Audience;
+use crate::model::target::Clusters;
+use crate::notify::argocd::Hook;
+use crate::notify::slack::people::People;
+use crate::notify::slack::{self, Slack};
+use crate::notify::webhook::Receiver;
+use crate::outbox::quota::Hourly;
+use crate::outbox::sinks::{LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink};
+use crate::outbox::{self, Outbox};
+use crate::server::auth::{Admission, FingerprintKey, Proxies, Site};
+use crate::server::connections::ConnectionLimits;
+use crate::server::descriptors::room_for_connections;
+use crate::server::{Limits, Webhook};
+use crate::support::rate_limit::Rate;
+use crate::support::telemetry;
+
+/// GitHub wants a second between writes, takes bursts, and no more than 80 calls a minute that make
+/// something: <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>. An
+/// Enterprise Server may be set to the same, and statuses that are behind are left out anyway. Two of
+/// the eighty are left for rollbacks, which take a call more than the one that was waited for.
+const GITHUB: Rate = Rate { burst: 18, every: Duration::from_secs(1) };
+/// The same page: 500 an hour. Twenty are left for previews and what is repeated.
+const GITHUB_HOURLY: u32 = 480;
+/// After how long an attempt at a deployment is ended, whatever it is at.
+const LONGEST_ATTEMPT: Duration = Duration::from_mins(10);
+
+/// What works beside the server, and what it works with.
+pub(super) struct Loops {
+    pub(super) controller: Arc<Controller>,
+    pub(super) outbox: Arc<Outbox>,
+    /// None while previews are off.
+    pub(super) previews: Option<Previews>,
+    /// Absent where nothing is looked for.
+    pub(super) sweeps: Option<Sweeps>,
+    pub(super) deployments: Deployments,
+}
+
+/// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
+pub(super) fn audience(settings: &Settings) -> Audience {
+    let (commits, checks) = match &settings.forge {
+        ForgeSettings::Local { .. } => (false, false),
+        ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),
+        ForgeSettings::GitHub { credentials: GitHubCredentials::App(_), .. } => (true, true),
+    };
+    let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
+    let argocd = settings.argocd.keys().cloned().collect();
+    Audience { commits, checks, slack: settings.slack.is_some(), events, argocd }
+}
+
+/// What works beside the server. The client is one for all who are told; it is to follow no redirects.
+pub(super) fn loops(
+    settings: &Settings,
+    instance: &str,
+    deployments: Deployments,
+    client: &reqwest::Client,
+    (registry, longest_attempt): (&telemetry::Metrics, Option<Duration>),
+) -> Loops {
+    let (lease, grace) = (settings.limits.lease, settings.server.shutdown_grace);
+    let workers = controller::Settings {
+        name: instance.to_owned(),
+        workers: settings.limits.workers,
+        lease,
+        act: removal::HOLD,
+        longest_job: longest_attempt.unwrap_or(LONGEST_ATTEMPT),
+        grace,
+    };
+    let (forge, forge_hourly) = match &settings.forge {
+        ForgeSettings::Local { .. } => (Rate::FREE, None),
+        ForgeSettings::GitHub { credentials, .. } => {
+            let by_owner = matches!(credentials, GitHubCredentials::App(_));
+            (GITHUB, Some(Hourly { most: GITHUB_HOURLY, by_owner }))
+        }
+    };
+    let outbox = outbox::Settings { lease, grace, forge, forge_hourly };
+    let metrics = registry.register(controller::metrics::Metrics::new);
+    let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
+    let metrics = registry.register(outbox::metrics::Metrics::new);
+    let sinks = sinks(settings, deployments.clone(), client);
+    let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));
+    let metrics = registry.register(previews::Metrics::new);
+    let previews = Previews::new(deployments.clone(), instance.to_owned(), lease, metrics);
+    let previews = settings.webhook.rules.previews.map(|_| previews);
+    let sweeps = sweeps(settings, instance, &deployments, registry);
+    Loops { controller, outbox, previews, sweeps, deployments }
+}
+
+fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client) -> Sinks {
+    let receivers = settings.event_webhooks.iter().map(|one| Receiver {
+        name: one.name.clone(),
+        url: one.url.clone(),
+        key: one.key.clone(),
+        wants: one.events.clone(),
+        client: client.clone(),
+        timeout: LONGEST_CALL,
+    });
+    let argocd = settings.argocd.iter().map(|(cluster, one)| {
+        let hook = Hook {
+            cluster: cluster.clone(),
+            url: one.url.clone(),
+            secret: one.secret.clone(),
+            client: client.clone(),
+            timeout: LONGEST_CALL,
+        };
+        (cluster.clone(), hook)
+    });
+    let slack = settings.slack.as_ref().map(|one| {
+        let SlackSettings { door, default_channel, people, direct_messages } = one.clone();
+        let slack = slack::Settings { door, timeout: LONGEST_SLACK_CALL };
+        let slack = Slack::new(slack, client.clone());
+        let people = People::new(people, slack.clone());
+        SlackSink { slack, people, default_channel, direct_messages }
+    });
+    Sinks { deployments, receivers: receivers.collect(), argocd: argocd.collect(), slack }
+}
+
+/// What looks for lost events, if the forge can have some and the operator wants it.
+fn sweeps(
+    settings: &Settings,
+    instance: &str,
+    deployments: &Deployments,
+    registry: &telemetry::Metrics,
+) -> Option<Sweeps> {
+    let every = settings.webhook.sweep?;
+    let kinds = match &deployments.forge {
+        Forge::Local(_) => return None,
+        forge if forge.knows_deliveries() => {
+            vec![sweep::Kind::Deliveries, sweep::Kind::Deployments]
+        }
+        Forge::GitHub(_) => vec![sweep::Kind::Deployments],
+    };
+    let settings = sweep::Settings {
+        name: instance.to_owned(),
+        kinds,
+        every,
+        rules: settings.webhook.rules.clone(),
+        our_address: settings.server.external_url.clone(),
+    };
+    let metrics = registry.register(sweep::Metrics::new);
+    Some(Sweeps::new(deployments.clone(), settings, metrics))
+}
+
+/// What a delivery must satisfy.
+pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
+    let WebhookSettings { secret, previous, rules, sweep: _ } = settings.webhook.clone();
+    let secret = match secret {
+        WebhookSecret::Given(secret) => secret,
+        WebhookSecret::Kept(path) => {
+            let found = secret::keep(&path)?;
+            if let Some(warning) = found.warning {
+                tracing::warn!("{warning}");
+            }
+            found.secret
+        }
+    };
+    Ok(Webhook { secret, previous, rules })
+}
+
+/// What is asked of callers.
+pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
+    Ok(Admission {
+        tokens: settings.tokens.clone(),
+        github: settings.people.clone(),
+        deploy_teams: deploy_teams(&settings.clusters),
+        repositories: settings.webhook.rules.repositories.clone(),
+        proxies: Proxies(settings.server.trusted_proxies.clone()),
+        site: Site::of(&settings.server.external_url),
+        requests_per_minute: settings.limits.requests_per_minute,
+        key: key()?,
+    })
+}
+
+/// Bounds on requests.
+pub(super) fn limits(settings: &Settings) -> Limits {
+    let LimitSettings { body, body_timeout, .. } = settings.limits;
+    Limits { body_bytes: body, body_timeout, ..Limits::default() }
+}
+
+/// Bounds on connections, of which each is an open file.
+pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> ConnectionLimits {
+    let limits = &settings.limits;
+    ConnectionLimits {
+        most: room_for_connections(limits.connections, open_files),
+        per_address: limits.connections_per_address,
+        header_timeout: limits.header_timeout,
+        idle_timeout: limits.idle_timeout,
+        write_timeout: limits.write_timeout,
+        proxies: Proxies(settings.server.trusted_proxies.clone()),
+    }
+}
+
+/// The targets that ask for teams; the settings are made of names that can be read.
+fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
+    let Clusters::Known(targets) = clusters else { return BTreeMap::new() };
+    let asking = targets.iter().filter_map(|(name, target)| {
+        let teams = target.policies.deploy_teams.iter();
+        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        (!teams.is_empty()).then(|| (name.clone(), teams))
+    });
+    asking.collect()
+}
+
+fn key() -> Result<FingerprintKey, StartError> {
+    let mut bytes = [0; 32];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| StartError::Part {
+        part: "the system's random numbers",
+        cause: "it has none".to_owned(),
+    })?;
+    Ok(FingerprintKey::new(bytes))
+}

@@ -1,0 +1,437 @@
+//! Pull requests are previewed, beside the deployments and never in their way.
+//!
+//! ```text
+//! webhook ─► note ─► store ◄─ claim ─ glance ─ look ─ show ─► record
+//! ```
+//!
+//! Each attempt looks at everything anew. A check run is made once: an attempt that is not the first on a
+//! head looks for the check run of the one before, and before anything is shown the claim is asked for again, so
+//! that an older head is not shown after a newer one has come.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::controller::outcome;
+use crate::deployments::Deployments;
+use crate::deployments::outcome::Problem;
+use crate::deployments::preview::{Glance, Place};
+use crate::model::preview::Told;
+use crate::pipeline::preview::text;
+use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
+use crate::support::clock::Clock;
+use crate::support::retry::RetryPolicy;
+
+/// How often a preview is tried: for an hour, as deployments, and with fewer tries, because nobody waits for it
+/// that urgently.
+const RETRY: RetryPolicy =
+    RetryPolicy { first: Duration::from_secs(2), longest: Duration::from_mins(5), failures: 18 };
+/// After how long an attempt is ended, whatever it is at.
+const LONGEST: Duration = Duration::from_mins(5);
+/// How long a look may take before something is shown in the meantime.
+const MOMENT: Duration = Duration::from_secs(5);
+/// How often the loop looks without having been woken.
+const POLL: Duration = Duration::from_secs(2);
+/// How often it is asked whether previews are out of date.
+const RENEWAL: Duration = Duration::from_secs(30);
+/// How long after one check run was written the next may be: GitHub takes 80 writes a minute
+/// from all of us, and most are for deployments.
+const SPACING: SignedDuration = SignedDuration::from_secs(3);
+/// At one go; the rest the next time.
+const MOST_RENEWED: u32 = 50;
+
+/// What became of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreviewOutcome {
+    /// It is shown.
+    Shown,
+    /// The same was shown already.
+    Same,
+    /// There was nothing to show.
+    Nothing,
+    /// Nobody may show it, or nobody can find it out; it is not tried again.
+    Refused,
+    /// It is tried again later.
+    PutOff,
+    /// A newer head has come, or another worker.
+    Lost,
+}
+
+impl PreviewOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Same => "same",
+            Self::Nothing => "nothing",
+            Self::Refused => "refused",
+            Self::PutOff => "put_off",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The metrics of previews. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    attempts: Family<OutcomeLabel, Counter>,
+    waiting: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+impl Metrics {
+    /// Metrics that the registry knows.
+    pub fn new(registry: &mut Registry) -> Self {
+        let new = Self::default();
+        let Self { attempts, waiting } = new.clone();
+        registry.register("previews", "Attempts at previews, by how they ended", attempts);
+        registry.register("previews_waiting", "Previews that wait or are being made", waiting);
+        new
+    }
+}
+
+/// The loop.
+pub struct Previews {
+    store: Store,
+    clock: Clock,
+    deployments: Deployments,
+    /// This process, for people who look into the database.
+    name: String,
+    /// After how long without a sign of life another worker takes over.
+    lease: Duration,
+    metrics: Metrics,
+    /// When the last check run was written, in milliseconds; 0 before that.
+    written_at: AtomicI64,
+    /// Whether the operator was told that we may not show anything.
+    refused: AtomicBool,
+}
+
+impl Previews {
+    /// A loop over these use cases; nothing runs before [`Previews::run`].
+    pub fn new(deployments: Deployments, name: String, lease: Duration, metrics: Metrics) -> Self {
+        let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
+        let (written_at, refused) = (AtomicI64::new(0), AtomicBool::new(false));
+        Self { store, clock, deployments, name, lease, metrics, written_at, refused }
+    }
+
+    /// Works one after the other until `stop`; the last may end.
+    pub async fn run(&self, stop: CancellationToken) {
+        tokio::join!(self.work(&stop), self.keep_renewing(&stop));
+    }
+
+    /// When the next preview can be made, if one waits.
+    pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let due = self.store.next_preview().await?;
+        Ok(due.map(|due| due.max(self.may_write_at())))
+    }
+
+    /// Claims one preview and makes it; `None` if there was nothing to do, or it is too soon.
+    pub async fn step(&self) -> Result<Option<PreviewOutcome>, StoreError> {
+        let now = self.clock.now();
+        // Whether a check run was written just now. One of the future was before the clock was set back.
+        let left = self.may_write_at().duration_since(now);
+        if left > SignedDuration::ZERO && left <= SPACING {
+            return Ok(None);
+        }
+        let claim = self.store.claim_preview(&self.name, now, self.lease).await?;
+        let Some(claim) = claim else { return Ok(None) };
+        let span = tracing::info_span!(
+            "preview", repository = %claim.request.repository, number = claim.request.number,
+            head = claim.request.head.short(), attempt = claim.attempts,
+        );
+        let did = Box::pin(self.with_lease(&claim)).instrument(span).await?;
+        let outcome = did.as_str();
+        self.metrics.attempts.get_or_create(&OutcomeLabel { outcome }).inc();
+        Ok(Some(did))
+    }
+
+    /// Has previews made again that compare with what is live no more; how many.
+    pub async fn renew(&self) -> Result<u64, StoreError> {
+        let renewed = self.store.renew_previews(self.clock.now(), MOST_RENEWED).await?;
+        if renewed > 0 {
+            self.deployments.wake.previews.notify_one();
+        }
+        let waiting = self.store.previews_waiting().await?;
+        self.metrics.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        Ok(renewed)
+    }
+
+    async fn work(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.step().await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    tokio::select! {
+                        () = self.deployments.wake.previews.notified() => {}
+                        () = pause(POLL, stop) => {}
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "previews could not be read or recorded");
+                    pause(POLL, stop).await;
+                }
+            }
+        }
+    }
+
+    /// From when on the next check run may be written.
+    fn may_write_at(&self) -> Timestamp {
+        let last = Timestamp::from_millisecond(self.written_at.load(Ordering::Relaxed));
+        last.unwrap_or_default().saturating_add(SPACING).unwrap_or(Timestamp::MIN)
+    }
+
+    async fn keep_renewing(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = self.renew().await {
+                tracing::warn!(%error, "previews could not be looked through");
+            }
+            pause(RENEWAL, stop).await;
+        }
+    }
+}
+
+async fn pause(time: Duration, stop: &CancellationToken) {
+    let _elapsed = tokio::time::timeout(time, stop.cancelled()).await;
+}
+
+/// Ends an attempt in its middle.
+enum Abort {
+    LeaseLost,
+    /// It could not be found out.
+    Unknown(Problem),
+    /// It could not be shown.
+    Unshown(Problem),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Abort {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Previews {
+    /// The attempt, with its lease kept.
+    async fn with_lease(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
+        tokio::select! {
+            biased;
+            did = self.catch_panic(claim) => did,
+            () = self.keep_lease(claim) => Ok(PreviewOutcome::Lost),
+        }
+    }
+
+    /// The attempt, with an end even if it panics or never ends.
+    async fn catch_panic(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
+        if claim.deaths >= MOST_DEATHS {
+            return self
+                .end(claim, PreviewOutcome::Refused, "given up: the service died at each attempt")
+                .await;
+        }
+        if claim.failures >= RETRY.failures {
+            return self
+                .end(claim, PreviewOutcome::Refused, "given up: attempts failed or died")
+                .await;
+        }
+        let attempt = AssertUnwindSafe(Box::pin(self.attempt(claim))).catch_unwind();
+        match tokio::time::timeout(LONGEST, attempt).await {
+            Ok(Ok(did)) => did,
+            Ok(Err(_panic)) => {
+                self.end(
+                    claim,
+                    PreviewOutcome::Refused,
+                    "a fault in the-deployer itself; see its log",
+                )
+                .await
+            }
+            Err(_elapsed) => {
+                let seconds = LONGEST.as_secs();
+                let message = format!("it took longer than {seconds} s and was stopped");
+                self.trouble(claim, &Problem::retry(message)).await
+            }
+        }
+    }
+
+    async fn attempt(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
+        let mut shown = claim.shown.clone();
+        match self.forward(claim, &mut shown).await {
+            Ok(did) => {
+                self.refused.store(false, Ordering::Relaxed);
+                self.end(claim, did, did.as_str()).await
+            }
+            Err(Abort::LeaseLost) => {
+                tracing::info!("a newer head has come, this one is left");
+                Ok(PreviewOutcome::Lost)
+            }
+            Err(Abort::Store(error)) => Err(error),
+            Err(Abort::Unshown(problem)) => self.trouble(claim, &problem).await,
+            Err(Abort::Unknown(problem)) => self.unknown(claim, &mut shown, &problem).await,
+        }
+    }
+
+    /// The sentence: glance, look, show.
+    async fn forward(
+        &self,
+        claim: &PreviewClaim,
+        shown: &mut Option<ShownCheck>,
+    ) -> Result<PreviewOutcome, Abort> {
+        let request = &claim.request;
+        let glance = self.deployments.glance_at_pull_request(request, shown.is_some()).await;
+        let told = match glance.map_err(Abort::Unshown)? {
+            Glance::Nothing(reason) => {
+                tracing::info!(reason, "no preview");
+                return Ok(PreviewOutcome::Nothing);
+            }
+            Glance::Say(told) => told,
+            Glance::Look => self.look(claim, shown).await?,
+        };
+        self.show(claim, shown, &told).await
+    }
+
+    /// Looks closer; who waits for longer than a moment sees that it is under way.
+    async fn look(
+        &self,
+        claim: &PreviewClaim,
+        shown: &mut Option<ShownCheck>,
+    ) -> Result<Told, Abort> {
+        let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
+        let told = match tokio::time::timeout(MOMENT, &mut looking).await {
+            Ok(told) => told,
+            Err(_elapsed) => {
+                self.show(claim, shown, &text::under_way()).await?;
+                looking.await
+            }
+        };
+        told.map_err(Abort::Unknown)
+    }
+
+    async fn show(
+        &self,
+        claim: &PreviewClaim,
+        shown: &mut Option<ShownCheck>,
+        told: &Told,
+    ) -> Result<PreviewOutcome, Abort> {
+        let digest = digest(told);
+        let here = shown.as_ref().filter(|shown| shown.head == claim.request.head);
+        if here.is_some_and(|here| here.digest == digest) {
+            return Ok(PreviewOutcome::Same);
+        }
+        let place = match here {
+            Some(here) => Place::At(here.check),
+            // An earlier attempt, also one before the newest event, may have made one.
+            None if claim.attempts > 1 || claim.turn > 1 => Place::Unsure,
+            None => Place::New,
+        };
+        let lease = self.lease;
+        if self.store.extend_preview(claim, self.clock.now(), lease).await? == Held::Lost {
+            return Err(Abort::LeaseLost);
+        }
+        self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
+        let check = self
+            .deployments
+            .show_preview(&claim.request, told, place)
+            .await
+            .map_err(Abort::Unshown)?;
+        let there = ShownCheck { head: claim.request.head.clone(), check, digest };
+        self.store.preview_shown(claim, &there).await?;
+        *shown = Some(there);
+        Ok(PreviewOutcome::Shown)
+    }
+
+    /// What could not be found out is tried again; when it is given up, the check run says so: one
+    /// that hangs would hold up the pull request.
+    async fn unknown(
+        &self,
+        claim: &PreviewClaim,
+        shown: &mut Option<ShownCheck>,
+        problem: &Problem,
+    ) -> Result<PreviewOutcome, StoreError> {
+        if self.again(claim, problem).is_some() {
+            return self.trouble(claim, problem).await;
+        }
+        let told = text::not_known(&problem.message);
+        match self.show(claim, shown, &told).await {
+            Ok(_) => self.end(claim, PreviewOutcome::Refused, &problem.message).await,
+            Err(Abort::LeaseLost) => Ok(PreviewOutcome::Lost),
+            Err(Abort::Store(error)) => Err(error),
+            Err(Abort::Unknown(problem) | Abort::Unshown(problem)) => {
+                self.trouble(claim, &problem).await
+            }
+        }
+    }
+
+    fn again(&self, claim: &PreviewClaim, problem: &Problem) -> Option<Timestamp> {
+        let now = self.clock.now();
+        outcome::preview_again(problem, claim.received_at, claim.failures, &RETRY, now)
+    }
+
+    async fn trouble(
+        &self,
+        claim: &PreviewClaim,
+        problem: &Problem,
+    ) -> Result<PreviewOutcome, StoreError> {
+        let reason = &problem.message;
+        if let Some(at) = self.again(claim, problem) {
+            tracing::warn!(%at, reason, "preview put off");
+            let held = self.store.put_preview_off(claim, at, reason).await?;
+            return Ok(if held == Held::Yes {
+                PreviewOutcome::PutOff
+            } else {
+                PreviewOutcome::Lost
+            });
+        }
+        // Once, until something works again: a permission that is missing is missing for all.
+        if self.refused.swap(true, Ordering::Relaxed) {
+            tracing::debug!(reason, "no preview, as before");
+        } else {
+            tracing::error!(reason, "no preview; further ones that fail are counted, not logged");
+        }
+        self.end(claim, PreviewOutcome::Refused, reason).await
+    }
+
+    async fn end(
+        &self,
+        claim: &PreviewClaim,
+        did: PreviewOutcome,
+        summary: &str,
+    ) -> Result<PreviewOutcome, StoreError> {
+        match self.store.end_preview(claim, self.clock.now(), summary).await? {
+            Held::Yes => {
+                tracing::info!(outcome = did.as_str(), "preview done");
+                Ok(did)
+            }
+            Held::Lost => Ok(PreviewOutcome::Lost),
+        }
+    }
+
+    /// Ends when the lease is lost.
+    async fn keep_lease(&self, claim: &PreviewClaim) {
+        let lease = self.lease;
+        loop {
+            tokio::time::sleep(lease / 3).await;
+            match self.store.extend_preview(claim, self.clock.now(), lease).await {
+                Ok(Held::Yes) => {}
+                Ok(Held::Lost) => return,
+                Err(error) => tracing::warn!(%error, "the lease could not be extended"),
+            }
+        }
+    }
+}
+
+/// Of everything that is said.
+fn digest(told: &Told) -> String {
+    hex::encode(Sha256::digest(format!("{told:?}")))
+}

@@ -1,0 +1,193 @@
+//! The circuit breaker of a family of sinks: open while the other side wants us to wait or does not answer,
+//! half open until it has answered again, and behind it the rate limit. Pure; the time is handed in.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::support::rate_limit::{Rate, RateLimiter};
+use crate::support::retry::{RetryGate, backoff};
+use crate::support::time::saturating_add;
+
+/// How the other side answered one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Observation {
+    /// It answered, yes or no.
+    Answer,
+    /// It wants nothing more for so long.
+    Wait(Duration),
+    /// It did not answer, or not in its right mind.
+    Silence,
+}
+
+/// The first silence may be one lost packet.
+const FIRST_SILENCE: Duration = Duration::from_secs(1);
+/// An outage that has ended is found out within this.
+const LONGEST_SILENCE: Duration = Duration::from_mins(1);
+
+/// How many calls may be made, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CircuitBreaker {
+    limiter: RateLimiter,
+    gate: RetryGate,
+    /// How many silences there were since the last answer.
+    consecutive_failures: u32,
+    /// The other side has not answered since the breaker opened. Until then one call goes at a time: what
+    /// happens to the first would happen to all.
+    half_open: bool,
+}
+
+impl CircuitBreaker {
+    /// A breaker that has seen no call yet.
+    pub(super) fn new(rate: Rate) -> Self {
+        // A whole burst may be spent in advance: some take more calls than the one that was counted.
+        let limiter = RateLimiter::with_debt(rate, rate.time_for(rate.burst.max(1)));
+        Self { limiter, gate: RetryGate::default(), consecutive_failures: 0, half_open: true }
+    }
+
+    /// Lets at most so many calls through; how many that are.
+    pub(super) fn try_acquire(&mut self, most: u32, now: Timestamp) -> u32 {
+        if self.open_until(now).is_some() {
+            return 0;
+        }
+        let most = if self.half_open { most.min(1) } else { most };
+        let acquired = self.limiter.available(now).min(most);
+        self.limiter.spend(acquired, now);
+        acquired
+    }
+
+    /// So many of those that were let through were not made.
+    pub(super) fn release(&mut self, n: u32) {
+        self.limiter.release(n);
+    }
+
+    /// One of those that were let through takes so many calls more than one: others wait the longer.
+    pub(super) fn spend(&mut self, n: u32, now: Timestamp) {
+        self.limiter.spend(n, now);
+    }
+
+    /// Until when nothing may be tried, if that is so.
+    pub(super) fn open_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.gate.closed_until(now)
+    }
+
+    /// When a call may be made: now, or later.
+    pub(super) fn next_call(&self, now: Timestamp) -> Timestamp {
+        saturating_add(now, self.limiter.wait(now)).max(self.open_until(now).unwrap_or(now))
+    }
+
+    /// What came of one call; whether the breaker opened by it, or for longer.
+    pub(super) fn observe(&mut self, observation: Observation, now: Timestamp) -> bool {
+        match observation {
+            // Of several on their way only the first to hear nothing counts.
+            Observation::Answer | Observation::Silence if self.open_until(now).is_some() => false,
+            Observation::Answer => {
+                (self.gate, self.consecutive_failures, self.half_open) =
+                    (RetryGate::default(), 0, false);
+                false
+            }
+            Observation::Silence => {
+                let wait = backoff(FIRST_SILENCE, LONGEST_SILENCE, self.consecutive_failures);
+                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+                self.open(wait, now)
+            }
+            Observation::Wait(wish) => self.open(wish, now),
+        }
+    }
+
+    fn open(&mut self, wait: Duration, now: Timestamp) -> bool {
+        self.half_open = true;
+        self.gate.close(wait, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn proven() -> CircuitBreaker {
+        let mut breaker = CircuitBreaker::new(Rate { burst: 20, every: Duration::from_secs(1) });
+        assert_eq!(breaker.try_acquire(8, at(0)), 1, "the first goes alone");
+        assert!(!breaker.observe(Observation::Answer, at(0)));
+        breaker
+    }
+
+    fn wait(seconds: u64) -> Observation {
+        Observation::Wait(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn an_answer_lets_a_burst_through() {
+        let mut breaker = proven();
+        assert_eq!(breaker.try_acquire(50, at(0)), 19);
+        assert_eq!((breaker.try_acquire(50, at(0)), breaker.next_call(at(0))), (0, at(1)));
+        breaker.release(5);
+        assert_eq!(breaker.try_acquire(50, at(0)), 5, "whoever had nothing to say took no place");
+    }
+
+    #[test]
+    fn the_other_sides_wish_opens_it_to_the_second() {
+        let mut breaker = proven();
+        assert!(breaker.observe(wait(60), at(10)));
+        assert_eq!((breaker.try_acquire(8, at(69)), breaker.next_call(at(69))), (0, at(70)));
+        assert_eq!(breaker.open_until(at(69)), Some(at(70)));
+        assert_eq!(breaker.try_acquire(8, at(70)), 1, "then one goes and looks");
+        breaker.observe(Observation::Answer, at(70));
+        assert_eq!(breaker.try_acquire(8, at(71)), 8);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_leaves_it_closed() {
+        let mut breaker = proven();
+        assert!(breaker.observe(wait(60), at(1_000_000)));
+        assert!(
+            breaker.open_until(at(1_000_000)).is_some() && breaker.open_until(at(10)).is_none()
+        );
+        assert_eq!((breaker.open_until(at(10)), breaker.next_call(at(10))), (None, at(10)));
+        assert!(breaker.observe(wait(60), at(10)), "it is open by the new time");
+        assert_eq!(breaker.open_until(at(10)), Some(at(70)));
+        let mut breaker = proven();
+        assert!(breaker.try_acquire(20, at(1_000_000)) > 0);
+        assert!(breaker.next_call(at(10)) <= at(30), "nor does its limiter remember the future");
+    }
+
+    #[test]
+    fn a_shorter_wish_and_a_late_answer_do_not_close_it() {
+        let mut breaker = proven();
+        assert!(breaker.observe(wait(60), at(0)));
+        assert!(!breaker.observe(wait(5), at(0)));
+        assert!(!breaker.observe(Observation::Answer, at(1)), "it was on its way before");
+        assert_eq!(breaker.open_until(at(59)), Some(at(60)));
+        assert!(breaker.observe(wait(3600 * 24 * 365), at(60)));
+        assert_eq!(breaker.next_call(at(60)), at(60 + 2 * 3600), "nobody opens it for years");
+    }
+
+    #[test]
+    fn silence_opens_it_for_longer_and_longer_up_to_a_minute() {
+        let mut breaker = proven();
+        let mut now = 0;
+        let mut pauses = vec![];
+        for _ in 0..8 {
+            assert!(breaker.observe(Observation::Silence, at(now)));
+            assert!(
+                !breaker.observe(Observation::Silence, at(now)),
+                "those beside it say nothing new"
+            );
+            let next = breaker.next_call(at(now)).as_second();
+            pauses.push(next - now);
+            now = next;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        breaker.observe(Observation::Answer, at(now));
+        breaker.observe(Observation::Silence, at(now));
+        assert_eq!(
+            breaker.next_call(at(now)).as_second() - now,
+            1,
+            "an answer makes up for all of it"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Ends are looked at again where something before them was told in doubt: a status that got no answer
+//! may be applied after the end, and would show for ever what is over.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::deployments::outcome::Remedy;
+use crate::outbox::circuit_breaker::Observation;
+use crate::outbox::delivery::{EndCheck, NotDelivered};
+use crate::outbox::quota::{HourlyQuota, QuotaDecision};
+use crate::outbox::relay::{Outbox, Sender};
+use crate::store::{Confirmation, StoreError};
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
+
+/// How many are looked at at once.
+const TAKEN: u32 = 2;
+/// What is not applied by then never is.
+const LAST_LOOK: SignedDuration = SignedDuration::from_mins(10);
+/// Between two looks, where one failed or found something.
+const SOON: Duration = Duration::from_mins(1);
+/// For longer nobody tries to look.
+const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
+
+impl Outbox {
+    /// Looks at the ends that are to be looked at now; how many those were.
+    pub(super) async fn confirm_some(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let take = |most| self.store.take_confirmations(now, self.settings.lease, most);
+        let (taken, quota) = self.take(sender, TAKEN, now, take).await?;
+        let checked = taken.iter().map(|one| self.confirm(sender, one, quota.as_ref()));
+        join_all(checked).await.into_iter().collect::<Result<(), _>>()?;
+        Ok(taken.len())
+    }
+
+    async fn confirm(
+        &self,
+        sender: &Sender,
+        one: &Confirmation,
+        quota: Option<&Mutex<HourlyQuota>>,
+    ) -> Result<(), StoreError> {
+        let (message, now) = (&one.message, self.clock.now());
+        // The end may have to be told again: that is a call of the hour as every other.
+        let decision = quota.map(|quota| lock(quota).decide(message, now));
+        if let Some(QuotaDecision::Defer(until)) = decision {
+            sender.breaker().release(1);
+            return self.store.confirmed(one, Some(until), None).await;
+        }
+        let longest = self.settings.lease / 2;
+        let checked = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
+        let checked = checked.unwrap_or_else(|_elapsed| Err(NotDelivered::never_ended(longest)));
+        let now = self.clock.now();
+        let reason = checked.as_ref().err().map_or("", |error| error.problem.message.as_str());
+        match observation(&checked) {
+            Some(observation) => sender.observe(observation, now, reason),
+            None => sender.breaker().release(1),
+        }
+        let retold_at = (checked == Ok(EndCheck::Retold)).then_some(now);
+        if retold_at.is_some() {
+            let (deployment, sink, state) =
+                (&message.deployment, &message.sink, message.status.state.as_str());
+            tracing::warn!(%deployment, %sink, state, "an older status was applied late; the end is told again");
+        }
+        self.store.confirmed(one, next_check(&checked, one.told_at, now), retold_at).await
+    }
+}
+
+/// What a look says of the other side; nothing where nobody was asked.
+fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
+    match checked {
+        Ok(EndCheck::Shown | EndCheck::Retold) => Some(Observation::Answer),
+        Ok(EndCheck::Deferred { .. }) => None,
+        Err(NotDelivered { problem, .. }) => Some(match problem.remedy {
+            Remedy::Retry { after: None } => Observation::Silence,
+            Remedy::Retry { after: Some(wish) } => Observation::Wait(wish),
+            Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => {
+                Observation::Answer
+            }
+        }),
+    }
+}
+
+/// When it is looked again, if it is.
+fn next_check(
+    checked: &Result<EndCheck, NotDelivered>,
+    told_at: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let last = saturating_add(told_at, LAST_LOOK);
+    let soon = saturating_add(now, SOON);
+    match checked {
+        Ok(EndCheck::Shown) => (now < last).then_some(last),
+        Ok(EndCheck::Retold) => Some(soon),
+        Ok(EndCheck::Deferred { .. }) | Err(_) if now.duration_since(told_at) > PATIENCE => None,
+        Ok(EndCheck::Deferred { until }) => Some(soon.max(*until)),
+        Err(NotDelivered { problem, .. }) => match problem.remedy {
+            Remedy::Retry { after: Some(wish) } => Some(
+                soon.max(saturating_add(now, SignedDuration::try_from(wish).unwrap_or(LAST_LOOK))),
+            ),
+            Remedy::Retry { after: None }
+            | Remedy::Reject
+            | Remedy::Late { .. }
+            | Remedy::Doubt
+            | Remedy::GiveUp => Some(soon),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployments::outcome::Problem;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn failed(after: Option<Duration>) -> Result<EndCheck, NotDelivered> {
+        let problem = Problem { remedy: Remedy::Retry { after }, message: String::new() };
+        Err(NotDelivered { problem, unsure: false })
+    }
+
+    #[test]
+    fn an_end_is_looked_at_twice_and_after_whatever_was_found() {
+        let shown = Ok(EndCheck::Shown);
+        assert_eq!(next_check(&shown, at(0), at(60)), Some(at(600)));
+        assert_eq!(next_check(&shown, at(0), at(600)), None);
+        assert_eq!(next_check(&Ok(EndCheck::Retold), at(0), at(600)), Some(at(660)));
+        assert_eq!(next_check(&failed(None), at(0), at(600)), Some(at(660)));
+        let deferred = Ok(EndCheck::Deferred { until: at(2400) });
+        assert_eq!(next_check(&deferred, at(0), at(600)), Some(at(2400)));
+        let wish = failed(Some(Duration::from_mins(30)));
+        assert_eq!(next_check(&wish, at(0), at(600)), Some(at(2400)));
+        assert_eq!(next_check(&wish, at(0), at(25 * 3600)), None, "nobody looks for ever");
+    }
+
+    /// Or the next end would be sent to a host that does not answer, and wait for it.
+    #[test]
+    fn a_look_without_an_answer_opens_the_breaker() {
+        assert_eq!(observation(&failed(None)), Some(Observation::Silence));
+        let minute = Duration::from_mins(1);
+        assert_eq!(observation(&failed(Some(minute))), Some(Observation::Wait(minute)));
+        assert_eq!(observation(&Ok(EndCheck::Shown)), Some(Observation::Answer));
+        assert_eq!(observation(&Ok(EndCheck::Deferred { until: at(0) })), None);
+    }
+}

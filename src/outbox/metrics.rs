@@ -1,0 +1,97 @@
+//! What Prometheus may ask about the outbox.
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::forge::delivery::Limited;
+use crate::store::Waiting;
+
+/// The metrics of the outbox. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    reports: Family<ReportLabel, Counter>,
+    waiting: Family<FamilyLabel, Gauge>,
+    parked: Family<FamilyLabel, Gauge>,
+    oldest: Family<FamilyLabel, Gauge>,
+    closed: Family<FamilyLabel, Gauge>,
+    limited: Family<RequestsLabel, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FamilyLabel {
+    family: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestsLabel {
+    requests: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReportLabel {
+    family: String,
+    outcome: &'static str,
+}
+
+impl Metrics {
+    /// Metrics that the registry knows.
+    pub fn new(registry: &mut Registry) -> Self {
+        let new = Self::default();
+        let Self { reports, waiting, parked, oldest, closed, limited } = new.clone();
+        registry.register("reports", "Messages, by who was told and what became of it", reports);
+        registry.register("outbox_waiting", "Messages that wait, by who is to be told", waiting);
+        registry.register("outbox_parked", "Messages that nobody tries any more", parked);
+        let mut in_seconds = |name, help, gauge| {
+            registry.register_with_unit(name, help, Unit::Seconds, gauge);
+        };
+        in_seconds("outbox_oldest", "Since when the oldest message waits", oldest);
+        in_seconds(
+            "outbox_closed_until_timestamp",
+            "Until when nothing is tried, since the epoch; 0 while it is",
+            closed,
+        );
+        registry.register_with_unit(
+            "forge_limited_until_timestamp",
+            "Until when the forge wants no such requests, since the epoch; 0 while it takes them",
+            Unit::Seconds,
+            limited,
+        );
+        new
+    }
+
+    pub(super) fn report(&self, family: &str, outcome: &'static str) {
+        let family = family.to_owned();
+        self.reports.get_or_create(&ReportLabel { family, outcome }).inc();
+    }
+
+    /// How it stands with one family: what waits for it, and until when its breaker is open.
+    pub(super) fn family(
+        &self,
+        family: &str,
+        waiting: Option<&Waiting>,
+        open_until: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let label = FamilyLabel { family: family.to_owned() };
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let since = waiting.and_then(|one| one.oldest);
+        let age = since.map_or(0, |since| now.duration_since(since).as_secs().max(0));
+        self.waiting.get_or_create(&label).set(waiting.map_or(0, |one| number(one.waiting)));
+        self.parked.get_or_create(&label).set(waiting.map_or(0, |one| number(one.parked)));
+        self.oldest.get_or_create(&label).set(age);
+        self.closed.get_or_create(&label).set(open_until.map_or(0, Timestamp::as_second));
+    }
+
+    /// Until when the forge wants no requests, no writes, and until when its hour is used up.
+    pub(super) fn limited(&self, limited: Limited, hour_used_up: Option<Timestamp>) {
+        let Limited { everything, writes } = limited;
+        for (requests, until) in [("all", everything), ("writes", writes), ("hour", hour_used_up)] {
+            let until = until.map_or(0, Timestamp::as_second);
+            self.limited.get_or_create(&RequestsLabel { requests }).set(until);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What becomes of a message that was told, was not taken, or has been overtaken. Pure.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::model::notice::Family;
+use crate::outbox::circuit_breaker::Observation;
+use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::quota::QuotaDecision;
+use crate::store::{Answer, Message};
+use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
+use crate::support::time::saturating_add;
+
+/// How often a message is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RetryPolicies {
+    /// Where the other side does not answer, or not in its right mind.
+    silence: RetryPolicy,
+    /// Where it wants a right that a person may give us.
+    refusal: RetryPolicy,
+}
+
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// Two days at least in both cases: a day's outage, and a weekend without anybody who gives rights.
+pub(super) const RETRY: RetryPolicies = RetryPolicies {
+    silence: RetryPolicy { first: FIRST_RETRY, longest: Duration::from_mins(5), failures: 600 },
+    refusal: RetryPolicy { first: FIRST_RETRY, longest: Duration::from_hours(1), failures: 60 },
+};
+
+/// A status that is older than this when its turn comes is left out if a newer one waits behind it:
+/// the sender is behind, and the forge's limits are better spent on how things stand.
+const FRESH: SignedDuration = SignedDuration::from_secs(5);
+
+/// Waiting for the other side's leave is no failure; a week of it is an end nevertheless.
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// So often at least it was tried before, or a service that was off for a week would give up at once.
+const TRIED_OFTEN: u32 = 20;
+
+/// Why a message needs not be told any more, if that is so.
+pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
+    let old = now.duration_since(message.at) > FRESH;
+    let (forge, state) = (message.sink.family() == Family::Forge, message.status.state.as_str());
+    (forge && old && message.followed)
+        .then(|| format!("{state} was over before it could be told: a newer status took its place"))
+}
+
+/// What is recorded of a message for which the forge's hour has no call left; nothing where it has.
+pub(super) fn not_granted(message: &Message, decision: QuotaDecision) -> Option<Answer> {
+    match decision {
+        QuotaDecision::Send => None,
+        QuotaDecision::Shed(reason) => Some(Answer::Skipped(reason)),
+        QuotaDecision::Defer(at) => {
+            Some(Answer::Again { at, unsure: message.unsure, failed: false })
+        }
+    }
+}
+
+/// The message keeps its place, as if nobody had taken it.
+pub(super) fn untried(message: &Message) -> Answer {
+    Answer::Again { at: message.due_at, unsure: message.unsure, failed: false }
+}
+
+/// What is recorded of a message that was taken, or had nothing to say.
+pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp) -> Answer {
+    match delivered {
+        Delivered::Yes { reference } => Answer::Sent { reference },
+        Delivered::Nothing(reason) => Answer::Skipped(reason),
+        Delivered::Later { .. } if has_waited_long(message, now) => {
+            given_up(message, "the other side wants it later and later")
+        }
+        Delivered::Later { at } => {
+            // Not at this same moment, or it would be asked for ever.
+            let at = at.max(saturating_add(now, SignedDuration::from_millis(1)));
+            let at = at.min(saturating_add(now, LONGEST_RETRY_AFTER));
+            Answer::Again { at, unsure: message.unsure, failed: false }
+        }
+    }
+}
+
+/// What is recorded of a message that was not taken, and what that says of the other side.
+pub(super) fn not_delivered(
+    message: &Message,
+    trouble: NotDelivered,
+    patiences: &RetryPolicies,
+    now: Timestamp,
+) -> (Answer, Observation) {
+    let NotDelivered { problem: Problem { remedy, message: reason }, unsure } = trouble;
+    // What an earlier attempt left open stays open until somebody has looked.
+    let unsure = unsure || message.unsure;
+    let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
+        Some(at) => Answer::Again { at, unsure, failed: true },
+        None => given_up(message, &reason),
+    };
+    match remedy {
+        Remedy::Reject => (Answer::Parked(reason), Observation::Answer),
+        Remedy::Late { until, .. } => {
+            let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
+            let young = now.duration_since(message.at) < until;
+            // Later it is as if it were refused: the right to see it may be given back.
+            let patience = if young { &patiences.silence } else { &patiences.refusal };
+            (again(patience), Observation::Answer)
+        }
+        Remedy::Doubt | Remedy::GiveUp => (again(&patiences.refusal), Observation::Answer),
+        Remedy::Retry { after: None } => (again(&patiences.silence), Observation::Silence),
+        Remedy::Retry { after: Some(wish) } => {
+            (waits(message, unsure, wish, &reason, now), Observation::Wait(wish))
+        }
+    }
+}
+
+/// The other side asks for time, which is nobody's failure.
+fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Timestamp) -> Answer {
+    if has_waited_long(message, now) {
+        return given_up(message, reason);
+    }
+    let wish =
+        SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
+    // A wish of no time at all would be asked for ever.
+    let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
+    Answer::Again { at, unsure, failed: false }
+}
+
+/// The word that is counted.
+pub(super) fn word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Sent { .. } => "sent",
+        Answer::Skipped(_) => "skipped",
+        Answer::Again { failed: true, .. } => "put_off",
+        Answer::Again { failed: false, .. } => "waits",
+        Answer::Parked(_) => "parked",
+    }
+}
+
+fn has_waited_long(message: &Message, now: Timestamp) -> bool {
+    now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
+}
+
+fn given_up(message: &Message, reason: &str) -> Answer {
+    Answer::Parked(format!("given up after {} attempts: {reason}", message.attempts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::deployment::ForgeState;
+    use crate::model::notice::Sink;
+    use crate::model::status::ForgeStatus;
+    use crate::outbox::fixture;
+
+    const PATIENCE: RetryPolicy = RetryPolicy {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(10),
+        failures: 6,
+    };
+    const PATIENCES: RetryPolicies = RetryPolicies {
+        silence: PATIENCE,
+        refusal: RetryPolicy { longest: Duration::from_secs(100), ..PATIENCE },
+    };
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn message(sink: Sink) -> Message {
+        Message { due_at: at(3), ..fixture::message(sink, ForgeState::Queued, at(0)) }
+    }
+
+    fn trouble(remedy: Remedy, failures: u32, now: i64) -> (Answer, Observation) {
+        let message = Message { failures, attempts: failures + 1, ..message(Sink::Forge) };
+        let problem = Problem { remedy, message: "no answer".to_owned() };
+        let trouble = NotDelivered { problem, unsure: false };
+        not_delivered(&message, trouble, &PATIENCES, at(now))
+    }
+
+    fn again(seconds: i64, failed: bool) -> Answer {
+        Answer::Again { at: at(seconds), unsure: false, failed }
+    }
+
+    #[test]
+    fn silence_is_waited_out_and_opens_the_breaker() {
+        let silence = Remedy::Retry { after: None };
+        assert_eq!(trouble(silence, 0, 0), (again(1, true), Observation::Silence));
+        assert_eq!(trouble(silence, 4, 0), (again(10, true), Observation::Silence));
+        let parked = Answer::Parked("given up after 6 attempts: no answer".to_owned());
+        assert_eq!(trouble(silence, 5, 0), (parked, Observation::Silence));
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_and_a_right_may_be_given_later() {
+        assert_eq!(trouble(Remedy::GiveUp, 4, 0), (again(16, true), Observation::Answer));
+        let parked = Answer::Parked("no answer".to_owned());
+        assert_eq!(trouble(Remedy::Reject, 0, 0), (parked, Observation::Answer));
+    }
+
+    #[test]
+    fn what_the_forge_may_not_know_yet_is_told_while_it_is_young() {
+        let late = Remedy::Late { what: "the repository", until: Duration::from_mins(2) };
+        assert_eq!(trouble(late, 2, 7), (again(11, true), Observation::Answer));
+        let as_refused = trouble(Remedy::GiveUp, 2, 120);
+        assert_eq!(trouble(late, 2, 120), as_refused, "the right to see it may be given back");
+    }
+
+    #[test]
+    fn a_wish_to_wait_is_no_failure_until_a_week_is_over() {
+        let minute = Duration::from_mins(1);
+        let wish = Remedy::Retry { after: Some(minute) };
+        assert_eq!(trouble(wish, 0, 7), (again(67, false), Observation::Wait(minute)));
+        let week = 7 * 24 * 3600;
+        assert_eq!(trouble(wish, 0, 2 * week).0, again(2 * week + 60, false), "tried too seldom");
+        assert!(matches!(trouble(wish, 20, 2 * week).0, Answer::Parked(_)));
+        let absurd = Remedy::Retry { after: Some(Duration::from_hours(9999)) };
+        assert_eq!(trouble(absurd, 0, 0).0, again(2 * 3600, false));
+    }
+
+    #[test]
+    fn a_day_without_an_answer_is_outlasted_by_far() {
+        let RetryPolicies { silence, refusal } = RETRY;
+        for patience in [silence, refusal] {
+            let mut now = at(0);
+            let mut failures = 0;
+            while let Some(next) = patience.next_attempt(failures, None, now) {
+                (now, failures) = (next, failures + 1);
+            }
+            let hours = now.as_second() / 3600;
+            assert!((47..72).contains(&hours), "{hours} hours");
+        }
+    }
+
+    #[test]
+    fn what_may_have_arrived_stays_doubtful_until_somebody_has_looked() {
+        let message = Message { unsure: true, ..message(Sink::Forge) };
+        let problem = Problem { remedy: Remedy::Retry { after: None }, message: String::new() };
+        let trouble = NotDelivered { problem, unsure: false };
+        let (answer, _) = not_delivered(&message, trouble, &PATIENCES, at(0));
+        assert_eq!(answer, Answer::Again { at: at(1), unsure: true, failed: true });
+        let back = Answer::Again { at: at(3), unsure: true, failed: false };
+        assert_eq!(untried(&message), back);
+    }
+
+    #[test]
+    fn a_message_that_asks_for_later_is_no_failure() {
+        let message = message(Sink::Channel);
+        assert_eq!(delivered(&message, Delivered::Later { at: at(9) }, at(7)), again(9, false));
+        let now = delivered(&message, Delivered::Later { at: at(7) }, at(7));
+        let Answer::Again { at: next, .. } = now else { panic!("{now:?}") };
+        assert!(next > at(7), "never at the same moment");
+    }
+
+    #[test]
+    fn a_message_that_asks_for_later_for_more_than_a_week_is_given_up() {
+        let week = 7 * 24 * 3600;
+        let later = |attempts, now| {
+            let message = Message { attempts, ..message(Sink::Forge) };
+            delivered(&message, Delivered::Later { at: at(now + 9) }, at(now))
+        };
+        assert!(matches!(later(21, 2 * week), Answer::Parked(_)));
+        assert_eq!(later(20, 2 * week), again(2 * week + 9, false), "tried too seldom");
+        assert_eq!(later(99, week), again(week + 9, false));
+    }
+
+    #[test]
+    fn an_old_status_with_a_newer_one_behind_it_is_left_out() {
+        let followed = |sink| Message { followed: true, ..message(sink) };
+        let forge = followed(Sink::Forge);
+        assert_eq!(overtaken(&forge, at(5)), None, "on an idle system all go out");
+        let reason = "queued was over before it could be told: a newer status took its place";
+        assert_eq!(overtaken(&forge, at(6)).as_deref(), Some(reason));
+        assert!(overtaken(&followed(Sink::Commit), at(6)).is_some());
+        assert_eq!(overtaken(&message(Sink::Forge), at(99)), None, "the last is always told");
+        for sink in [Sink::Events("warehouse".to_owned()), Sink::Channel, Sink::Person] {
+            assert_eq!(overtaken(&followed(sink), at(99)), None, "a record has no gaps");
+        }
+        assert_eq!(ForgeStatus::queued().state, ForgeState::Queued);
+    }
+}

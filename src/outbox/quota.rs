@@ -1,0 +1,298 @@
+//! Sheds and defers messages by priority where the forge has an hourly quota of calls. Pure.
+//!
+//! GitHub takes 500 calls an hour of an account that make something ("Rate limits for the REST API", GitHub
+//! Docs). A deployment of which everything is told makes six: `queued`, `in_progress` and its end, the commit's
+//! `pending` and end, and `inactive` for what it replaced. So eighty deployments would use up an hour, and the
+//! ends of the others would come an hour late. Where many deployments end, what passes anyway
+//! is left out, and commits are told last: two hundred deployments fit into an hour.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::deployment::ForgeState;
+use crate::model::id::RepoName;
+use crate::model::notice::Sink;
+use crate::store::{ForgeCalls, Message};
+use crate::support::time::saturating_add;
+
+/// The forge counts by the hour.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// So long ends are counted as a sign of how many are to come.
+const LATELY: SignedDuration = SignedDuration::from_mins(10);
+/// When there was no room for a commit's end, it is asked again after this.
+const REST: SignedDuration = SignedDuration::from_mins(5);
+/// A commit's end that has waited so long may use what ends have left of the hour.
+const PATIENT: SignedDuration = SignedDuration::from_mins(30);
+/// A commit of which nothing was ever told need not be told of after this.
+const STALE: SignedDuration = SignedDuration::from_hours(2);
+
+/// How many calls within an hour a forge takes that make something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hourly {
+    /// Of one account.
+    pub most: u32,
+    /// Whether each owner of repositories is an account of its own, as installations of an App are.
+    pub by_owner: bool,
+}
+
+/// How important a message is, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Priority {
+    /// That it waits: over in a moment.
+    Pending,
+    /// That somebody is at it.
+    Progress,
+    /// The end on a commit of which nothing was told: the deployment says the same.
+    RepeatedEnd,
+    /// An end. Without it GitHub would show for ever what is over.
+    End,
+}
+
+/// What may be done with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum QuotaDecision {
+    /// It may be told.
+    Send,
+    /// It is not told any more, for this reason.
+    Shed(String),
+    /// Not before that time.
+    Defer(Timestamp),
+}
+
+/// The calls of one account.
+#[derive(Debug, Default)]
+struct AccountUsage {
+    /// When they were made, within the last hour, oldest first.
+    calls: Vec<Timestamp>,
+    /// How many of them told an end lately.
+    lately: usize,
+    /// How many ends wait.
+    waiting: usize,
+}
+
+/// The calls of all accounts.
+#[derive(Debug)]
+pub(super) struct HourlyQuota {
+    hourly: Hourly,
+    accounts: BTreeMap<String, AccountUsage>,
+}
+
+impl Priority {
+    pub(super) fn of(message: &Message) -> Self {
+        let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
+        match (&message.sink, message.status.state) {
+            (Sink::Commit, _) if ended && !message.continues => Self::RepeatedEnd,
+            (_, ForgeState::InProgress) if message.sink == Sink::Forge => Self::Progress,
+            (_, _) if !ended => Self::Pending,
+            (_, _) => Self::End,
+        }
+    }
+}
+
+impl HourlyQuota {
+    /// Of what was told within the hour, and of what waits.
+    pub(super) fn new(hourly: Hourly, calls: &[ForgeCalls], now: Timestamp) -> Self {
+        let mut quota = Self { hourly, accounts: BTreeMap::new() };
+        for call in calls {
+            quota.add(call, now);
+        }
+        quota
+    }
+
+    fn add(&mut self, call: &ForgeCalls, now: Timestamp) {
+        let is_end = call.told.as_ref().is_some_and(|(sink, state)| is_end(sink, *state));
+        let load = self.accounts.entry(account(self.hourly, &call.repository)).or_default();
+        match call.at {
+            None if is_end => load.waiting += call.count,
+            None => {}
+            Some(at) if now.duration_since(at) >= HOUR => {}
+            Some(at) => {
+                load.calls.extend(std::iter::repeat_n(at, call.count));
+                load.lately += usize::from(is_end && now.duration_since(at) < LATELY);
+            }
+        }
+    }
+
+    /// What may be done with the message; one that may go is counted.
+    pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> QuotaDecision {
+        let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
+        let (priority, age) = (Priority::of(message), now.duration_since(message.at));
+        let decision = load.decide(priority, age, most, now);
+        if decision == QuotaDecision::Send {
+            let calls = if message.begins_there() { 2 } else { 1 };
+            load.calls.extend(std::iter::repeat_n(now, calls));
+            if is_end(&message.sink, message.status.state) {
+                load.waiting = load.waiting.saturating_sub(1);
+                load.lately += 1;
+            }
+        }
+        decision
+    }
+
+    /// Until when even ends have to wait, of the account that waits longest.
+    pub(super) fn spent_until(&self) -> Option<Timestamp> {
+        let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
+        self.accounts.values().filter_map(|load| load.spent_until(most)).max()
+    }
+}
+
+impl AccountUsage {
+    fn decide(
+        &self,
+        priority: Priority,
+        age: SignedDuration,
+        most: usize,
+        now: Timestamp,
+    ) -> QuotaDecision {
+        let (used, ends) = (self.calls.len(), self.lately + self.waiting);
+        let left = |what: &str| {
+            QuotaDecision::Shed(format!(
+                "left out: GitHub takes {most} statuses an hour, and many deployments end now; {what}"
+            ))
+        };
+        match priority {
+            Priority::Pending if ends < most / 30 && used < most / 8 * 5 => QuotaDecision::Send,
+            Priority::Progress if ends < most / 20 && used < most / 4 * 3 => QuotaDecision::Send,
+            Priority::Pending | Priority::Progress => left("the end is told"),
+            Priority::RepeatedEnd if used + self.waiting < most / 16 * 5 => QuotaDecision::Send,
+            Priority::RepeatedEnd if age >= PATIENT && used + self.waiting < most / 6 * 5 => {
+                QuotaDecision::Send
+            }
+            Priority::RepeatedEnd if age >= STALE => {
+                left("the deployment's own status says the same")
+            }
+            Priority::RepeatedEnd => QuotaDecision::Defer(saturating_add(now, REST)),
+            Priority::End => {
+                self.spent_until(most).map_or(QuotaDecision::Send, QuotaDecision::Defer)
+            }
+        }
+    }
+
+    /// When the next call may be made, if the hour is used up.
+    fn spent_until(&self, most: usize) -> Option<Timestamp> {
+        let over = self.calls.len().checked_sub(most)?;
+        self.calls.get(over).map(|at| saturating_add(*at, HOUR))
+    }
+}
+
+/// Whether it shows that a deployment has ended.
+fn is_end(sink: &Sink, state: ForgeState) -> bool {
+    match sink {
+        Sink::Forge => !matches!(state, ForgeState::Queued | ForgeState::InProgress),
+        Sink::Check => true,
+        Sink::Commit | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => false,
+    }
+}
+
+fn account(hourly: Hourly, repository: &RepoName) -> String {
+    if hourly.by_owner { repository.owner().to_lowercase() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::fixture;
+
+    const HOURLY: Hourly = Hourly { most: 480, by_owner: true };
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    fn message(sink: Sink, state: ForgeState) -> Message {
+        fixture::message(sink, state, at(0))
+    }
+
+    fn call(told: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCalls {
+        let repository = RepoName::parse("acme/web").unwrap();
+        ForgeCalls { repository, told: Some(told), at: seconds.map(at), count: 1 }
+    }
+
+    #[test]
+    fn a_quiet_hour_has_room_for_everything() {
+        let mut quota = HourlyQuota::new(HOURLY, &[], at(0));
+        for state in [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success] {
+            assert_eq!(quota.decide(&message(Sink::Forge, state), at(0)), QuotaDecision::Send);
+            assert_eq!(quota.decide(&message(Sink::Commit, state), at(0)), QuotaDecision::Send);
+        }
+    }
+
+    #[test]
+    fn where_many_end_queued_goes_first_then_progress_and_ends_stay() {
+        let waiting = |n| vec![call((Sink::Forge, ForgeState::Success), None); n];
+        let granted = |n, sink: Sink, state| {
+            let mut quota = HourlyQuota::new(HOURLY, &waiting(n), at(0));
+            quota.decide(&message(sink, state), at(0)) == QuotaDecision::Send
+        };
+        let all = |n| {
+            [
+                granted(n, Sink::Commit, ForgeState::Queued),
+                granted(n, Sink::Forge, ForgeState::Queued),
+                granted(n, Sink::Forge, ForgeState::InProgress),
+                granted(n, Sink::Commit, ForgeState::Success),
+                granted(n, Sink::Forge, ForgeState::Failure),
+            ]
+        };
+        assert_eq!(all(15), [true, true, true, true, true]);
+        assert_eq!(all(16), [false, false, true, true, true]);
+        assert_eq!(all(24), [false, false, false, true, true]);
+        assert_eq!(all(150), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_commit_that_is_shown_as_pending_gets_its_end_as_a_deployment_does() {
+        let end = message(Sink::Commit, ForgeState::Success);
+        assert_eq!(Priority::of(&end), Priority::RepeatedEnd);
+        assert_eq!(Priority::of(&Message { continues: true, ..end }), Priority::End);
+    }
+
+    #[test]
+    fn an_hour_that_is_used_up_lets_the_next_end_go_when_the_oldest_call_is_an_hour_old() {
+        let calls: Vec<_> =
+            (0..480).map(|n| call((Sink::Commit, ForgeState::Success), Some(n))).collect();
+        let mut quota = HourlyQuota::new(HOURLY, &calls, at(480));
+        let end = message(Sink::Forge, ForgeState::Success);
+        assert_eq!(quota.decide(&end, at(480)), QuotaDecision::Defer(at(3600)));
+        assert_eq!(quota.spent_until(), Some(at(3600)));
+        let mut quota = HourlyQuota::new(HOURLY, &calls, at(3600));
+        assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Send);
+        assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Defer(at(3601)));
+        let other = RepoName::parse("other/web").unwrap();
+        let other = Message { repository: other, ..end };
+        assert_eq!(quota.decide(&other, at(3600)), QuotaDecision::Send, "another installation");
+    }
+
+    /// However two hundred deployments come within half an hour: every one of them is told its end, and what it
+    /// replaced that it is inactive, within the hour.
+    #[test]
+    fn two_hundred_deployments_that_replace_others_are_told_within_the_hour() {
+        for pause in [0, 1, 3, 9] {
+            let mut calls: Vec<ForgeCalls> = Vec::new();
+            let (mut now, mut ends) = (0, 0);
+            for n in 0..200 {
+                now = now.max(n * pause);
+                let all = [
+                    (Sink::Forge, ForgeState::Queued),
+                    (Sink::Commit, ForgeState::Queued),
+                    (Sink::Forge, ForgeState::InProgress),
+                    (Sink::Forge, ForgeState::Success),
+                    (Sink::Forge, ForgeState::Inactive),
+                    (Sink::Commit, ForgeState::Success),
+                ];
+                for (sink, state) in all {
+                    let mut quota = HourlyQuota::new(HOURLY, &calls, at(now));
+                    let one = Message { at: at(now), ..message(sink.clone(), state) };
+                    if quota.decide(&one, at(now)) == QuotaDecision::Send {
+                        ends += usize::from(is_end(&sink, state));
+                        calls.push(call((sink, state), Some(now)));
+                        now += 1;
+                    }
+                }
+            }
+            assert_eq!(ends, 400, "one every {pause} s");
+            assert!(now < 3600 && calls.len() <= 480, "{now} s, {} calls", calls.len());
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The relay: messages are delivered in order per deployment and sink, deployments side by side (but one after
+//! the other where a family is in order), and each family of sinks by a sender of its own, so that one that is
+//! down or slow holds up no other.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::deployments::Deployments;
+use crate::model::notice::Family;
+use crate::outbox::circuit_breaker::{CircuitBreaker, Observation};
+use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::metrics::Metrics;
+use crate::outbox::outcome;
+use crate::outbox::quota::{Hourly, HourlyQuota};
+use crate::outbox::sinks::Sinks;
+use crate::store::{Answer, Held, Message, Store, StoreError, Waiting};
+use crate::support::clock::Clock;
+use crate::support::lease::Lease;
+use crate::support::rate_limit::Rate;
+use crate::support::sync::lock;
+
+/// How many messages are taken at once; they must all be sent within a lease.
+const TAKEN: u32 = 8;
+/// How many are on their way at once: forges limit how many requests one may have open.
+const AT_ONCE: usize = 8;
+/// How often a sender looks without having been woken: for retries, and other replicas' messages.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How the outbox behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// For how long a message that was taken is this process's. Much longer than the clocks of two replicas
+    /// can differ.
+    pub lease: Duration,
+    /// How long messages may go on after a shutdown was asked for.
+    pub grace: Duration,
+    /// How fast the forge may be told. Slack's channels have limits of their own, and webhooks none.
+    pub forge: Rate,
+    /// The forge within an hour; no bound where there is none.
+    pub forge_hourly: Option<Hourly>,
+}
+
+/// Everybody is told from here.
+pub struct Outbox {
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    deployments: Deployments,
+    pub(super) sinks: Sinks,
+    pub(super) settings: Settings,
+    metrics: Metrics,
+    /// One for each family that was to be told so far.
+    senders: Mutex<BTreeMap<Family, Arc<Sender>>>,
+}
+
+/// One family of sinks, which is told by itself.
+#[derive(Debug)]
+pub(super) struct Sender {
+    family: Family,
+    breaker: Mutex<CircuitBreaker>,
+}
+
+impl Sender {
+    pub(super) fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
+        lock(&self.breaker)
+    }
+
+    /// What came of one call; what it changes is logged once.
+    pub(super) fn observe(&self, observation: Observation, now: Timestamp, reason: &str) {
+        let (opened, until) = {
+            let mut breaker = self.breaker();
+            (breaker.observe(observation, now), breaker.open_until(now))
+        };
+        if let Some(until) = until.filter(|_| opened) {
+            let family = &self.family;
+            tracing::warn!(%family, %until, reason, "nothing more is told for a while");
+        }
+    }
+}
+
+/// A message and what became of it.
+struct Processed {
+    message: Message,
+    answer: Answer,
+    /// Not so where it was given back as it was.
+    tried: bool,
+}
+
+/// What may be spent of the forge's hour by messages that are sent side by side.
+type SharedQuota = Option<Mutex<HourlyQuota>>;
+
+impl Outbox {
+    /// An outbox of these sinks; nothing runs before [`Outbox::run`].
+    pub fn new(sinks: Sinks, settings: Settings, metrics: Metrics) -> Self {
+        let deployments = sinks.deployments.clone();
+        let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
+        Self { store, clock, deployments, sinks, settings, metrics, senders: Mutex::default() }
+    }
+
+    /// Tells everybody until `stop`, and then what is left to tell within the grace.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut senders = JoinSet::new();
+        for sender in self.known_senders(&stop).await {
+            let (this, stop) = (Arc::clone(&self), stop.clone());
+            senders.spawn(async move { this.relay(&sender, &stop).await });
+        }
+        while !stop.is_cancelled() {
+            if let Err(error) = self.measure().await {
+                tracing::warn!(%error, "the outbox could not be measured");
+            }
+            pause(&stop).await;
+        }
+        senders.join_all().await;
+    }
+
+    /// Sends what may be sent now, to everybody; how many messages that were.
+    pub async fn send(&self) -> Result<usize, StoreError> {
+        let mut sent = 0;
+        for sender in self.senders_beside(&self.store.waiting().await?) {
+            sent += self.send_to(&sender).await?;
+        }
+        Ok(sent)
+    }
+
+    /// When a family that something waits for may be told again, if none may be now.
+    pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
+        let waits =
+            |family: &Family| waiting.iter().any(|one| one.waiting > 0 && one.family == *family);
+        let senders = self.senders_beside(&waiting);
+        let waited_for = senders.iter().filter(|sender| waits(&sender.family));
+        let opens = waited_for.map(|sender| sender.breaker().next_call(now));
+        Ok(opens.filter(|opens| *opens > now).min())
+    }
+
+    /// Everybody who is to be told; asks until the database answers.
+    async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
+        loop {
+            match self.store.waiting().await {
+                Ok(waiting) => return self.senders_beside(&waiting),
+                Err(_) if stop.is_cancelled() => return Vec::new(),
+                Err(error) => {
+                    tracing::error!(%error, "messages could not be read");
+                    pause(stop).await;
+                }
+            }
+        }
+    }
+
+    /// A sender for everybody who is to be told, and for those who still have messages although
+    /// they are configured no more: somebody must say so.
+    fn senders_beside(&self, waiting: &[Waiting]) -> Vec<Arc<Sender>> {
+        let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
+        let mut senders = lock(&self.senders);
+        for family in self.store.audience().families().into_iter().chain(waiting) {
+            let rate = if family == Family::Forge { self.settings.forge } else { Rate::FREE };
+            senders.entry(family.clone()).or_insert_with(|| {
+                Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
+            });
+        }
+        senders.values().cloned().collect()
+    }
+
+    /// Tells one family until `stop`, and then what is left to tell.
+    async fn relay(&self, sender: &Sender, stop: &CancellationToken) {
+        let mut messages = self.deployments.wake.messages();
+        while !stop.is_cancelled() {
+            match self.send_to(sender).await {
+                Ok(0) => self.wait_for(sender, &mut messages, stop).await,
+                Ok(_) => {}
+                Err(error) => {
+                    let family = sender.family.to_string();
+                    tracing::error!(%error, family, "messages could not be read or recorded");
+                    pause(stop).await;
+                }
+            }
+        }
+        // What the last deployments had to say; what does not get out now, waits for the next start.
+        let last = async { while matches!(self.send_to(sender).await, Ok(1..)) {} };
+        let _elapsed = tokio::time::timeout(self.settings.grace, last).await;
+    }
+
+    /// Until there may be a message or the timer ends; a breaker that closes sooner is waited for.
+    async fn wait_for(
+        &self,
+        sender: &Sender,
+        messages: &mut watch::Receiver<()>,
+        stop: &CancellationToken,
+    ) {
+        let now = self.clock.now();
+        let next = sender.breaker().next_call(now).duration_since(now);
+        let next = Duration::try_from(next).unwrap_or(Duration::ZERO);
+        tokio::select! {
+            // The signal lives as long as the use cases do.
+            _closed = messages.changed() => {}
+            () = tokio::time::sleep(if next.is_zero() { POLL } else { next.min(POLL) }) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+
+    async fn measure(&self) -> Result<(), StoreError> {
+        let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
+        for sender in self.senders_beside(&waiting) {
+            let of = waiting.iter().find(|one| one.family == sender.family);
+            let open_until = sender.breaker().open_until(now);
+            self.metrics.family(&sender.family.to_string(), of, open_until, now);
+        }
+        // Whoever asks how the service is gets this count, and costs none.
+        let quota = self.quota(&Family::Forge, now).await?;
+        let hour_used_up = quota.and_then(|quota| quota.spent_until());
+        self.deployments.forge_hour.set(hour_used_up);
+        self.metrics.limited(self.deployments.forge.limited(), hour_used_up);
+        Ok(())
+    }
+
+    /// Sends what may be sent now to one family; how many were dealt with.
+    async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let sent = self.send_messages(sender).await?;
+        // Only now: what is told is worth more than a second look at what was told.
+        let looks = sender.family == Family::Forge;
+        Ok(sent + if looks { self.confirm_some(sender).await? } else { 0 })
+    }
+
+    async fn send_messages(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let (asked_at, length) = (self.clock.moment(), self.settings.lease);
+        let (family, now) = (&sender.family, asked_at.wall);
+        let take = |most| self.store.take_messages(family, now, length, most);
+        let (taken, quota) = self.take(sender, TAKEN, now, take).await?;
+        let lease = Lease::asked_for(asked_at, length);
+        let messages = taken.into_iter();
+        let processing =
+            messages.map(|message| self.process(sender, message, &lease, quota.as_ref()));
+        let at_once = if family.in_order() { 1 } else { AT_ONCE };
+        let mut processing = stream::iter(processing).buffer_unordered(at_once);
+        let (done, answers) = mpsc::unbounded_channel();
+        let sending = async move {
+            while let Some(processed) = processing.next().await {
+                // If nobody records any more, that is told below.
+                let _unrecorded = done.send(processed);
+            }
+        };
+        let ((), recorded) = tokio::join!(sending, self.record(sender, answers));
+        recorded
+    }
+
+    /// Takes as many from the store as the breaker lets through, with what is left of the forge's hour.
+    pub(super) async fn take<T, F: Future<Output = Result<Vec<T>, StoreError>>>(
+        &self,
+        sender: &Sender,
+        most: u32,
+        now: Timestamp,
+        take: impl FnOnce(u32) -> F,
+    ) -> Result<(Vec<T>, SharedQuota), StoreError> {
+        let acquired = sender.breaker().try_acquire(most, now);
+        if acquired == 0 {
+            return Ok((Vec::new(), None));
+        }
+        let taken = take(acquired).await;
+        let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(acquired));
+        sender.breaker().release(acquired.saturating_sub(came));
+        let taken = taken?;
+        let quota = if taken.is_empty() { None } else { self.quota(&sender.family, now).await? };
+        Ok((taken, quota.map(Mutex::new)))
+    }
+
+    /// Records what has been told at once, and together what was told together; how many were tried.
+    ///
+    /// Beside the telling, not in its pauses: who tells may hold a connection to the database, and
+    /// recording would wait for it for ever.
+    async fn record(
+        &self,
+        sender: &Sender,
+        mut answers: mpsc::UnboundedReceiver<Processed>,
+    ) -> Result<usize, StoreError> {
+        let mut tried = 0;
+        let mut together = Vec::new();
+        while answers.recv_many(&mut together, AT_ONCE).await > 0 {
+            tried += together.iter().filter(|one| one.tried).count();
+            let answers: Vec<_> =
+                together.drain(..).map(|one: Processed| (one.message, one.answer)).collect();
+            let held = self.store.answered(&answers, self.clock.now()).await?;
+            for ((message, answer), held) in answers.iter().zip(held) {
+                self.metrics.report(&sender.family.to_string(), outcome::word(answer));
+                if held == Held::Lost {
+                    let Message { deployment, sink, seq, .. } = message;
+                    tracing::warn!(%deployment, %sink, seq, "another sender took over");
+                }
+            }
+        }
+        Ok(tried)
+    }
+
+    /// What a family that takes so many calls an hour was told and is to be told; none of others.
+    async fn quota(
+        &self,
+        family: &Family,
+        now: Timestamp,
+    ) -> Result<Option<HourlyQuota>, StoreError> {
+        let hourly = self.settings.forge_hourly.filter(|_| *family == Family::Forge);
+        let Some(hourly) = hourly.filter(|_| self.deployments.forge.names_limits()) else {
+            return Ok(None);
+        };
+        Ok(Some(HourlyQuota::new(hourly, &self.store.forge_calls(now).await?, now)))
+    }
+
+    async fn process(
+        &self,
+        sender: &Sender,
+        message: Message,
+        lease: &Lease,
+        quota: Option<&Mutex<HourlyQuota>>,
+    ) -> Processed {
+        let now = self.clock.now();
+        if let Some(reason) = outcome::overtaken(&message, now) {
+            sender.breaker().release(1);
+            return Processed { message, answer: Answer::Skipped(reason), tried: true };
+        }
+        // The lease must not end while one is on its way, or another would tell it as well.
+        let late = lease.left(self.clock.moment()) < self.settings.lease / 2;
+        if late || sender.breaker().open_until(now).is_some() {
+            sender.breaker().release(1);
+            return Processed { answer: outcome::untried(&message), message, tried: false };
+        }
+        let decision = quota.map(|quota| lock(quota).decide(&message, now));
+        if let Some(answer) = decision.and_then(|one| outcome::not_granted(&message, one)) {
+            sender.breaker().release(1);
+            return Processed { message, answer, tried: true };
+        }
+        if message.begins_there() {
+            // The forge is asked to make a deployment before it is told of it.
+            sender.breaker().spend(1, now);
+        }
+        let delivered = self.deliver(&message, lease).await;
+        let now = self.clock.now();
+        let answer = match delivered {
+            Ok(delivered) => {
+                match &delivered {
+                    Delivered::Yes { .. } => sender.observe(Observation::Answer, now, ""),
+                    // Nobody was asked, so nobody knows how the other side is.
+                    Delivered::Nothing(_) | Delivered::Later { .. } => sender.breaker().release(1),
+                }
+                outcome::delivered(&message, delivered, now)
+            }
+            Err(trouble) => {
+                let reason = trouble.problem.message.clone();
+                let (answer, observation) =
+                    outcome::not_delivered(&message, trouble, &outcome::RETRY, now);
+                sender.observe(observation, now, &reason);
+                log(&message, &answer, &reason);
+                answer
+            }
+        };
+        Processed { message, answer, tried: true }
+    }
+
+    /// The call itself, with an end even if it panics or never ends. A process that stood still in
+    /// the middle of it says no more: by now another may have told what came after.
+    async fn deliver(&self, message: &Message, lease: &Lease) -> Result<Delivered, NotDelivered> {
+        let longest = self.settings.lease / 2;
+        let delivering = self.sinks.deliver(message, self.clock.now());
+        let delivering = AssertUnwindSafe(delivering).catch_unwind();
+        let delivering = lease.while_it_lasts(|| self.clock.moment(), delivering);
+        match tokio::time::timeout(longest, delivering).await {
+            Ok(Some(Ok(delivered))) => delivered,
+            Ok(Some(Err(_panic))) => Err(NotDelivered::panicked()),
+            Ok(None) | Err(_) => Err(NotDelivered::never_ended(longest)),
+        }
+    }
+}
+
+async fn pause(stop: &CancellationToken) {
+    let _elapsed = tokio::time::timeout(POLL, stop.cancelled()).await;
+}
+
+fn log(message: &Message, answer: &Answer, reason: &str) {
+    let Message { deployment, sink, status, .. } = message;
+    let state = status.state.as_str();
+    match answer {
+        Answer::Sent { .. } | Answer::Skipped(_) => {}
+        // That the breaker is open has been logged, once for all that wait behind it.
+        Answer::Again { at, failed: false, .. } => {
+            tracing::debug!(%deployment, %sink, state, reason, %at, "not told yet");
+        }
+        Answer::Again { at, failed: true, .. } => {
+            tracing::warn!(%deployment, %sink, state, reason, %at, "not told, tried again");
+        }
+        Answer::Parked(_) => {
+            tracing::error!(%deployment, %sink, state, reason, "not told, given up");
+        }
+    }
+}

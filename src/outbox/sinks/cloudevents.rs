@@ -1,0 +1,73 @@
+//! Programs are told: the events of a change, one after the other.
+//!
+//! What may have arrived is sent again: the receiver knows an event by its id. So nothing is looked
+//! for first, and of two events of one change the first may come twice.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::Deployment;
+use crate::notify::events::{self, Before, Change, Event, Origin};
+use crate::notify::webhook::Receiver;
+use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::sinks::{Sinks, not_configured};
+use crate::store::{Filter, Message, StoreError};
+
+impl Sinks {
+    /// Sends the events of a message to the receiver of that name.
+    pub(super) async fn events(
+        &self,
+        message: &Message,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Delivered, NotDelivered> {
+        let Some(receiver) = self.receivers.iter().find(|one| one.name == name) else {
+            return Ok(not_configured(message));
+        };
+        let wanted = self.events_of(message, receiver).await?;
+        for event in &wanted {
+            receiver.send(event, now).await?;
+        }
+        Ok(match wanted.into_iter().next() {
+            Some(first) => Delivered::Yes { reference: Some(first.id) },
+            None => Delivered::Nothing(format!("{name} wants no event of this")),
+        })
+    }
+
+    async fn events_of(
+        &self,
+        message: &Message,
+        receiver: &Receiver,
+    ) -> Result<Vec<Event>, StoreError> {
+        let store = &self.deployments.store;
+        let Some(deployment) = store.deployment(&message.deployment).await? else {
+            return Ok(Vec::new());
+        };
+        let before = self.before(&deployment).await?;
+        let Message { status, seq, at, .. } = message;
+        let (state, sentence) = (status.state, status.description());
+        let change = Change { deployment: &deployment, state, sentence, seq: *seq, at: *at };
+        let origin = Origin {
+            url: self.deployments.external_url.clone(),
+            forge: self.deployments.forge_url.clone(),
+        };
+        let mut events = events::of(change, &origin, before);
+        events.retain(|event| receiver.wants.contains(&event.kind));
+        Ok(events)
+    }
+
+    /// Whether the app was on the target before: deployed, and not removed since.
+    async fn before(&self, deployment: &Deployment) -> Result<Before, StoreError> {
+        let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
+            return Ok(Before::Absent);
+        };
+        let target = &deployment.request.target;
+        let filter = Filter::succeeded(target, app);
+        let page = store.deployments(&filter, Some(&deployment.id), 1).await?;
+        let Some(last) = page.deployments.into_iter().next() else { return Ok(Before::Absent) };
+        let gone = store.removals(target, app).await?.into_iter().any(|removal| {
+            let done = removal.ended.is_some_and(|ended| ended.commit.is_some());
+            done && last.id < removal.id && removal.id < deployment.id
+        });
+        Ok(if gone { Before::Absent } else { Before::There })
+    }
+}

@@ -1,0 +1,342 @@
+//! The forge is told: the deployment's statuses, the commit status beside them, and the check run
+//! that shows violations at their lines.
+//!
+//! What may have arrived before is looked for, and not written a second time. What is to be said is
+//! found out when it is said: a commit is told of the newest deployment that it has on a target.
+
+mod words; // every sentence, pure
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::forge::check::CheckRun;
+use crate::forge::error::ForgeError;
+use crate::forge::{Begun, CommitState, CommitStatus, Status};
+use crate::model::deployment::{Deployment, ForgeState};
+use crate::model::event::DeploymentRequest;
+use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
+use crate::outbox::sinks::Sinks;
+use crate::store::{Message, StoreError};
+use crate::support::time::saturating_add;
+
+/// GitHub's own parts agree within minutes: a commit that it does not know by then never comes.
+const AGREED: SignedDuration = SignedDuration::from_mins(2);
+/// The repository's next event says its present name, and brings what waits for it along.
+const UNTIL_NAMED: Duration = Duration::from_mins(10);
+/// Credentials that are refused are refused for everything: one message asks again after this, and the
+/// others wait for it.
+const CREDENTIALS: Duration = Duration::from_mins(5);
+
+/// Why the forge was not told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReportError {
+    /// The forge did not take it.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// Our own database did not say what is to be told: nothing was sent.
+    #[error("what is to be told cannot be read: {0}")]
+    Store(#[from] StoreError),
+}
+
+impl From<ReportError> for NotDelivered {
+    fn from(error: ReportError) -> Self {
+        match &error {
+            ReportError::Forge(error) => trouble(error),
+            ReportError::Store(_) => Problem::retry(error.to_string()).into(),
+        }
+    }
+}
+
+impl Sinks {
+    /// What waits for the present name of a repository that was renamed, or for an account, is told later.
+    ///
+    /// An App has an account at each owner: one of them that GitHub limits holds up no other. The client keeps
+    /// that account from being asked meanwhile. All else that GitHub refuses holds up every message.
+    pub(super) fn defer_limited_account<T>(
+        &self,
+        outcome: Result<T, ReportError>,
+        now: Timestamp,
+        later: impl FnOnce(Timestamp) -> T,
+    ) -> Result<T, NotDelivered> {
+        let wait = match &outcome {
+            Err(ReportError::Forge(ForgeError::RateLimited { retry_after, .. }))
+                if self.deployments.forge.knows_deliveries() =>
+            {
+                *retry_after
+            }
+            Err(ReportError::Forge(ForgeError::Renamed { .. })) => UNTIL_NAMED,
+            _ => return outcome.map_err(NotDelivered::from),
+        };
+        let reason = outcome.err().map(|error| error.to_string());
+        tracing::debug!(reason, "not told yet");
+        Ok(later(saturating_add(now, wait)))
+    }
+
+    /// The next status of a deployment.
+    pub(super) async fn deployment_status(
+        &self,
+        message: &Message,
+    ) -> Result<Delivered, ReportError> {
+        let (forge, repository) = (&self.deployments.forge, &message.repository);
+        let Some(forge_id) = self.number(message).await? else {
+            return Ok(Delivered::Nothing("the code host has no deployments".to_owned()));
+        };
+        let status = self.compose_deployment_status(message).await?;
+        if !message.unsure || !forge.has_status(repository, forge_id, &status).await? {
+            forge.report(repository, forge_id, &status).await?;
+        }
+        Ok(Delivered::Yes { reference: None })
+    }
+
+    /// Tells the end of a deployment again, if the newest status that we wrote is another one.
+    /// What others wrote after it is theirs.
+    pub(super) async fn confirm_deployment_status(
+        &self,
+        message: &Message,
+    ) -> Result<EndCheck, ReportError> {
+        let (forge, repository) = (&self.deployments.forge, &message.repository);
+        let record = self.deployments.store.deployment(&message.deployment).await?;
+        let Some(forge_id) = record.and_then(|record| record.request.number()) else {
+            return Ok(EndCheck::Shown);
+        };
+        let page = self.deployments.page_of(&message.deployment);
+        let shown = forge.statuses(repository, forge_id).await?;
+        let ours = shown.iter().find(|one| one.log_url.as_deref() == Some(page.as_str()));
+        if ours.is_none_or(|newest| newest.state == message.status.state.as_str()) {
+            return Ok(EndCheck::Shown);
+        }
+        let status = self.compose_deployment_status(message).await?;
+        forge.report(repository, forge_id, &status).await?;
+        Ok(EndCheck::Retold)
+    }
+
+    async fn compose_deployment_status(&self, message: &Message) -> Result<Status, ReportError> {
+        Ok(Status {
+            state: message.status.state,
+            description: message.status.description().to_owned(),
+            log_url: Some(self.deployments.page_of(&message.deployment)),
+            environment_url: self.address(message).await?,
+        })
+    }
+
+    /// The forge's number of the deployment. One that began here is made there with its first status; it
+    /// is looked for first where it may be there already.
+    async fn number(&self, message: &Message) -> Result<Option<i64>, ReportError> {
+        let (forge, store) = (&self.deployments.forge, &self.deployments.store);
+        if message.forge_id > 0 {
+            return Ok(Some(message.forge_id));
+        }
+        let Some(record) = store.deployment(&message.deployment).await? else { return Ok(None) };
+        if let Some(number) = record.request.number() {
+            return Ok(Some(number));
+        }
+        let begun = begun(record);
+        let found = if message.attempts > 1 || message.seq > 1 {
+            forge.find_begun(&begun).await?
+        } else {
+            None
+        };
+        let number = match found {
+            Some(number) => Some(number),
+            None => forge.begin(&begun).await?,
+        };
+        if let Some(number) = number {
+            store.number_rollback(&message.deployment, number).await?;
+        }
+        Ok(number)
+    }
+
+    /// Where the app is reached: as this deployment made it once it is there, until then as the one
+    /// before it did.
+    async fn address(&self, message: &Message) -> Result<Option<String>, StoreError> {
+        let (store, state) = (&self.deployments.store, message.status.state);
+        if matches!(state, ForgeState::Success | ForgeState::Inactive) {
+            let record = store.deployment(&message.deployment).await?;
+            let own = record.and_then(|record| record.address);
+            if own.is_some() || state == ForgeState::Success {
+                return Ok(own);
+            }
+        }
+        store.last_address(message).await
+    }
+
+    /// The commit status `deploy/<target>` beside a deployment's status: how the commit stands on that target.
+    pub(super) async fn commit_status(&self, message: &Message) -> Result<Delivered, ReportError> {
+        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+            return Ok(nothing);
+        }
+        let Message { repository, commit, unsure, .. } = message;
+        let (forge, status) = (&self.deployments.forge, self.compose_commit_status(message));
+        if *unsure && forge.has_commit_status(repository, commit, &status).await? {
+            return Ok(Delivered::Yes { reference: None });
+        }
+        let is_old = || self.deployments.clock.now().duration_since(message.at) > AGREED;
+        match forge.commit_status(repository, commit, &status).await {
+            Ok(()) => Ok(Delivered::Yes { reference: None }),
+            Err(error) if has_no_commit(&error) && is_old() => {
+                Ok(Delivered::Nothing(format!("GitHub knows no commit {commit}")))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Tells the end of a commit again, if its newest status of that context is another one.
+    pub(super) async fn confirm_commit_status(
+        &self,
+        message: &Message,
+    ) -> Result<EndCheck, ReportError> {
+        if self.said_by_a_newer_one(message).await?.is_some() {
+            return Ok(EndCheck::Shown);
+        }
+        let Message { repository, commit, .. } = message;
+        let (forge, status) = (&self.deployments.forge, self.compose_commit_status(message));
+        if forge.has_commit_status(repository, commit, &status).await? {
+            return Ok(EndCheck::Shown);
+        }
+        forge.commit_status(repository, commit, &status).await?;
+        Ok(EndCheck::Retold)
+    }
+
+    fn compose_commit_status(&self, message: &Message) -> CommitStatus {
+        CommitStatus {
+            context: context(message),
+            state: commit_state(message.status.state),
+            description: message.status.description().to_owned(),
+            target_url: Some(self.deployments.page_of(&message.deployment)),
+        }
+    }
+
+    /// Why a commit needs not hear of this deployment: a newer one says how the commit stands.
+    async fn said_by_a_newer_one(
+        &self,
+        message: &Message,
+    ) -> Result<Option<Delivered>, StoreError> {
+        let newer = self.deployments.store.newer_of_commit(message).await?;
+        Ok(newer.map(|newer| {
+            Delivered::Nothing(format!(
+                "deployment {newer} is a newer one of the same commit to {}",
+                message.target
+            ))
+        }))
+    }
+
+    /// The check run of a deployment that has ended: why it was not deployed, and that it was later.
+    pub(super) async fn check_run(&self, message: &Message) -> Result<Delivered, ReportError> {
+        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+            return Ok(nothing);
+        }
+        let Some(run) = self.compose_check_run(message).await? else {
+            return Ok(Delivered::Nothing("no failed check run is there to be closed".to_owned()));
+        };
+        match self.write_check_run(message, &run).await {
+            Ok(id) => Ok(Delivered::Yes { reference: Some(id.to_string()) }),
+            // It is the App that may not, which is the operator's choice and no alarm.
+            Err(error @ (ForgeError::MissingPermission { .. } | ForgeError::NeedsApp { .. })) => {
+                Ok(Delivered::Nothing(error.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn compose_check_run(&self, message: &Message) -> Result<Option<CheckRun>, StoreError> {
+        let (store, failures) = (&self.deployments.store, [ForgeState::Failure, ForgeState::Error]);
+        let state = message.status.state;
+        // A success is shown only where a failure is: the commit status says it anyway.
+        let closes = state == ForgeState::Success
+            && store.last_check(message).await?.is_some_and(|before| failures.contains(&before));
+        if !closes && !failures.contains(&state) {
+            return Ok(None);
+        }
+        let Some(deployment) = store.deployment(&message.deployment).await? else {
+            return Ok(None);
+        };
+        let page = self.deployments.page_of(&message.deployment);
+        let words::Said { conclusion, title, summary, annotations } = if closes {
+            words::succeeded(&deployment, &page)
+        } else {
+            words::failed(&deployment, &page, &self.deployments.waml.path)
+        };
+        Ok(Some(CheckRun {
+            name: context(message),
+            head: message.commit.clone(),
+            external_id: deployment.id.to_string(),
+            conclusion: Some(conclusion),
+            title,
+            summary,
+            text: None,
+            details_url: Some(page),
+            annotations,
+        }))
+    }
+
+    /// Writes it, or completes the one that an earlier attempt wrote.
+    async fn write_check_run(&self, message: &Message, run: &CheckRun) -> Result<i64, ForgeError> {
+        let Message { repository, commit, unsure, .. } = message;
+        let forge = &self.deployments.forge;
+        if *unsure
+            && let Some(id) =
+                forge.find_check(repository, commit, &run.name, &run.external_id).await?
+        {
+            forge.update_check(repository, id, run).await?;
+            return Ok(id);
+        }
+        forge.create_check(repository, run).await
+    }
+}
+
+/// One context and one name a target: they replace each other where the target is the same.
+fn context(message: &Message) -> String {
+    format!("deploy/{}", message.target)
+}
+
+fn begun(record: Deployment) -> Begun {
+    let DeploymentRequest { release, target, production, description, actor, .. } = record.request;
+    let description = format!("rolled back by {actor}: {description}");
+    Begun { id: record.id, release, target, description, production }
+}
+
+/// As GitHub words it: `No commit found for SHA: …`.
+fn has_no_commit(error: &ForgeError) -> bool {
+    match error {
+        ForgeError::NoCommit { .. } => true,
+        ForgeError::Refused { status: 422, message, .. } => message.contains("No commit found"),
+        _ => false,
+    }
+}
+
+/// A commit status knows no `inactive`. One that was superseded before it was deployed gets an end
+/// that is no success: the commit is not on the target.
+fn commit_state(state: ForgeState) -> CommitState {
+    match state {
+        ForgeState::Queued | ForgeState::InProgress => CommitState::Pending,
+        ForgeState::Success => CommitState::Success,
+        ForgeState::Failure => CommitState::Failure,
+        ForgeState::Error | ForgeState::Inactive => CommitState::Error,
+    }
+}
+
+/// Without an answer nobody knows whether it has arrived. What the forge does not find may come:
+/// its own parts agree late, and rights are given late. What it understands and does not take, it will not
+/// take the next time.
+fn trouble(error: &ForgeError) -> NotDelivered {
+    let Problem { remedy, message } = Problem::from(error);
+    let remedy = match error {
+        ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
+        ForgeError::Archived { .. } => Remedy::Reject,
+        ForgeError::Refused { status, message, .. } if is_for_good(*status, message) => {
+            Remedy::Reject
+        }
+        _ if remedy == Remedy::Reject => Remedy::GiveUp,
+        _ => remedy,
+    };
+    NotDelivered { problem: Problem { remedy, message }, unsure: error.may_have_arrived() }
+}
+
+/// A request that is wrong in itself, and not too early: GitHub may not know the commit yet. It answers so
+/// to what it takes for spam, too, which passes.
+fn is_for_good(status: u16, message: &str) -> bool {
+    let passes = ["No commit found", "spammed", "abuse"];
+    status == 422 && !passes.iter().any(|words| message.contains(words))
+}

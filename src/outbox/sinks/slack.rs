@@ -1,0 +1,380 @@
+//! People are told on Slack: the team's channel, and who started the deployment.
+//!
+//! ```text
+//! story: what is there to say? ─▶ route: where? ─▶ look, if it may be there already ─▶ post, once
+//! ```
+//!
+//! A message that may have arrived is posted again only after it was looked for and is not there. Where
+//! nobody can look, it is put aside: a message that is missing can be looked up on the
+//! deployment's page, and one that comes twice cannot be taken back.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::model::deployment::{Contact, Deployment, State};
+use crate::model::event::Recipient;
+use crate::model::id::DeployId;
+use crate::model::notice::Sink;
+use crate::notify::message::{self, Astray, Kind, LastGood, Links, News, Person, Reader, Stamp};
+use crate::notify::route::{self, Place};
+use crate::notify::slack::address::Address;
+use crate::notify::slack::error::SlackError;
+use crate::notify::slack::{Form, Post, Posted};
+use crate::notify::story::{self, Earlier, Fate, Say, Whereabouts, Wish};
+use crate::outbox::delivery::{Delivered, NotDelivered};
+use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
+use crate::store::{Filter, Message, StoreError, Told};
+use crate::support::time::saturating_add;
+
+/// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
+const LONGEST_ROW: u32 = 50;
+/// All pages of all places together, so that the lease of the message outlasts it.
+const LONGEST_LOOK: Duration = Duration::from_secs(6);
+/// Who somebody is must not hold up what is told to others.
+const LONGEST_PROFILE: Duration = Duration::from_secs(2);
+/// Together with what comes after it, less than half a lease.
+const LONGEST_PERSON: Duration = Duration::from_secs(5);
+/// Among so many of the newest a good release is looked for.
+const LOOKED_AT: u32 = 50;
+/// Slack may take a message that it did not answer for, but not much later than this: only then is
+/// it looked for.
+const BEFORE_LOOKING: Duration = Duration::from_secs(30);
+
+type Outcome = Result<Delivered, NotDelivered>;
+
+impl Sinks {
+    /// Tells the team's channel.
+    pub(super) async fn channel(&self, message: &Message, now: Timestamp) -> Outcome {
+        let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
+        let deployment = self.deployment(message).await?;
+        let contact = self.contact(&deployment).await?;
+        let successes = contact.as_ref().is_some_and(|contact| contact.successes);
+        let wish = Wish { successes, rollback: deployment.rollback.is_some() };
+        let earlier = self.deployments.store.told_before(message, LONGEST_ROW).await?;
+        let earlier: Vec<_> = earlier.iter().map(of_record).collect();
+        let (kind, thread, aloud) = match story::for_channel(message.status.state, wish, &earlier) {
+            Say::Nothing(why) => return Ok(nothing(why)),
+            Say::Later => return Ok(soon(message, now)),
+            Say::This { kind, thread, aloud } => (kind, thread, aloud),
+        };
+        let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
+        let places = if sink.slack.is_bot() {
+            route::places(wanted, sink.default_channel.as_ref(), kind, thread.as_ref())
+        } else {
+            vec![Place { address: Address::Hook, thread: None, astray: None }]
+        };
+        if places.is_empty() {
+            return Ok(nothing(
+                "the WAML names no channel, and notify.slack.default_channel is not set",
+            ));
+        }
+        let person = match self.who(sink, &deployment, now).await {
+            Ok(person) => person,
+            Err(error) => return of_slack(&error, now),
+        };
+        let reader = Reader::Team(wanted.filter(|_| !sink.slack.is_bot()));
+        let news = self.news(message, &deployment, (kind, reader, person)).await?;
+        send(sink, message, &places, aloud, news, now).await
+    }
+
+    /// Tells the person who started it.
+    pub(super) async fn person(&self, message: &Message, now: Timestamp) -> Outcome {
+        let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
+        let kind = match story::for_person(message.status.state) {
+            Say::This { kind, .. } => kind,
+            Say::Nothing(why) => return Ok(nothing(why)),
+            Say::Later => return Ok(soon(message, now)),
+        };
+        if !sink.slack.is_bot() {
+            return Ok(nothing("an incoming webhook cannot write to people"));
+        }
+        if !sink.direct_messages {
+            return Ok(nothing("notify.slack.direct_messages is off"));
+        }
+        let deployment = self.deployment(message).await?;
+        let person = match self.who(sink, &deployment, now).await {
+            Ok(person) => person,
+            Err(error) => return of_slack(&error, now),
+        };
+        let Some(user) = person.slack.clone() else {
+            return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
+        };
+        let news = self.news(message, &deployment, (kind, Reader::Person, person)).await?;
+        let place = Place { address: Address::Person(user), thread: None, astray: None };
+        send(sink, message, &[place], true, news, now).await
+    }
+
+    async fn deployment(&self, message: &Message) -> Result<Deployment, NotDelivered> {
+        let found = self.deployments.store.deployment(&message.deployment).await?;
+        found.ok_or_else(|| {
+            let id = &message.deployment;
+            Problem::reject(format!("there is no deployment {id} any more")).into()
+        })
+    }
+
+    /// As its own WAML says; where that could not be read, as the last one that could.
+    async fn contact(&self, deployment: &Deployment) -> Result<Option<Contact>, StoreError> {
+        if deployment.contact.is_some() {
+            return Ok(deployment.contact.clone());
+        }
+        self.deployments.store.last_contact(&deployment.request.release.repository).await
+    }
+
+    async fn news<'a>(
+        &'a self,
+        message: &Message,
+        deployment: &'a Deployment,
+        (kind, reader, person): (Kind, Reader<'a>, Person),
+    ) -> Result<News<'a>, StoreError> {
+        let target = self.deployments.clusters.find(&deployment.request.target);
+        Ok(News {
+            deployment,
+            kind,
+            reader,
+            person,
+            links: Links {
+                pages: &self.deployments.external_url,
+                forge: self.deployments.forge_url.as_deref(),
+                waml: &self.deployments.waml.path,
+            },
+            last_good: self.last_good(deployment).await?,
+            // Whom a hold keeps from deploying there.
+            holds: target.map(|target| target.policies.holds).unwrap_or_default(),
+            astray: None,
+            stamp: stamp(message),
+        })
+    }
+
+    /// The newest release of the lane that arrived before, and that nobody has rolled back from since. A
+    /// rollback is that release: there is none to offer beside it.
+    async fn last_good(&self, deployment: &Deployment) -> Result<Option<LastGood>, StoreError> {
+        if deployment.rollback.is_some() && deployment.state == State::Succeeded {
+            return Ok(None);
+        }
+        let request = &deployment.request;
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(request.target.clone()),
+            repository: Some(request.release.repository.clone()),
+            app: deployment.app.clone(),
+            ..Filter::default()
+        };
+        let page = self.deployments.store.deployments(&filter, None, LOOKED_AT).await?;
+        Ok(good_before(&page.deployments, &deployment.id))
+    }
+
+    async fn who(
+        &self,
+        sink: &SlackSink,
+        deployment: &Deployment,
+        now: Timestamp,
+    ) -> Result<Person, SlackError> {
+        let login = match &deployment.request.recipient {
+            Recipient::Actor => &deployment.request.actor,
+            Recipient::Login(login) => login,
+            Recipient::Nobody => {
+                return Ok(Person { name: deployment.request.actor.clone(), slack: None });
+            }
+        };
+        let profile = async || {
+            // A code host that does not answer costs the mention, not the message.
+            let email = self.deployments.forge.email_of(login);
+            tokio::time::timeout(LONGEST_PROFILE, email).await.ok()?.ok()?
+        };
+        let found = tokio::time::timeout(LONGEST_PERSON, sink.people.find(login, profile, now));
+        let slow = || SlackError::Unreachable("looking a person up took too long".to_owned());
+        Ok(Person { name: login.clone(), slack: found.await.map_err(|_| slow())?? })
+    }
+}
+
+/// Of successes, newest first: the newest before the deployment from which no later one went back.
+fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGood> {
+    let mut left: Vec<&DeployId> = Vec::new();
+    for one in successes {
+        // A rollback's own id stands for the revision that it made live.
+        let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
+        if one.id < *deployment && !left.contains(&revision) {
+            return Some(LastGood { id: one.id.clone(), tag: one.request.release.tag.clone() });
+        }
+        left.extend(one.rollback.as_ref().and_then(|rollback| rollback.from.as_ref()));
+    }
+    None
+}
+
+/// What became of a former message.
+fn of_record(told: &Told) -> Earlier {
+    let Told { status, sent_at, parked, skipped, reference, .. } = told;
+    let message = if sent_at.is_some() {
+        Fate::Told(reference.as_deref().and_then(Whereabouts::parse))
+    } else if parked.is_some() || skipped.is_some() {
+        Fate::Untold
+    } else {
+        Fate::Waits
+    };
+    Earlier { state: status.state, message }
+}
+
+/// Looks where it may be, then posts it to the first place that takes it.
+async fn send(
+    sink: &SlackSink,
+    message: &Message,
+    places: &[Place],
+    aloud: bool,
+    news: News<'_>,
+    now: Timestamp,
+) -> Outcome {
+    if message.unsure {
+        match look(sink, message, places, now).await {
+            Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
+            Ok(None) => {}
+            Err(error) => return while_looking(&error, now),
+        }
+    }
+    let mut refused: Vec<Astray> = Vec::new();
+    for place in places {
+        let astray = refused.first().or(place.astray.as_ref()).cloned();
+        let letter = message::letter(&News { astray, ..news.clone() });
+        match post(sink, place, &letter, aloud, now).await {
+            Ok(posted) => return Ok(arrived(place, posted)),
+            Err(error @ SlackError::Place { .. }) => {
+                refused.push(Astray { channel: place.address.shown(), problem: error.to_string() });
+            }
+            Err(error) => return of_slack(&error, now),
+        }
+    }
+    nobody_took_it(message, &refused)
+}
+
+/// Posts it; and what was surely refused for its form or its thread, once more without.
+async fn post(
+    sink: &SlackSink,
+    place: &Place,
+    letter: &message::Letter,
+    aloud: bool,
+    now: Timestamp,
+) -> Result<Option<Posted>, SlackError> {
+    let mut post = Post {
+        to: &place.address,
+        letter,
+        form: Form::Blocks,
+        thread: place.thread.as_deref(),
+        aloud,
+    };
+    let mut posted = sink.slack.post(post, now).await;
+    if let Err(SlackError::Thread(why)) = &posted {
+        tracing::info!(to = place.address.as_str(), why, "the thread is gone, told beside it");
+        post.thread = None;
+        posted = sink.slack.post(post, now).await;
+    }
+    if let Err(SlackError::Blocks(why)) = &posted {
+        let mark = letter.stamp.mark();
+        tracing::warn!(message = mark, why, "Slack does not take the blocks, told as text alone");
+        post.form = Form::Plain;
+        posted = sink.slack.post(post, now).await;
+    }
+    posted
+}
+
+/// Where it has arrived already, if it has.
+async fn look<'p>(
+    sink: &SlackSink,
+    message: &Message,
+    places: &'p [Place],
+    now: Timestamp,
+) -> Result<Option<(&'p Place, Posted)>, SlackError> {
+    let (stamp, since) = (stamp(message), message.at);
+    let looking = async {
+        for place in places {
+            // Beside its thread, too: it may have been gone.
+            let beside = place.thread.is_some().then_some(None);
+            for thread in std::iter::once(place.thread.as_deref()).chain(beside) {
+                let found = sink.slack.find(&place.address, thread, &stamp, since, now).await?;
+                if let Some(posted) = found {
+                    return Ok(Some((place, posted)));
+                }
+            }
+        }
+        Ok(None)
+    };
+    let tired = |_| Err(SlackError::Unreachable("looking for a message took too long".to_owned()));
+    tokio::time::timeout(LONGEST_LOOK, looking).await.unwrap_or_else(tired)
+}
+
+fn arrived(place: &Place, posted: Option<Posted>) -> Delivered {
+    let whereabouts = posted.map(|Posted { channel, ts }| Whereabouts {
+        addressed: place.address.as_str().to_owned(),
+        channel,
+        ts,
+        root: place.thread.clone(),
+    });
+    Delivered::Yes { reference: whereabouts.map(|at| at.reference()) }
+}
+
+fn stamp(message: &Message) -> Stamp {
+    let Message { deployment, sink, seq, .. } = message;
+    Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
+}
+
+fn nothing(why: &str) -> Delivered {
+    Delivered::Nothing(why.to_owned())
+}
+
+/// Something before it has to be told first. It is asked for the seldomer the longer that takes: two
+/// seconds after the message came to be, a minute when Slack is down for long.
+fn soon(message: &Message, now: Timestamp) -> Delivered {
+    let waited = now.duration_since(message.at).as_secs().unsigned_abs();
+    Delivered::Later { at: saturating_add(now, Duration::from_secs((waited / 10).clamp(2, 60))) }
+}
+
+/// A channel that is full holds up no other; a Slack that is down holds up all.
+fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
+    let (remedy, unsure) = match error {
+        SlackError::Wait { after, .. } => {
+            return Ok(Delivered::Later { at: saturating_add(now, *after) });
+        }
+        SlackError::Unreachable(_) => (Remedy::Retry { after: None }, false),
+        SlackError::NoAnswer(_) => (Remedy::Retry { after: Some(BEFORE_LOOKING) }, true),
+        SlackError::Credentials { .. } | SlackError::Scope { .. } => (Remedy::GiveUp, false),
+        SlackError::Place { .. }
+        | SlackError::Thread(_)
+        | SlackError::Blocks(_)
+        | SlackError::Nobody
+        | SlackError::Refused { .. }
+        | SlackError::Blind(_) => (Remedy::Reject, false),
+    };
+    Err(NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure })
+}
+
+/// It may be there. What keeps us from looking passes, or a person can mend it in time; or nobody
+/// can look, and then it is not sent again.
+fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
+    match error {
+        SlackError::Wait { .. }
+        | SlackError::Unreachable(_)
+        | SlackError::NoAnswer(_)
+        | SlackError::Credentials { .. } => of_slack(error, now),
+        SlackError::Scope { .. }
+        | SlackError::Place { .. }
+        | SlackError::Thread(_)
+        | SlackError::Blocks(_)
+        | SlackError::Nobody
+        | SlackError::Refused { .. }
+        | SlackError::Blind(_) => Err(Problem::reject(format!(
+            "it may have arrived on Slack, and is not sent again because nobody can look whether it has: {error}"
+        ))
+        .into()),
+    }
+}
+
+/// Every place has refused it. A person who cannot be written to is named in the channel; a channel
+/// that cannot be written to is somebody's business.
+fn nobody_took_it(message: &Message, refused: &[Astray]) -> Outcome {
+    let one = |astray: &Astray| format!("{}: {}", astray.channel, astray.problem);
+    let reasons = refused.iter().map(one).collect::<Vec<_>>().join("; ");
+    match message.sink {
+        Sink::Person => Ok(Delivered::Nothing(reasons)),
+        _ => Err(Problem::reject(format!("no channel takes it: {reasons}")).into()),
+    }
+}
