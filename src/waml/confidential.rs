@@ -156,6 +156,7 @@ fn begins(text: &str, words: &[String]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::waml::quote::{quoted_reference, shown_key};
 
     #[test]
     fn a_key_that_is_a_value_is_shown_up_to_its_sign() {
