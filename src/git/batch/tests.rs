@@ -40,7 +40,7 @@ fn job(n: u32) -> Job {
     let (answer, _) = tokio::sync::oneshot::channel();
     Job {
         change: Change::Deploy(Box::new(write)),
-        at: jiff::Timestamp::UNIX_EPOCH,
+        at: Timestamp::UNIX_EPOCH,
         lease: Lease::without_end(),
         answer,
         lost: 0,
