@@ -65,13 +65,7 @@ impl Deployments {
         by: By,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, NotAsked> {
-        let local = match (&self.forge, &self.code_host) {
-            (Forge::Local(local), _) => local,
-            (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
-                return Err(elsewhere(api_url, &wanted));
-            }
-            (Forge::GitHub(_), CodeHost::Local) => return Err(elsewhere("GitHub", &wanted)),
-        };
+        let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };
         let Wanted { repository, git_ref, tag, target, description, actor } = wanted;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
@@ -114,6 +108,18 @@ impl Deployments {
         Err(Fault::new("no number of a deployment is free").into())
     }
 
+    fn elsewhere(&self, wanted: &Wanted) -> NotAsked {
+        let api = match &self.code_host {
+            CodeHost::GitHub { api_url, .. } => api_url.as_str(),
+            CodeHost::Local => "GitHub",
+        };
+        let repository = &wanted.repository;
+        NotAsked::Elsewhere(format!(
+            "deployments are asked for on GitHub, and come here by its event: \
+             POST {api}/repos/{repository}/deployments, or `bart deploy`"
+        ))
+    }
+
     /// The app that the WAML of a commit is of, for the audit log. The deployment itself says what is wrong with one
     /// that cannot be read.
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
@@ -123,14 +129,6 @@ impl Deployments {
         let waml = self.planners.beside(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
-}
-
-fn elsewhere(api: &str, wanted: &Wanted) -> NotAsked {
-    let repository = &wanted.repository;
-    NotAsked::Elsewhere(format!(
-        "deployments are asked for on GitHub, and come here by its event: \
-         POST {api}/repos/{repository}/deployments, or `bart deploy`"
-    ))
 }
 
 fn not_found(error: &ForgeError) -> NotAsked {

@@ -1,6 +1,5 @@
 //! How long each stage of one attempt took, and its two log lines.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -74,7 +73,7 @@ impl Stages {
         tracing::info!(
             target: "the_deployer::stage",
             %deployment, stage = stage.as_str(), micros,
-            "{} took {}", stage.as_str(), Millis(micros)
+            "{} took {}", stage.as_str(), millis(micros)
         );
         let seconds = Duration::from_micros(micros).as_secs_f64();
         durations.0.get_or_create(&StageLabel { stage: stage.as_str() }).observe(seconds);
@@ -94,12 +93,8 @@ impl Drop for Going {
 }
 
 /// Microseconds as milliseconds, `12.3 ms`.
-struct Millis(u64);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{} ms", self.0 / 1000, self.0 % 1000 / 100)
-    }
+fn millis(micros: u64) -> String {
+    format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
 }
 
 #[cfg(test)]
@@ -118,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_time_is_shown_in_milliseconds() {
-        assert_eq!(Millis(12_345).to_string(), "12.3 ms");
+        assert_eq!(millis(12_345), "12.3 ms");
     }
 }
