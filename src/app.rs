@@ -154,12 +154,13 @@ impl App {
             registry.register(ConnectionMetrics::new),
         );
         let closing = CancellationToken::new();
+        let auth = Auth::new(wiring::admission(&settings)?, deployments.clone());
         let router = server::router(State {
             deployments,
             deliveries: registry.register(DeliveryCounter::new),
             metrics: registry,
             webhook,
-            auth: Auth::new(wiring::admission(&settings)?, deployments.clone()),
+            auth,
             pages: settings.pages,
             limits: bounds.requests,
             closing: closing.clone(),

@@ -254,7 +254,7 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
     let first = tokio::spawn({
         let repository = repository.clone();
         let (one, way) = (deploy(5, "own"), Some(repository.announce(&release)));
-        async move { repository.write_announced(one, noon(), &Lease::without_end(), Some(way)).await }
+        async move { repository.write_announced(one, noon(), &Lease::without_end(), way).await }
     });
     drop(failed);
     let (a, b, c) = tokio::join!(second, third, async { first.await.unwrap() });

@@ -57,7 +57,7 @@ pub(crate) struct GitHost {
 
 #[derive(Default)]
 struct World {
-    root: std::path::PathBuf,
+    root: PathBuf,
     door: Mutex<Door>,
     behaviour: Mutex<Behaviour>,
     requests: Mutex<Vec<String>>,
