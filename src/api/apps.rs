@@ -29,11 +29,9 @@ pub struct AppPage<A = AppSummary, M = MissingRepository> {
 pub struct MissingRepository {
     /// What the configuration calls it.
     #[serde(default)]
-    #[schemars(!default)]
     pub repository: String,
     /// Why not.
     #[serde(default)]
-    #[schemars(!default)]
     pub why: String,
 }
 
@@ -55,7 +53,6 @@ pub struct AppSummary {
     pub at: Option<Timestamp>,
     /// The hosts that it is reached at.
     #[serde(default)]
-    #[schemars(!default)]
     pub hosts: Vec<String>,
     /// The owning team's e-mail address, as the app's Application says.
     pub owner: Option<String>,
@@ -63,11 +60,9 @@ pub struct AppSummary {
     pub repository: Option<String>,
     /// Whether a lock stops deployments of it.
     #[serde(default)]
-    #[schemars(!default)]
     pub locked: bool,
     /// Whether automation is held off it.
     #[serde(default)]
-    #[schemars(!default)]
     pub held: bool,
     /// The newest deployment, if it has failed: what is live is of an older one.
     pub failed: Option<FailedDeployment>,
@@ -88,15 +83,12 @@ pub struct FailedDeployment {
 pub struct AppDetail {
     /// The cluster.
     #[serde(default)]
-    #[schemars(!default)]
     pub target: String,
     /// Its namespace.
     #[serde(default)]
-    #[schemars(!default)]
     pub namespace: String,
     /// Its slug.
     #[serde(default)]
-    #[schemars(!default)]
     pub app: String,
     /// The service's repository.
     pub repository: Option<String>,

@@ -36,11 +36,9 @@ pub struct DeploymentSummary {
     pub repository: String,
     /// The commit that its WAML is read at.
     #[serde(default)]
-    #[schemars(!default)]
     pub commit: String,
     /// The branch or tag that was asked for, for people.
     #[serde(rename = "ref", default)]
-    #[schemars(!default)]
     pub git_ref: String,
     /// The image tag.
     pub tag: String,
@@ -48,17 +46,14 @@ pub struct DeploymentSummary {
     pub actor: String,
     /// Why, if they said; else empty.
     #[serde(default)]
-    #[schemars(!default)]
     pub description: String,
     /// The forge's own number of it; null while the forge does not have it.
     pub forge_id: Option<i64>,
     /// Whether a program asked, and no person.
     #[serde(default)]
-    #[schemars(!default)]
     pub automatic: bool,
     /// What makes it a rollback; null where it is none.
     #[serde(default, deserialize_with = "super::or_default")]
-    #[schemars(!default)]
     pub rollback: Option<RollbackSummary>,
     /// When its event was stored.
     pub received_at: Timestamp,
@@ -74,11 +69,9 @@ pub struct DeploymentSummary {
     pub address: Option<String>,
     /// Whether the forge calls the target a production one.
     #[serde(default)]
-    #[schemars(!default)]
     pub production: bool,
     /// How often a worker began on it.
     #[serde(default)]
-    #[schemars(!default)]
     pub attempts: u32,
     /// How many violations stop it.
     pub errors: usize,
@@ -86,7 +79,6 @@ pub struct DeploymentSummary {
     pub warnings: usize,
     /// What was pushed, if anything was.
     #[serde(default, deserialize_with = "super::or_default")]
-    #[schemars(!default)]
     pub pushed: Option<Pushed>,
 }
 
@@ -117,7 +109,6 @@ pub struct DeploymentDetail {
     pub violations: Vec<Violation>,
     /// How many more there were; `errors` and `warnings` count all.
     #[serde(default)]
-    #[schemars(!default)]
     pub violations_left_out: usize,
     /// What somebody had changed by hand in the manifest repository.
     pub hand_edit: Option<HandEdit>,
@@ -140,7 +131,6 @@ pub struct DeploymentPicture<D = DeploymentSummary> {
     pub summary: D,
     /// How long each stage took, in order.
     #[serde(default)]
-    #[schemars(!default)]
     pub stages: Vec<StageTime>,
 }
 

@@ -60,60 +60,36 @@ pub struct UnlockRequest {
 
 /// Whom a lock is to stop: one of these.
 #[derive(JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 #[expect(dead_code, reason = "it says what `KnownScope` takes")]
 enum ScopeForm {
     /// Every deployment.
-    Everything(Everything),
+    Everything {
+        /// `true`.
+        #[schemars(extend("const" = true))]
+        everything: bool,
+    },
     /// Every deployment to a cluster.
-    Target(OnTarget),
+    Target {
+        /// The cluster.
+        #[schemars(with = "forms::OfTarget")]
+        target: String,
+    },
     /// One app on a cluster.
-    App(OfOneApp),
+    App {
+        /// The cluster.
+        #[schemars(with = "forms::OfTarget")]
+        target: String,
+        /// `namespace/slug`
+        #[schemars(with = "forms::OfApp")]
+        app: String,
+    },
     /// Every app of a team.
-    Owner(OfOwner),
-}
-
-/// Every deployment.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct Everything {
-    /// `true`.
-    #[schemars(extend("const" = true))]
-    everything: bool,
-}
-
-/// Every deployment to a cluster.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OnTarget {
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-}
-
-/// One app on a cluster.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OfOneApp {
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-    /// `namespace/slug`
-    #[schemars(with = "forms::OfApp")]
-    app: String,
-}
-
-/// Every app of a team.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OfOwner {
-    /// By the WAML's `owner`.
-    #[schemars(with = "forms::OfOwner")]
-    owner: String,
+    Owner {
+        /// By the WAML's `owner`.
+        #[schemars(with = "forms::OfOwner")]
+        owner: String,
+    },
 }
 
 /// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or

@@ -70,13 +70,11 @@ pub struct PlanAnswer {
     pub violations: Vec<Violation>,
     /// How many more violations there are.
     #[serde(default)]
-    #[schemars(!default)]
     pub violations_left_out: usize,
     /// What would not stop it: the first of them.
     pub warnings: Vec<Violation>,
     /// How many more warnings there are.
     #[serde(default)]
-    #[schemars(!default)]
     pub warnings_left_out: usize,
     /// What else there is to know, one sentence each.
     pub notes: Vec<String>,

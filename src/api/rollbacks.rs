@@ -46,7 +46,6 @@ pub struct RollbackAnswer {
     pub warning: Option<RevisionRollback>,
     /// What a person should know, one sentence each.
     #[serde(default)]
-    #[schemars(!default)]
     pub notes: Vec<String>,
     /// Whether automation is held afterwards.
     pub hold: bool,
@@ -87,11 +86,9 @@ pub struct HoldRequest {
 pub struct HoldSummary {
     /// The cluster.
     #[serde(default)]
-    #[schemars(!default)]
     pub target: String,
     /// `NAMESPACE/SLUG`
     #[serde(default)]
-    #[schemars(!default)]
     pub app: String,
     /// Who took it.
     pub by: String,

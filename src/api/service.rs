@@ -71,7 +71,7 @@ pub struct TargetSummary {
     /// `production` or `development`.
     // A text: a newer service may know more of them.
     #[serde(default)]
-    #[schemars(!default, with = "Environment")]
+    #[schemars(with = "Environment")]
     pub environment: String,
 }
 

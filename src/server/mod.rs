@@ -28,7 +28,6 @@ pub mod descriptors; // how many files may be open
 mod middleware; // what happens around every request
 
 mod webhook; // /webhooks/github
-mod body; // the body of a webhook
 mod routes; // /api/v1
 mod call; // what a route is given: the caller, and what stands in path, query and body
 mod query; // the parameters of lists

@@ -1,30 +1,43 @@
 //! `POST /webhooks/github`: verified, understood, stored, and only then answered.
 //!
-//! What the headers alone give away is refused before the body is read. A slot among the requests that
-//! are worked on is taken only after the signature was found right: nobody without the secret
-//! takes one.
+//! What the headers alone give away is refused before the body is read; that is read within bounds, and verified
+//! while it comes. A slot among the requests that are worked on is taken only after the signature was found right:
+//! nobody without the secret takes one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use crate::deployments::accept::Acceptance;
+use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
 use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
 };
 use crate::model::id::DeliveryId;
-use crate::server::body;
+use crate::server::auth::subscriber;
+use crate::server::body_budget::HeldBody;
+use crate::server::connections::{Connection, Phase};
 use crate::server::deliveries::Delivery;
-use crate::server::limits::Class;
+use crate::server::limits::{Class, Limits};
 use crate::server::problem::{Kind, Problem};
-use crate::server::state::Shared;
+use crate::server::state::{Shared, Webhook};
 use crate::store::Noted;
+
+/// A sender that means well is slower than [`PACE`] for no longer than this.
+const SLOW_FOR: Duration = Duration::from_secs(4);
+/// The slowest sender that is listened to, in bytes a second.
+const PACE: u64 = 16 * 1024;
 
 /// Takes one delivery.
 pub(super) async fn github(
@@ -33,11 +46,11 @@ pub(super) async fn github(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    let verifier = body::verifier(&shared, headers)?;
+    let verifier = verifier(&shared, headers)?;
     let content_type = header(headers, CONTENT_TYPE.as_str()).ok().and_then(ContentType::of);
     let content_type = content_type.ok_or_else(unsupported)?;
     let event = header(headers, "x-github-event")?;
-    let body = body::signed(&shared, &parts, body, verifier, is_read(event)).await?;
+    let body = read_signed(&shared, &parts, body, verifier, is_read(event)).await?;
     let _slot = shared.slots.take(Class::Webhook).await?;
     let rules = &shared.state.webhook.rules;
     let named = naming::read(event, content_type, &body.bytes, rules);
@@ -49,13 +62,9 @@ pub(super) async fn github(
     match event.map_err(|error| malformed(&shared, &error))? {
         Event::Ping => {
             shared.count(Delivery::Ping);
-            Ok((StatusCode::OK, Json(json!({"pong": true}))).into_response())
+            Ok(Json(json!({"pong": true})).into_response())
         }
-        Event::Ignored { why, reason } => {
-            tracing::info!(reason, "webhook ignored");
-            shared.count(Delivery::Ignored(why));
-            Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
-        }
+        Event::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
         Event::Push(push) => Ok(pushed(&shared, &push)),
         Event::PullRequest(request) => note(&shared, request).await,
         Event::Rerun(rerun) => make_again(&shared, rerun).await,
@@ -78,13 +87,12 @@ fn pushed(shared: &Shared, push: &Push) -> Response {
     let Push { repository, branch, after: _ } = push;
     if shared.state.deployments.notice_push(push) {
         tracing::info!(%repository, branch, "push accepted");
-        shared.count(Delivery::Hint);
-        return (StatusCode::ACCEPTED, Json(json!({"refresh": true}))).into_response();
+        return hint(shared, json!({"refresh": true}));
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
     shared.count(Delivery::Ignored(Unused::Repository));
-    (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
+    Json(json!({"ignored": reason})).into_response()
 }
 
 async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
@@ -105,8 +113,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
             return Err(Problem::new(Kind::Unavailable, detail));
         }
     };
-    shared.count(Delivery::Hint);
-    Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
+    Ok(hint(shared, json!({"preview": preview})))
 }
 
 /// A preview is made again. What a deployment left on a commit is not: it says how that one ended.
@@ -118,15 +125,24 @@ async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Prob
         Problem::new(Kind::Unavailable, "the wish could not be stored; deliver it again")
     })?;
     if found {
-        shared.count(Delivery::Hint);
-        return Ok((StatusCode::ACCEPTED, Json(json!({"preview": "waiting"}))).into_response());
+        return Ok(hint(shared, json!({"preview": "waiting"})));
     }
     let reason = format!(
         "no preview of {repository} has that check run; to plan a deployment again, deploy again"
     );
+    Ok(ignore(shared, Unused::Kind, &reason))
+}
+
+fn ignore(shared: &Shared, why: Unused, reason: &str) -> Response {
     tracing::info!(reason, "webhook ignored");
-    shared.count(Delivery::Ignored(Unused::Kind));
-    Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
+    shared.count(Delivery::Ignored(why));
+    Json(json!({"ignored": reason})).into_response()
+}
+
+/// The answer to what is taken and becomes no deployment.
+fn hint(shared: &Shared, answer: Value) -> Response {
+    shared.count(Delivery::Hint);
+    (StatusCode::ACCEPTED, Json(answer)).into_response()
 }
 
 async fn accept(
@@ -174,4 +190,116 @@ fn malformed(shared: &Shared, error: &Malformed) -> Problem {
         }
     }
     Problem::new(Kind::MalformedEvent, error.to_string())
+}
+
+/// What will tell whether the body is GitHub's.
+fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
+    let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
+    let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
+    let verifier = Verifier::begin(previous.iter().chain([secret]), header);
+    verifier.map_err(|error| bad_signature(shared, error))
+}
+
+/// The raw body, once it is known to be GitHub's; nothing of it, where it is not to be kept.
+async fn read_signed(
+    shared: &Shared,
+    parts: &Parts,
+    body: Body,
+    mut verifier: Verifier,
+    keep: bool,
+) -> Result<HeldBody, Problem> {
+    let limits = shared.state.limits;
+    let length = parts.headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > Limits::LARGEST_BODY) {
+        return Err(too_large(limits.body_bytes));
+    }
+    enter(&parts.extensions, Phase::Reading);
+    // Whose share of the readers' places it takes.
+    let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
+    let address = origin.map_or_else(String::new, subscriber);
+    let not_read = |problem| {
+        shared.count(Delivery::NotRead);
+        problem
+    };
+    let mut reader = shared.bodies.enter(&address).await.map_err(not_read)?;
+    let (since, mut received) = (Instant::now(), 0_usize);
+    let mut chunks = body.into_data_stream();
+    loop {
+        let until = too_slow_at(since, received, limits.body_timeout);
+        let chunk = tokio::select! {
+            problem = reader.evicted() => return Err(not_read(problem)),
+            chunk = timeout_at(until, chunks.next()) => chunk,
+        };
+        let Some(chunk) = chunk.map_err(|_| not_read(too_slow(since, received)))? else { break };
+        let chunk = chunk.map_err(|_| Problem::new(Kind::BadRequest, "the body broke off"))?;
+        received = received.saturating_add(chunk.len());
+        if received > Limits::LARGEST_BODY {
+            break;
+        }
+        // One that is too large is read to its end nevertheless and forgotten: while a sender still
+        // sends, closing the connection takes the answer away from it.
+        if received > limits.body_bytes {
+            reader.forget();
+        } else {
+            verifier.update(&chunk);
+            if keep {
+                reader.keep(&chunk, limits.body_bytes).await.map_err(not_read)?;
+            }
+        }
+        reader.progress(received);
+    }
+    if received > limits.body_bytes {
+        return Err(too_large(limits.body_bytes));
+    }
+    verifier.finish().map_err(|error| bad_signature(shared, error))?;
+    enter(&parts.extensions, Phase::Working);
+    Ok(reader.finish())
+}
+
+/// Absent where the server is asked without a socket, as tests do.
+fn enter(extensions: &Extensions, phase: Phase) {
+    if let Some(connection) = extensions.get::<Connection>() {
+        connection.enter(phase);
+    }
+}
+
+/// When a sender of whose body so much has come is too slow.
+fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
+    let received = u64::try_from(received).unwrap_or(u64::MAX);
+    let earned = Duration::from_millis(received.saturating_mul(1000) / PACE);
+    since + total.min(SLOW_FOR.saturating_add(earned))
+}
+
+fn too_slow(since: Instant, received: usize) -> Problem {
+    let detail = format!(
+        "the body came too slowly: {received} bytes of it within {} ms",
+        since.elapsed().as_millis()
+    );
+    Problem::new(Kind::SlowBody, detail)
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes"))
+}
+
+fn bad_signature(shared: &Shared, error: BadSignature) -> Problem {
+    tracing::warn!(%error, "webhook refused");
+    shared.count(Delivery::Unsigned);
+    Problem::new(Kind::BadSignature, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_must_come_at_some_pace_and_end_in_time() {
+        let since = Instant::now();
+        let seconds = |received: usize, total| {
+            too_slow_at(since, received, Duration::from_secs(total)).duration_since(since).as_secs()
+        };
+        assert_eq!((seconds(0, 7), seconds(16 * 1024, 7), seconds(64 * 1024, 7)), (4, 5, 7));
+        assert_eq!((seconds(usize::MAX, 7), seconds(0, 1)), (7, 1));
+    }
 }

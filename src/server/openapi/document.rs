@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value as Json, json};
 
 use crate::api::forms::Form;
 use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
-use crate::server::openapi::Described;
 use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
 use crate::server::problem::Kind;
 
@@ -48,14 +48,12 @@ const WITH_BODY: &[Kind] = &[
 const OF_CALLERS: &[Kind] = &[Kind::Unauthorized, Kind::Forbidden, Kind::TooMany];
 
 /// The document, as text that ends with a newline.
-pub(super) fn of(base: &str, all: &[Described]) -> String {
+pub(super) fn of(base: &str, all: &[Operation]) -> String {
     let mut shapes = Shapes::new();
     let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
-    for Described { method, path, operation } in all {
-        let is_read = *method == "get" && operation.is_json();
-        let described = shapes.operation(path, operation, is_read);
-        let place = paths.entry(format!("{base}{path}")).or_default();
-        place.insert((*method).to_owned(), described);
+    for operation in all {
+        let place = paths.entry(format!("{base}{}", operation.path)).or_default();
+        place.insert(operation.method.to_owned(), shapes.operation(operation));
     }
     let document = json!({
         "openapi": "3.1.1",
@@ -88,11 +86,17 @@ impl Shapes {
         });
         // What is taken is small, and may look otherwise than what is given under the same name.
         let taken = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
-        Self { given: settings.for_serialize().into_generator(), taken: taken.into_generator() }
+        // That an answer of an older service may lack a key is no promise of what is given.
+        let given =
+            settings.for_serialize().with_transform(RecursiveTransform(|one: &mut Schema| {
+                one.remove("default");
+            }));
+        Self { given: given.into_generator(), taken: taken.into_generator() }
     }
 
-    fn operation(&mut self, path: &str, operation: &Operation, is_read: bool) -> Json {
-        let Operation { id, summary, about, needs, query, headers, body, answers, fails } =
+    fn operation(&mut self, operation: &Operation) -> Json {
+        let is_read = operation.method == "get" && operation.is_json();
+        let Operation { path, id, summary, about, needs, query, headers, body, answers, .. } =
             operation;
         let needed = needs.map(|right| format!("Needs the right to `{right}`."));
         let about = [about.map(str::to_owned), needed].into_iter().flatten();
@@ -106,7 +110,7 @@ impl Shapes {
             "summary": summary,
             "description": about.collect::<Vec<_>>().join("\n\n"),
             "parameters": parameters,
-            "responses": self.responses(answers, (needs.is_some(), is_read), body.is_some(), fails),
+            "responses": self.responses(answers, (needs.is_some(), is_read), body.is_some(), operation.fails),
             "security": security,
         });
         if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {

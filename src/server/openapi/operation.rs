@@ -1,12 +1,34 @@
-//! What is said of one route: what it takes, what it gives, how it fails.
+//! Routes, and what is said of each: what it takes, what it gives, how it fails. Neither is there without the
+//! other: a route that was added is not one of the [`Routes`] before it is said what it does.
 
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::forms::Form;
 use crate::server::problem::Kind;
 
+/// Routes, each with what is said of it. What follows a route is said of it.
+pub(crate) struct Routes<S> {
+    pub(crate) router: Router<S>,
+    pub(crate) operations: Vec<Operation>,
+}
+
+/// A route of which nothing is said yet.
+#[must_use = "without what it does there is no route"]
+pub(crate) struct Unsaid<S> {
+    routes: Routes<S>,
+    method: &'static str,
+    path: String,
+    route: MethodRouter<S>,
+}
+
 /// What a route does, for who writes a client.
 pub(crate) struct Operation {
+    /// `get` or `post`.
+    pub(super) method: &'static str,
+    pub(super) path: String,
     /// Its name in generated clients.
     pub(super) id: &'static str,
     /// One sentence.
@@ -87,93 +109,121 @@ pub(super) struct Answer {
     pub(super) content: Option<(&'static str, Shape)>,
 }
 
-impl Operation {
-    /// An operation that needs the right to read.
-    pub(crate) fn reads(id: &'static str, summary: &'static str) -> Self {
-        Self {
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
+    pub(crate) fn new() -> Self {
+        Self { router: Router::new(), operations: Vec::new() }
+    }
+
+    pub(crate) fn get<T: 'static>(self, path: &str, handler: impl Handler<T, S>) -> Unsaid<S> {
+        Unsaid { routes: self, method: "get", path: path.to_owned(), route: get(handler) }
+    }
+
+    pub(crate) fn post<T: 'static>(self, path: &str, handler: impl Handler<T, S>) -> Unsaid<S> {
+        Unsaid { routes: self, method: "post", path: path.to_owned(), route: post(handler) }
+    }
+
+    fn say(mut self, say: impl FnOnce(&mut Operation)) -> Self {
+        if let Some(last) = self.operations.last_mut() {
+            say(last);
+        }
+        self
+    }
+
+    /// It takes the right to what concerns many apps.
+    pub(crate) fn admin(self) -> Self {
+        self.say(|it| it.needs = Some("admin"))
+    }
+
+    /// There is more to know.
+    pub(crate) fn about(self, text: &'static str) -> Self {
+        self.say(|it| it.about = Some(text))
+    }
+
+    /// It has these in its query.
+    pub(crate) fn query(self, query: &'static [Parameter]) -> Self {
+        self.say(|it| it.query = query)
+    }
+
+    /// It has these headers.
+    pub(crate) fn headers(self, headers: &'static [Parameter]) -> Self {
+        self.say(|it| it.headers = headers)
+    }
+
+    /// It takes a body.
+    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+        self.say(|it| it.body = Some(SchemaGenerator::subschema_for::<T>))
+    }
+
+    /// It answers with JSON.
+    pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        let content: (_, Shape) = ("application/json", SchemaGenerator::subschema_for::<T>);
+        self.say(|it| it.answers.push(Answer { status, about, content: Some(content) }))
+    }
+
+    /// It answers with a stream of events.
+    pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        let content: (_, Shape) = ("text/event-stream", SchemaGenerator::subschema_for::<T>);
+        self.say(|it| it.answers.push(Answer { status, about, content: Some(content) }))
+    }
+
+    /// It answers without content.
+    pub(crate) fn ends(self, status: u16, about: &'static str) -> Self {
+        self.say(|it| it.answers.push(Answer { status, about, content: None }))
+    }
+
+    /// It fails in these ways, too.
+    pub(crate) fn fails(self, fails: &'static [Kind]) -> Self {
+        self.say(|it| it.fails = fails)
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
+    /// It needs the right to read.
+    pub(crate) fn reads(self, id: &'static str, summary: &'static str) -> Routes<S> {
+        self.does(id, summary, Some("read"), &[])
+    }
+
+    /// It needs the right to deploy.
+    pub(crate) fn acts(self, id: &'static str, summary: &'static str) -> Routes<S> {
+        self.does(id, summary, Some("deploy"), ONCE)
+    }
+
+    /// Anybody may call it.
+    pub(crate) fn open(self, id: &'static str, summary: &'static str) -> Routes<S> {
+        self.does(id, summary, None, &[])
+    }
+
+    fn does(
+        self,
+        id: &'static str,
+        summary: &'static str,
+        needs: Option<&'static str>,
+        headers: &'static [Parameter],
+    ) -> Routes<S> {
+        let Self { mut routes, method, path, route } = self;
+        routes.router = routes.router.route(&path, route);
+        routes.operations.push(Operation {
+            method,
+            path,
             id,
             summary,
             about: None,
-            needs: Some("read"),
+            needs,
             query: &[],
-            headers: &[],
+            headers,
             body: None,
             answers: Vec::new(),
             fails: &[],
-        }
+        });
+        routes
     }
+}
 
-    /// One that needs the right to deploy.
-    pub(crate) fn acts(id: &'static str, summary: &'static str) -> Self {
-        Self { needs: Some("deploy"), headers: ONCE, ..Self::reads(id, summary) }
-    }
-
-    /// The same for what concerns many apps.
-    pub(crate) fn admin(self) -> Self {
-        Self { needs: Some("admin"), ..self }
-    }
-
-    /// One that anybody may call.
-    pub(crate) fn open(id: &'static str, summary: &'static str) -> Self {
-        Self { needs: None, ..Self::reads(id, summary) }
-    }
-
+impl Operation {
     /// Whether it answers with JSON, and so can be asked whether that has changed.
     pub(super) fn is_json(&self) -> bool {
         self.answers
             .iter()
             .any(|one| one.content.is_some_and(|(kind, _)| kind == "application/json"))
-    }
-
-    /// With more to know.
-    pub(crate) fn about(self, text: &'static str) -> Self {
-        Self { about: Some(text), ..self }
-    }
-
-    /// With these in the query.
-    pub(crate) fn query(self, query: &'static [Parameter]) -> Self {
-        Self { query, ..self }
-    }
-
-    /// With these headers.
-    pub(crate) fn headers(self, headers: &'static [Parameter]) -> Self {
-        Self { headers, ..self }
-    }
-
-    /// Takes a body.
-    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
-        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
-    }
-
-    /// Answers with JSON.
-    pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
-        self.answers::<T>(status, about, "application/json")
-    }
-
-    /// Answers with a stream of events.
-    pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
-        self.answers::<T>(status, about, "text/event-stream")
-    }
-
-    fn answers<T: JsonSchema>(
-        mut self,
-        status: u16,
-        about: &'static str,
-        content_type: &'static str,
-    ) -> Self {
-        let content: Option<(_, Shape)> = Some((content_type, SchemaGenerator::subschema_for::<T>));
-        self.answers.push(Answer { status, about, content });
-        self
-    }
-
-    /// Answers without content.
-    pub(crate) fn ends(mut self, status: u16, about: &'static str) -> Self {
-        self.answers.push(Answer { status, about, content: None });
-        self
-    }
-
-    /// Fails in these ways, too.
-    pub(crate) fn fails(self, fails: &'static [Kind]) -> Self {
-        Self { fails, ..self }
     }
 }

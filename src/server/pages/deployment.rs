@@ -1,19 +1,17 @@
-//! The log of one deployment: what it is, how it goes, what is wrong, and who was told.
+//! The log of one deployment: what it is, how it goes, what is wrong, what somebody had edited by hand, and who was
+//! told.
 
 use askama::Template;
 
 use crate::deployments::Deployments;
-use crate::model::deployment::{Contact, Deployment, Pushed};
-use crate::model::event::{DeploymentRequest, Recipient};
+use crate::model::deployment::{Deployment, Stage, StageTime};
+use crate::model::event::Recipient;
+use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::{CommitSha, RepoName};
-use crate::model::release::Release;
+use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::server::pages::document::{NoPage, Places, STYLE};
-use crate::server::pages::edit::Edit;
-use crate::server::pages::messages::Line;
-use crate::server::pages::stages::Bar;
-use crate::server::pages::words::{Moment, Part};
-use crate::server::pages::{edit, messages, stages, words};
+use crate::server::pages::words::{self, Moment, Part};
 use crate::store::Told;
 
 /// Everything that the page tells of.
@@ -54,29 +52,16 @@ struct Page {
     still: bool,
     /// What whoever looks should know.
     remark: Option<String>,
-    id: String,
+    deployment: Deployment,
     what: String,
-    target: String,
-    production: bool,
     state: &'static str,
     look: &'static str,
-    summary: String,
-    tag: String,
     repository: Link,
     commit: Link,
     git_ref: String,
     actor: String,
-    /// To which revision it goes back, if it is a rollback.
-    back_to: Option<String>,
-    description: String,
     received: Moment,
     finished: Option<Moment>,
-    attempts: u32,
-    address: Option<String>,
-    template: Option<String>,
-    templates_commit: Option<String>,
-    owner: Option<String>,
-    channel: Option<String>,
     errors: Vec<Complaint>,
     errors_left_out: usize,
     warnings_left_out: usize,
@@ -85,7 +70,8 @@ struct Page {
     warnings_title: String,
     bars: Vec<Bar>,
     total: String,
-    pushed: Option<Push>,
+    /// How many files were pushed.
+    files: String,
     edit: Option<Edit>,
     lines: Vec<Line>,
 }
@@ -107,121 +93,108 @@ struct Complaint {
     help: Vec<Part>,
 }
 
-/// What was pushed.
-struct Push {
-    commit: String,
-    changed: bool,
-    digest: String,
+/// A hand edit as the page shows it.
+struct Edit {
+    sentence: &'static str,
+    base: Option<String>,
+    commit: Option<By>,
     files: Vec<String>,
-    count: String,
+    lines: Vec<DiffLine>,
 }
+
+/// Whose commit it came with.
+struct By {
+    id: String,
+    author: String,
+    at: Moment,
+}
+
+/// A line of a diff, and the class it is shown by.
+struct DiffLine {
+    text: String,
+    look: &'static str,
+}
+
+/// One stage's line.
+#[derive(Debug, PartialEq, Eq)]
+struct Bar {
+    name: &'static str,
+    what: &'static str,
+    time: String,
+    /// Where the bar begins, in thousandths of the whole.
+    begin: u64,
+    /// How long it is, in thousandths; at least so long that one sees it.
+    length: u64,
+}
+
+/// One message's line.
+#[derive(Debug)]
+struct Line {
+    at: Moment,
+    whom: String,
+    what: String,
+    state: &'static str,
+    /// What became of it, in words.
+    outcome: String,
+    /// How that looks: a class of the style sheet.
+    look: &'static str,
+}
+
+/// Of the length of all bars.
+const WHOLE: u64 = 1000;
+const SHORTEST: u64 = 6;
 
 /// The page. `still`: its reader does not want it to refresh itself.
 ///
 /// # Errors
 /// [`NoPage`]
 pub(crate) fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
-    Ok(Page { remark, ..view(log, still) }.render()?)
-}
-
-/// Who asked, and for whom a program did.
-fn who(actor: String, recipient: Recipient) -> String {
-    match recipient {
-        Recipient::Login(login) => format!("{login}, by {actor}"),
-        Recipient::Actor | Recipient::Nobody => actor,
-    }
-}
-
-/// Takes the record apart; a new field asks here whether it is to be seen.
-fn view(log: Log, still: bool) -> Page {
     let Log { deployment, told, places } = log;
     let refresh = refresh(&deployment, &told);
-    let Deployment {
-        id,
-        request,
-        app,
-        state,
-        received_at,
-        finished_at,
-        stages,
-        summary,
-        violations,
-        pushed,
-        rollback,
-        hand_edit,
-        template,
-        templates_commit,
-        contact,
-        address,
-        attempts,
-    } = deployment;
-    let DeploymentRequest {
-        forge_id: _,
-        release,
-        target,
-        git_ref,
-        actor,
-        description,
-        production,
-        automatic: _,
-        recipient,
-        identity: _,
-    } = request;
-    let Release { repository, commit, tag } = release;
+    let request = &deployment.request;
+    let (repository, commit) = (&request.release.repository, &request.release.commit);
+    let violations = deployment.violations.clone();
     let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));
     let titles = (violations.errors(), violations.warnings());
-    let (errors, warnings) = complaints(violations, &repository, &commit, &places);
-    let what = app.map_or_else(|| repository.to_string(), |app| app.to_string());
-    let (owner, channel) = match contact {
-        Some(Contact { name: _, owner, slack, successes: _ }) => (Some(owner), slack),
-        None => (None, None),
-    };
-    Page {
+    let (errors, warnings) = complaints(violations, repository, commit, &places);
+    let what = deployment.app.as_ref().map_or_else(|| repository.to_string(), ToString::to_string);
+    let forge = places.forge.as_deref();
+    let page = Page {
         style: STYLE,
-        title: format!("{what} to {target}: {}", state.as_str()),
+        title: format!("{what} to {}: {}", request.target, deployment.state.as_str()),
         refresh: refresh.filter(|_| !still),
         still: still && refresh.is_some(),
-        remark: None,
-        id: id.to_string(),
+        remark,
         what,
-        target: target.to_string(),
-        production,
-        state: state.as_str(),
-        look: words::look(state),
-        summary,
-        tag: tag.to_string(),
-        repository: linked(repository.to_string(), places.forge.as_deref(), &repository, ""),
-        commit: linked(
-            commit.short().to_owned(),
-            places.forge.as_deref(),
-            &repository,
-            &format!("/commit/{commit}"),
-        ),
+        state: deployment.state.as_str(),
+        look: words::look(deployment.state),
+        repository: linked(repository.to_string(), forge, repository, ""),
+        commit: linked(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}")),
         // A commit that was asked for by itself is of no branch.
-        git_ref: Some(git_ref).filter(|name| name != commit.as_str()).unwrap_or_default(),
-        actor: who(actor, recipient),
-        back_to: rollback.map(|rollback| rollback.to.to_string()),
-        description,
-        received: words::moment(received_at),
-        finished: finished_at.map(words::moment),
-        attempts,
-        address,
-        template,
-        templates_commit: templates_commit.map(|commit| commit.short().to_owned()),
-        owner,
-        channel,
+        git_ref: Some(request.git_ref.clone())
+            .filter(|name| name != commit.as_str())
+            .unwrap_or_default(),
+        // Who asked, and for whom a program did.
+        actor: match &request.recipient {
+            Recipient::Login(login) => format!("{login}, by {}", request.actor),
+            Recipient::Actor | Recipient::Nobody => request.actor.clone(),
+        },
+        received: words::moment(deployment.received_at),
+        finished: deployment.finished_at.map(words::moment),
         errors_title: words::count(titles.0, "violation"),
         warnings_title: words::count(titles.1, "warning"),
         errors,
         warnings,
         errors_left_out: left_out[0],
         warnings_left_out: left_out[1],
-        total: words::duration(stages::total(&stages)),
-        bars: stages::bars(&stages),
-        pushed: pushed.map(push),
-        edit: hand_edit.map(edit::edit),
-        lines: messages::lines(&told),
-    }
+        total: words::duration(total(&deployment.stages)),
+        bars: bars(&deployment.stages),
+        files: words::count(deployment.pushed.iter().flat_map(|one| &one.files).count(), "file"),
+        edit: deployment.hand_edit.clone().map(edit),
+        lines: lines(&told),
+        deployment,
+    };
+    Ok(page.render()?)
 }
 
 /// In how many seconds there may be something new; none where nothing more will happen.
@@ -229,7 +202,7 @@ fn refresh(deployment: &Deployment, told: &[Told]) -> Option<u32> {
     if !deployment.state.is_final() {
         return Some(SOON);
     }
-    messages::waiting(told).then_some(LATER)
+    waiting(told).then_some(LATER)
 }
 
 fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
@@ -275,8 +248,155 @@ fn complaint(
     }
 }
 
-fn push(pushed: Pushed) -> Push {
-    let Pushed { commit, changed, digest, files } = pushed;
-    let count = words::count(files.len(), "file");
-    Push { commit: commit.to_string(), changed, digest: digest.0, files, count }
+fn edit(edit: HandEdit) -> Edit {
+    let HandEdit { replaced, push_failed, base, files, diff, commit } = edit;
+    let by =
+        |EditCommit { id, author, at }| By { id: id.to_string(), author, at: words::moment(at) };
+    Edit {
+        sentence: sentence(replaced, push_failed),
+        base: base.map(String::from),
+        commit: commit.map(by),
+        files: files.iter().map(|file| format!("{} ({})", file.name, file.how.as_str())).collect(),
+        lines: diff.lines().map(diff_line).collect(),
+    }
+}
+
+fn sentence(replaced: bool, push_failed: bool) -> &'static str {
+    if replaced {
+        "Somebody had changed these files beside the-deployer. This deployment replaced them; \
+         what is worth keeping belongs into the service's repository."
+    } else if push_failed {
+        "Somebody has changed these files beside the-deployer. Nothing was replaced, because the \
+         push failed. What is worth keeping belongs into the service's repository, before the next \
+         deployment."
+    } else {
+        "Somebody has changed these files beside the-deployer, and nothing was replaced. \
+         Take the change over into the service's repository, or revert it; then deploy again."
+    }
+}
+
+fn diff_line(text: &str) -> DiffLine {
+    let look = match text.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "name",
+        [b'+', ..] => "new",
+        [b'-', ..] => "old",
+        _ => "quiet",
+    };
+    DiffLine { text: text.to_owned(), look }
+}
+
+/// A bar for each stage.
+fn bars(stages: &[StageTime]) -> Vec<Bar> {
+    let total = total(stages).max(1);
+    let share = |micros: u64| {
+        let share = u128::from(micros) * u128::from(WHOLE) / u128::from(total);
+        u64::try_from(share).unwrap_or(WHOLE)
+    };
+    let mut before = 0_u64;
+    let bar = |time: &StageTime| {
+        let StageTime { stage, micros } = *time;
+        let length = share(micros).clamp(SHORTEST, WHOLE);
+        let begin = share(before).min(WHOLE - length);
+        before = before.saturating_add(micros);
+        Bar {
+            name: stage.as_str(),
+            what: explain(stage),
+            time: words::duration(micros),
+            begin,
+            length,
+        }
+    };
+    stages.iter().map(bar).collect()
+}
+
+/// All of them together, in microseconds.
+pub(super) fn total(stages: &[StageTime]) -> u64 {
+    stages.iter().fold(0, |all, time| all.saturating_add(time.micros))
+}
+
+fn explain(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Queue => "waited for a worker",
+        Stage::Fetch => "read the WAML",
+        Stage::Facts => "asked what rules must know",
+        Stage::Merge => "laid layers over one another",
+        Stage::Default => "filled in defaults",
+        Stage::Validate => "ran all rules",
+        Stage::Render => "made the manifests",
+        Stage::Push => "pushed them",
+    }
+}
+
+/// A line for each message.
+fn lines(told: &[Told]) -> Vec<Line> {
+    let mut sorted: Vec<_> = told.iter().collect();
+    sorted.sort_by_key(|one| (one.at, order(&one.sink), one.seq));
+    sorted.into_iter().map(line).collect()
+}
+
+/// Whether somebody is still to be told.
+fn waiting(told: &[Told]) -> bool {
+    told.iter().any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
+}
+
+fn line(told: &Told) -> Line {
+    let (look, outcome) = match (&told.sent_at, &told.parked, &told.skipped) {
+        (Some(at), _, _) => ("good", format!("sent at {}", at.strftime("%H:%M:%S"))),
+        (_, Some(reason), _) => ("bad", format!("given up: {reason}")),
+        (_, _, Some(reason)) => ("gone", format!("left out: {reason}")),
+        (None, None, None) => ("going", "waits to be sent".to_owned()),
+    };
+    Line {
+        at: words::moment(told.at),
+        whom: whom(&told.sink),
+        what: told.status.description().to_owned(),
+        state: told.status.state.as_str(),
+        outcome,
+        look,
+    }
+}
+
+pub(super) fn whom(sink: &Sink) -> String {
+    match sink {
+        Sink::Forge => "deployment status".to_owned(),
+        Sink::Commit => "commit status".to_owned(),
+        Sink::Check => "check run".to_owned(),
+        Sink::Channel => "Slack: the channel".to_owned(),
+        Sink::Person => "Slack: the person".to_owned(),
+        Sink::Events(name) => format!("webhook {name}"),
+        Sink::ArgoCd(cluster) => format!("Argo CD of {cluster}"),
+    }
+}
+
+/// The forge first, as it is told first.
+fn order(sink: &Sink) -> u8 {
+    match sink {
+        Sink::Forge => 0,
+        Sink::Commit => 1,
+        Sink::Check => 2,
+        Sink::Channel => 3,
+        Sink::Person => 4,
+        Sink::Events(_) => 5,
+        Sink::ArgoCd(_) => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(micros: &[u64]) -> Vec<(u64, u64)> {
+        let time = |micros: &u64| StageTime { stage: Stage::Fetch, micros: *micros };
+        let stages: Vec<_> = micros.iter().map(time).collect();
+        bars(&stages).iter().map(|bar| (bar.begin, bar.length)).collect()
+    }
+
+    #[test]
+    fn bars_follow_one_another_and_none_leaves_the_frame() {
+        assert_eq!(places(&[250, 750]), [(0, 250), (250, 750)]);
+        assert_eq!(places(&[1_000_000, 0, 1]), [(0, 999), (994, 6), (994, 6)]);
+        assert_eq!(places(&[0]), [(0, 6)]);
+        assert_eq!(places(&[]), []);
+        assert_eq!(places(&[u64::MAX, u64::MAX]), [(0, 1000), (0, 1000)]);
+    }
 }

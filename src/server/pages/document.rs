@@ -1,8 +1,15 @@
-//! What all pages share: their style sheet, the policy that holds browsers to it, and where links lead.
+//! What all pages share: their style sheet, the policy that holds browsers to it, where links lead, and how a text
+//! becomes HTML; and the page of a problem.
 
+use std::fmt;
+
+use askama::Template;
+use askama::filters::{Escaper, Html};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
+
+use crate::support::text::reveal_invisible;
 
 /// Where links to a code host lead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,4 +35,46 @@ pub(crate) fn policy() -> String {
         "default-src 'none'; style-src 'sha256-{hash}'; img-src data:; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'"
     )
+}
+
+/// Escapes a text for HTML, in all templates (`askama.toml`): markup is only itself, and each invisible character is
+/// shown as `\u{202e}`: a name must not turn the rest of its line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Visible;
+
+impl Escaper for Visible {
+    fn write_escaped_str<W: fmt::Write>(&self, to: W, text: &str) -> fmt::Result {
+        Html.write_escaped_str(to, &reveal_invisible(text))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage<'a> {
+    style: &'static str,
+    title: &'a str,
+    refresh: Option<u32>,
+    status: u16,
+    detail: &'a str,
+}
+
+/// The page of a problem, for a person with a browser: for a status, its title and what there is to say.
+///
+/// # Errors
+/// [`NoPage`]
+pub(crate) fn problem(status: u16, title: &str, detail: &str) -> Result<String, NoPage> {
+    Ok(ProblemPage { style: STYLE, title, refresh: None, status, detail }.render()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_what_nobody_sees_are_only_themselves() {
+        let mut html = String::new();
+        Visible.write_escaped_str(&mut html, "<b>ops\u{202e}\u{200b}</b> größer 👩‍💻").unwrap();
+        assert!(html.contains("ops\\u{202e}\\u{200b}") && html.contains("größer 👩‍💻"), "{html}");
+        assert!(!html.contains("<b>"), "{html}");
+    }
 }

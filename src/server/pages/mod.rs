@@ -11,12 +11,7 @@
 
 pub(crate) mod deployment; // the log of one deployment
 mod document; // what all pages share
-mod edit; // what somebody had edited by hand
-mod escape; // how a text becomes HTML
 mod list; // the newest deployments
-mod messages; // who was told what
-mod problem; // what went wrong with a request
-mod stages; // how long what took
 pub(crate) mod story; // what happened, in order
 mod words; // states, times and durations as people read them
 
@@ -123,7 +118,7 @@ pub(super) async fn readable(request: Request, next: Next) -> Response {
     let Some(shown) = response.extensions().get::<Shown>().filter(|_| asked) else {
         return response;
     };
-    let page = problem::page(response.status().as_u16(), shown.title, &shown.detail);
+    let page = document::problem(response.status().as_u16(), shown.title, &shown.detail);
     let Ok(page) = html(response.status(), page) else { return response };
     let (mut parts, _) = response.into_parts();
     let (page, body) = page.into_parts();

@@ -6,8 +6,8 @@ use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
-use crate::server::pages::deployment::Log;
-use crate::server::pages::{messages, stages, words};
+use crate::server::pages::deployment::{Log, total, whom};
+use crate::server::pages::words;
 use crate::store::Told;
 
 /// One thing that happened.
@@ -110,7 +110,7 @@ fn took(deployment: &Deployment) -> Option<String> {
     let each = deployment.stages.iter().filter(|time| time.micros > 0);
     let each = each.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
     let each: Vec<_> = each.collect();
-    let total = words::duration(stages::total(&deployment.stages));
+    let total = words::duration(total(&deployment.stages));
     let attempts = match deployment.attempts {
         0 | 1 => String::new(),
         more => format!(", at the last of {more} attempts"),
@@ -130,7 +130,7 @@ fn end(deployment: &Deployment) -> String {
 
 /// Who heard of it, and who did not.
 fn delivered(told: &Told) -> Option<Line> {
-    let whom = messages::whom(&told.sink);
+    let whom = whom(&told.sink);
     let what = told.status.state.as_str();
     match (told.sent_at, &told.parked) {
         (Some(at), _) => Some(Line { at, text: format!("{whom}: `{what}` sent") }),
