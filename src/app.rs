@@ -55,7 +55,7 @@ pub use crate::deployments::templates::at_revision as templates_at_revision;
 /// The whole program, built and not yet running.
 pub struct App {
     loops: Loops,
-    index: inventory::Metrics,
+    index: inventory::keep::Metrics,
     router: axum::Router,
     connections: Connections,
     closing: CancellationToken,
@@ -146,7 +146,7 @@ impl App {
             planners: Planners::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
-        let index = registry.register(inventory::Metrics::new);
+        let index = registry.register(inventory::keep::Metrics::new);
         let observed = (&registry, bounds.attempt);
         let loops = wiring::loops(&settings, &instance, deployments.clone(), &direct, observed);
         let connections = Connections::new(

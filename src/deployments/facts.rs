@@ -132,7 +132,7 @@ impl Gatherer {
     }
 
     /// Builds the index over all apps, and keeps it current until `stop`.
-    pub async fn keep_index(self, metrics: inventory::Metrics, stop: CancellationToken) {
+    pub async fn keep_index(self, metrics: inventory::keep::Metrics, stop: CancellationToken) {
         self.0.inventory.keep(&self.0.clock, &metrics, &stop).await;
     }
 

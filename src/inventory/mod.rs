@@ -8,7 +8,7 @@
 //! every half minute; when it does not answer, what is known counts for some minutes more. Then it
 //! is missing, and only who asks for what it has goes without.
 
-mod keep; // built at the start, kept current
+pub mod keep; // built at the start, kept current
 mod place; // a repository, and when its server was asked
 mod target; // the index of one target
 
@@ -22,32 +22,18 @@ use tokio::sync::Notify;
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, Place, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
-use crate::model::facts::{LiveApp, NamespaceObjects, NotKnown};
+use crate::model::facts::{LiveApp, NotKnown};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
-use crate::model::route::Route;
 use crate::support::sync::lock;
 
-pub use crate::inventory::keep::Metrics;
 pub use crate::inventory::place::Repository;
+pub(crate) use crate::inventory::target::Looked;
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
 /// Targets whose routes are kept; without configured clusters anybody can name a new one.
 const TARGETS: usize = 256;
-
-/// What one look found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Looked {
-    /// Routes of other apps that may take requests of the hosts.
-    pub(crate) routes: Vec<Route>,
-    /// Those of the app itself on the hosts.
-    pub(crate) own_routes: Vec<Route>,
-    /// What the app's `latest` has; or why that is not known whole.
-    pub(crate) live: Result<LiveApp, String>,
-    /// What the apps of its namespace have.
-    pub(crate) namespace: Arc<NamespaceObjects>,
-}
 
 /// An index for each target, made when it is first asked for.
 pub(crate) struct Inventory {

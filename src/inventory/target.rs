@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
 use crate::git::writer::ManifestRepository;
-use crate::inventory::Looked;
 use crate::inventory::place::not_known;
 use crate::manifests::parse::application::Whose;
 use crate::manifests::parse::names::Interned;
@@ -23,6 +22,19 @@ use crate::model::route::{self, Route};
 /// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
 /// large companies; a repository with more is not one of ours.
 pub(super) const MOST_APPS: usize = 100_000;
+
+/// What one look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Looked {
+    /// Routes of other apps that may take requests of the hosts.
+    pub(crate) routes: Vec<Route>,
+    /// Those of the app itself on the hosts.
+    pub(crate) own_routes: Vec<Route>,
+    /// What the app's `latest` has; or why that is not known whole.
+    pub(crate) live: Result<LiveApp, String>,
+    /// What the apps of its namespace have.
+    pub(crate) namespace: Arc<NamespaceObjects>,
+}
 
 /// One target's apps.
 pub(super) struct Index {

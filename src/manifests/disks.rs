@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use crate::manifests::parse::live_object;
+use crate::manifests::object::live_object;
 use crate::manifests::quantity::Quantity;
 use crate::model::facts::Disk;
 

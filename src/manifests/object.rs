@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::model::facts::LiveObject;
 use crate::model::violation::Violation;
 use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
@@ -53,4 +54,14 @@ pub(crate) fn map_in<'a>(map: &'a mut Map<String, Json>, key: &str) -> &'a mut M
         *entry = Json::Object(Map::new());
     }
     entry.as_object_mut().expect("it was made an object the line before")
+}
+
+/// By what an object is known; `None` where it is none.
+pub(crate) fn live_object(json: &Json) -> Option<LiveObject> {
+    let text = |pointer: &str| json.pointer(pointer)?.as_str().map(str::to_owned);
+    Some(LiveObject {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        name: text("/metadata/name")?,
+    })
 }

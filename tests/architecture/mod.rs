@@ -30,7 +30,6 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("store", &["support", "model"]),
     ("lookups", &["support", "model"]),
     ("inventory", &["support", "model", "manifests", "git"]),
-    // It is made of settings: facts, the WAML's limits, who is told.
     (
         "deployments",
         &[
@@ -42,11 +41,9 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "pipeline",
             "git",
             "forge",
-            "notify",
             "store",
             "lookups",
             "inventory",
-            "config",
         ],
     ),
     ("controller", &["support", "model", "pipeline", "git", "forge", "store", "deployments"]),
@@ -57,7 +54,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["support", "model", "manifests", "pipeline", "forge", "store", "deployments", "api"],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["support", "model", "waml", "git", "forge", "notify"]),
+    ("config", &["support", "model", "waml", "git", "forge", "notify", "lookups"]),
     (
         "app",
         &[
@@ -67,9 +64,12 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "manifests",
             "git",
             "forge",
+            "notify",
             "store",
+            "lookups",
             "inventory",
             "deployments",
+            "outbox",
             "controller",
             "server",
             "config",
@@ -150,11 +150,11 @@ const PURE: &[&str] = &[
     "notify/events",
     "notify/signature",
     "notify/argocd/event",
-    "deployments/tell/forge/words",
-    "deployments/tell/argocd/paths",
-    "controller/outbox/answer",
-    "controller/outbox/door",
-    "controller/outbox/rates",
+    "outbox/sinks/github/words",
+    "outbox/sinks/argocd/paths",
+    "outbox/outcome",
+    "outbox/circuit_breaker",
+    "outbox/quota",
     "lookups/image",
     "lookups/challenge",
     "lookups/registry/tags",

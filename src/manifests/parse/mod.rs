@@ -14,9 +14,10 @@ pub(crate) use crate::manifests::parse::rule::fuzz as fuzz_rule;
 
 use serde_json::Value as Json;
 
+use crate::manifests::object::live_object;
 use crate::manifests::replicas::Workload;
 use crate::manifests::{disks, replicas};
-use crate::model::facts::{Disk, LiveApp, LiveObject};
+use crate::model::facts::{Disk, LiveApp};
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
@@ -98,16 +99,6 @@ pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
         }
     }
     found
-}
-
-/// By what an object is known; `None` where it is none.
-pub(crate) fn live_object(json: &Json) -> Option<LiveObject> {
-    let text = |pointer: &str| json.pointer(pointer)?.as_str().map(str::to_owned);
-    Some(LiveObject {
-        api_version: text("/apiVersion")?,
-        kind: text("/kind")?,
-        name: text("/metadata/name")?,
-    })
 }
 
 fn read<T>(files: &[ManifestFile], mut take: impl FnMut(&Node, &mut Vec<T>)) -> Read<T> {
