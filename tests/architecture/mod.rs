@@ -46,7 +46,11 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "inventory",
         ],
     ),
-    ("controller", &["support", "model", "pipeline", "git", "forge", "store", "deployments"]),
+    (
+        "outbox",
+        &["support", "model", "manifests", "git", "forge", "notify", "store", "deployments"],
+    ),
+    ("controller", &["support", "model", "pipeline", "forge", "store", "deployments"]),
     // The words of the HTTP API: what they are made of is the server's business, how they are shown the CLI's.
     ("api", &["support", "model"]),
     (

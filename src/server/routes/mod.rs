@@ -246,23 +246,3 @@ async fn authenticated(
     })?;
     Ok(next.run(request).await)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn temp_document() {
-        let mut operations = working().operations;
-        operations.extend(open().operations);
-        operations.extend(free().operations);
-        let itself = Routes::<Arc<Shared>>::new()
-            .get("/openapi.json", || async {})
-            .open("getOpenApi", "This document.")
-            .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
-        operations.extend(itself.operations);
-        let text = openapi::document_of(BASE, &operations);
-        std::fs::write("/tmp/server-openapi.json", &text).unwrap();
-        assert!(text == include_str!("../../../docs/openapi.json"));
-    }
-}
