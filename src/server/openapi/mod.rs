@@ -36,8 +36,3 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
     let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
     Router::new().route(PATH, get(answer))
 }
-
-#[cfg(test)]
-pub(super) fn document_of(base: &str, operations: &[Operation]) -> String {
-    document::of(base, operations)
-}
