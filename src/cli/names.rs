@@ -18,6 +18,8 @@ use crate::api::service::TargetList;
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::waml::suggest;
 
+/// So many pages of apps are read for a suggestion, or for an app of which only a part is said.
+const PAGES_FOR_NAMES: usize = 10;
 /// A longer list is not for people.
 const MOST_APPS: usize = 2_000;
 
@@ -105,7 +107,7 @@ impl Server {
             complete,
             ..KnownNames::default()
         };
-        for one in self.apps(&[]).await.ok()?.apps {
+        for one in self.apps(&[], PAGES_FOR_NAMES).await.ok()?.apps {
             let AppSummary { target, namespace, app, repository, owner, .. } = one.value;
             known.targets.insert(target);
             known.apps.insert((namespace, app));
@@ -138,7 +140,7 @@ impl Server {
             Err(error) => error,
         };
         let Some(partial) = about.partial() else { return Err(error) };
-        let Ok(found) = self.apps(&[]).await else { return Err(error) };
+        let Ok(found) = self.apps(&[], PAGES_FOR_NAMES).await else { return Err(error) };
         let apps: Vec<_> = found.apps.into_iter().map(|one| one.value).collect();
         complete(&partial, &apps)
     }
@@ -154,10 +156,14 @@ impl Server {
         about.parameter()
     }
 
-    /// Those apps, page by page.
-    pub(super) async fn apps(&self, which: &[(&'static str, String)]) -> Result<Apps, CliError> {
+    /// Those apps, in at most so many pages. The service leaves out of a page what the caller may not see.
+    pub(super) async fn apps(
+        &self,
+        which: &[(&'static str, String)],
+        pages: usize,
+    ) -> Result<Apps, CliError> {
         let (mut seen, mut cursor) = (Apps::default(), None::<String>);
-        loop {
+        for _ in 0..pages {
             let mut query = vec![("limit", "200".to_owned())];
             query.extend(which.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
@@ -171,9 +177,10 @@ impl Server {
             cursor = page.next;
             seen.all = cursor.is_none();
             if seen.all || seen.apps.len() >= MOST_APPS {
-                return Ok(seen);
+                break;
             }
         }
+        Ok(seen)
     }
 }
 

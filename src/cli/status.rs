@@ -196,7 +196,7 @@ impl Status {
             return Ok(([target.to_string()].into(), Vec::new()));
         }
         let Apps { apps, missing, all: _ } =
-            self.context.server.apps(&[("app", app.to_string())]).await?;
+            self.context.server.apps(&[("app", app.to_string())], usize::MAX).await?;
         let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
         if let Ok(waml) = context::waml()
             && waml.app == *app
@@ -213,7 +213,7 @@ impl Status {
         let mut which = on.clone();
         which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         which.extend(self.state.iter().map(|state| ("state", word(state))));
-        let found = server.apps(&which).await;
+        let found = server.apps(&which, usize::MAX).await;
         if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
             let (target, owner) = (self.target.clone(), self.owner.clone());
             server.check_names(&Names { target, owner, ..Names::default() }).await?;

@@ -69,11 +69,12 @@ impl Controller {
     /// Runs the loops until `stop`; then nothing new begins, and running deployments may end within
     /// the grace period or are given back.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        tokio::select! {
-            () = self.give_out(&stop) => {}
-            () = self.measure() => {}
-            () = self.keep_times_down() => {}
-        }
+        // Tasks of their own, which end with this: a fault in one of them takes no deployment with it.
+        let mut beside = JoinSet::new();
+        let (measuring, keeping) = (Arc::clone(&self), Arc::clone(&self));
+        beside.spawn(async move { measuring.measure().await });
+        beside.spawn(async move { keeping.keep_times_down().await });
+        self.give_out(&stop).await;
     }
 
     /// Gives out deployments to as many workers as there may be, until `stop`; then waits for those.

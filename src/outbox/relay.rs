@@ -111,12 +111,16 @@ impl Outbox {
             let (this, stop) = (Arc::clone(&self), stop.clone());
             senders.spawn(async move { this.relay(&sender, &stop).await });
         }
-        while !stop.is_cancelled() {
-            if let Err(error) = self.measure().await {
-                tracing::warn!(%error, "the outbox could not be measured");
+        // A task of its own, which ends with this: a fault in it takes no message with it.
+        let mut beside = JoinSet::new();
+        beside.spawn(async move {
+            while !stop.is_cancelled() {
+                if let Err(error) = self.measure().await {
+                    tracing::warn!(%error, "the outbox could not be measured");
+                }
+                pause(&stop).await;
             }
-            pause(&stop).await;
-        }
+        });
         senders.join_all().await;
     }
 

@@ -53,10 +53,10 @@ impl AccountLimits {
 }
 
 impl Limits {
-    /// Hears what the headers of an answer say.
-    pub(super) fn note(&self, account: Account, headers: &HeaderMap) {
+    /// Hears what the headers of an answer say; `now` is there where a clock is.
+    pub(super) fn note(&self, account: Account, headers: &HeaderMap, now: Option<Timestamp>) {
         let Some(budget) = budget_of(headers) else { return };
-        self.change(account, |limits| {
+        self.change(account, now, |limits| {
             // Answers overtake each other: of one hour the smallest counts.
             let overtaken = limits.budget.is_some_and(|known| {
                 let is_same = budget.reset == known.reset && budget.limit == known.limit;
@@ -76,7 +76,7 @@ impl Limits {
         wait: Duration,
         now: Timestamp,
     ) {
-        self.change(account, |limits| {
+        self.change(account, Some(now), |limits| {
             let gate = match requests {
                 Requests::All => &mut limits.all,
                 Requests::Writes => &mut limits.writes,
@@ -95,11 +95,17 @@ impl Limits {
         });
     }
 
-    fn change(&self, account: Account, change: impl FnOnce(&mut AccountLimits)) {
+    /// Where there are too many accounts, only those are kept that are told to wait now.
+    fn change(
+        &self,
+        account: Account,
+        now: Option<Timestamp>,
+        change: impl FnOnce(&mut AccountLimits),
+    ) {
         let mut all = lock(&self.0);
         if all.len() >= MOST && !all.contains_key(&account) {
-            let open = RetryGate::default();
-            all.retain(|_, limits| limits.all != open || limits.writes != open);
+            let waits = |gate: &RetryGate| now.is_some_and(|now| gate.closed_until(now).is_some());
+            all.retain(|_, limits| waits(&limits.all) || waits(&limits.writes));
         }
         change(all.entry(account).or_default());
     }
@@ -242,9 +248,9 @@ mod tests {
     fn the_installation_with_the_fewest_left_counts_until_its_hour_is_over() {
         let limits = Limits::default();
         assert_eq!(remaining(&limits, 0), None);
-        limits.note(Account::Installation(1), &headers("10", "1000", "core"));
-        limits.note(Account::Installation(2), &headers("4000", "2000", "core"));
-        limits.note(Account::Installation(2), &headers("3", "2000", "search"));
+        limits.note(Account::Installation(1), &headers("10", "1000", "core"), None);
+        limits.note(Account::Installation(2), &headers("4000", "2000", "core"), None);
+        limits.note(Account::Installation(2), &headers("3", "2000", "search"), None);
         assert_eq!(remaining(&limits, 999), Some(10));
         assert_eq!(remaining(&limits, 1000), Some(4000));
         assert_eq!(remaining(&limits, 2000), None);
@@ -254,9 +260,9 @@ mod tests {
     fn the_last_tenth_of_the_hour_is_kept_for_deployments() {
         let limits = Limits::default();
         let one = Account::Token;
-        limits.note(one, &headers("500", "4600", "core"));
+        limits.note(one, &headers("500", "4600", "core"), None);
         assert_eq!(limits.reserved(one, at(1000)), None);
-        limits.note(one, &headers("499", "4600", "core"));
+        limits.note(one, &headers("499", "4600", "core"), None);
         assert_eq!(limits.reserved(one, at(1000)), Some(Duration::from_hours(1)));
         assert_eq!(limits.reserved(Account::Installation(1), at(1000)), None);
         assert_eq!(limits.reserved(one, at(4600)), None, "another hour");
@@ -269,12 +275,30 @@ mod tests {
         for (sent, reset, expected) in
             [("9", "1000", 9), ("10", "1000", 9), ("8", "1000", 8), ("5", "500", 8)]
         {
-            limits.note(Account::Token, &headers(sent, reset, "core"));
+            limits.note(Account::Token, &headers(sent, reset, "core"), None);
             assert_eq!(remaining(&limits, 0), Some(expected));
         }
-        limits.note(Account::Token, &headers("4999", "4600", "core"));
+        limits.note(Account::Token, &headers("4999", "4600", "core"), None);
         assert_eq!(remaining(&limits, 0), Some(4999), "another hour");
-        limits.note(Account::Token, &headers("nonsense", "9999", "core"));
+        limits.note(Account::Token, &headers("nonsense", "9999", "core"), None);
         assert_eq!(remaining(&limits, 0), Some(4999));
+    }
+
+    #[test]
+    fn of_too_many_accounts_those_that_wait_are_kept() {
+        let limits = Limits::default();
+        let most = u64::try_from(MOST).unwrap();
+        for n in 0..most {
+            let wait = if n == 7 { Duration::from_mins(30) } else { Duration::from_secs(1) };
+            limits.close(Account::Installation(n), Requests::All, wait, at(100));
+        }
+        limits.close(
+            Account::Installation(most),
+            Requests::Writes,
+            Duration::from_secs(1),
+            at(200),
+        );
+        assert_eq!(lock(&limits.0).len(), 2);
+        assert!(limits.left(Account::Installation(7), Requests::All, at(200)).is_some());
     }
 }

@@ -110,7 +110,7 @@ impl Wire {
         let (method, answer) = (call.method.as_str(), status.as_u16());
         tracing::debug!(host = &*self.host, method, route, answer, "asked GitHub");
         if let Some(account) = pass.account {
-            self.limits.note(account, &headers);
+            self.limits.note(account, &headers, self.clock.as_ref().map(Clock::now));
         }
         if status.is_success() && is_web_page(&headers) {
             return Err(self.unreachable(

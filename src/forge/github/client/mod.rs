@@ -15,6 +15,8 @@ mod people; // who somebody is, and what they may
 mod reads; // repositories: files, commits, branches, where our App is installed
 mod statuses; // deployments, and the statuses of deployments and commits
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +29,9 @@ use octocrab::service::middleware::reqwest_connector::ReqwestConnector;
 use octocrab::{AuthState, Octocrab, OctocrabBuilder};
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
@@ -103,15 +106,43 @@ pub struct GitHub {
     files: EtagCache,
 }
 
-/// A page of a list as GitHub sends it: a list, or an object with a list in it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Page<T> {
-    List(Vec<T>),
-    Named {
-        #[serde(alias = "statuses", alias = "check_runs", alias = "repositories")]
-        items: Vec<T>,
-    },
+/// A page of a list as GitHub sends it: a list, or an object with a list in it. Read as it comes: what is not
+/// used of 8 MiB is never in memory.
+struct Page<T>(Vec<T>);
+
+/// What GitHub calls the list where it is in an object.
+const LISTS: [&str; 4] = ["items", "statuses", "check_runs", "repositories"];
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Page<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PageVisitor(PhantomData))
+    }
+}
+
+struct PageVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PageVisitor<T> {
+    type Value = Page<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list, or an object with a list in it")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(Page)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut items = None;
+        while let Some(key) = object.next_key::<String>()? {
+            if LISTS.contains(&key.as_str()) {
+                items = Some(object.next_value()?);
+            } else {
+                object.next_value::<IgnoredAny>()?;
+            }
+        }
+        items.map(Page).ok_or_else(|| A::Error::missing_field("items"))
+    }
 }
 
 /// What is used of the answer to who made something.
@@ -238,8 +269,7 @@ impl GitHub {
         let sign = if list.route.contains('?') { '&' } else { '?' };
         for page in 1..=most {
             let route = format!("{}{sign}per_page={PER_PAGE}&page={page}", list.route);
-            let (Page::List(items) | Page::Named { items }) =
-                self.read(Call { route, ..list.clone() }).await?;
+            let Page(items) = self.read(Call { route, ..list.clone() }).await?;
             let is_last = items.len() < PER_PAGE;
             if let ControlFlow::Break(result) = look(items) {
                 return Ok(Some(result));
