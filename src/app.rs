@@ -106,7 +106,9 @@ impl App {
         let direct = settings.outbound.client_without_redirects(code_host::CONNECT);
         let direct = direct.map_err(cannot_use("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
-        let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
+        let store = Box::pin(Store::open(&settings.storage.url))
+            .await
+            .map_err(cannot_use("the database"))?;
         let store = store.telling(wiring::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(cannot_use("the database"))?;
@@ -114,8 +116,8 @@ impl App {
         let forge = code_host::forge(&settings, &clock).map_err(cannot_use("the forge"))?;
         crate::waml::document::prepare();
         let templates = repositories::templates(&settings.templates, &client, &forge);
-        let templates = InUse::start(templates, clock.clone(), &registry).await?;
-        let manifests = repositories::open(&settings, &client, &forge, &clock).await?;
+        let templates = Box::pin(InUse::start(templates, clock.clone(), &registry)).await?;
+        let manifests = Box::pin(repositories::open(&settings, &client, &forge, &clock)).await?;
         registry.register(|registry| pushes::register(registry, &manifests));
         let listener = bind(settings.server.listen)?;
         let webhook = wiring::webhook(&settings).map_err(cannot_use("the webhook's secret"))?;

@@ -71,7 +71,11 @@ pub(super) fn templates(
         silence: GIT_SILENCE,
         total: GIT_TOTAL,
     };
-    templates::Source::Repository { git, path: one.path.clone(), refresh: one.refresh }
+    templates::Source::Repository {
+        git: Box::new(git),
+        path: one.path.clone(),
+        refresh: one.refresh,
+    }
 }
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read

@@ -171,8 +171,10 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
         let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
         let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
         let around = beside(&merged.tree, path, removed);
-        let removes = Some(explained(path, removed, &around).written);
-        found.push(Explained { removes, ..explained(path, node, &around) });
+        found.push(Explained {
+            removes: Some(explained(path, removed, &around).written),
+            ..explained(path, node, &around)
+        });
     });
     found
 }

@@ -25,7 +25,7 @@ const MOST_APPS: usize = 2_000;
 
 /// Pages of apps together.
 #[derive(Debug, Default)]
-pub(super) struct Apps {
+pub(super) struct AppPages {
     pub(super) apps: Vec<Verbatim<AppSummary>>,
     pub(super) missing: Vec<Verbatim<MissingRepository>>,
     /// Whether there are no more.
@@ -161,8 +161,8 @@ impl Server {
         &self,
         which: &[(&'static str, String)],
         pages: usize,
-    ) -> Result<Apps, CliError> {
-        let (mut seen, mut cursor) = (Apps::default(), None::<String>);
+    ) -> Result<AppPages, CliError> {
+        let (mut seen, mut cursor) = (AppPages::default(), None::<String>);
         for _ in 0..pages {
             let mut query = vec![("limit", "200".to_owned())];
             query.extend(which.iter().cloned());

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::context::{self, Context, Names};
 use super::deployment;
 use super::error::{CliError, Kind, Outcome};
-use super::names::Apps;
+use super::names::AppPages;
 use super::output::{self, word};
 use super::times::Times;
 use super::verbatim::Verbatim;
@@ -195,7 +195,7 @@ impl Status {
         if let Some(target) = &self.target {
             return Ok(([target.to_string()].into(), Vec::new()));
         }
-        let Apps { apps, missing, all: _ } =
+        let AppPages { apps, missing, all: _ } =
             self.context.server.apps(&[("app", app.to_string())], usize::MAX).await?;
         let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
         if let Ok(waml) = context::waml()
@@ -218,7 +218,7 @@ impl Status {
             let (target, owner) = (self.target.clone(), self.owner.clone());
             server.check_names(&Names { target, owner, ..Names::default() }).await?;
         }
-        let Apps { apps, missing, all } = self.or_readiness(found, &service)?;
+        let AppPages { apps, missing, all } = self.or_readiness(found, &service)?;
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));

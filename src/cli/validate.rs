@@ -53,7 +53,9 @@ impl Validate {
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
         if self.output.is_data() {
             let mut told = offline::as_json(&violations);
-            told["platform"] = known.as_json();
+            if let Some(map) = told.as_object_mut() {
+                map.insert("platform".to_owned(), known.as_json());
+            }
             output::data(self.output, &told)?;
         } else {
             // Before the violations, which may come of it.

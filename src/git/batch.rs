@@ -38,7 +38,7 @@ pub(super) struct Built {
 impl Built {
     /// Whether nothing could be signed just now, whatever the tip is.
     pub(super) fn is_unsigned(&self) -> bool {
-        self.fates.iter().all(|fate| is_unsigned(fate))
+        self.fates.iter().all(is_unsigned)
     }
 }
 

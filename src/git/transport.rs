@@ -233,14 +233,13 @@ impl Stream {
     /// Sends the request, and waits for more of the answer if nothing of it is here.
     fn receive(&mut self) -> Result<(), Failure> {
         let Self { call, wire, exchange, body, response, chunk, received } = self;
-        let response = match response {
-            Some(response) => response,
-            None => {
-                if exchange.is_push() {
-                    call.pack_sent.store(true, Ordering::SeqCst);
-                }
-                response.insert(wire.send(*exchange, std::mem::take(body))?)
+        let response = if let Some(response) = response {
+            response
+        } else {
+            if exchange.is_push() {
+                call.pack_sent.store(true, Ordering::SeqCst);
             }
+            response.insert(wire.send(*exchange, std::mem::take(body))?)
         };
         if chunk.position() < chunk.get_ref().len() as u64 {
             return Ok(());

@@ -191,7 +191,7 @@ impl Deployer {
     /// Another process beside it, on the same database and the same git host; events go on coming here.
     pub(crate) async fn another(&self) -> Hands {
         let settings = self.settings_in("state-of-another");
-        App::build(settings, self.clock.clone()).await.unwrap().hands().unwrap()
+        Box::pin(App::build(settings, self.clock.clone())).await.unwrap().hands().unwrap()
     }
 
     /// Runs with all its loops until it is stopped, in place of doing what a test says; from now on
@@ -472,8 +472,8 @@ impl Deployer {
         for _ in 0..UNTIL_IT_IS_ITSELF {
             let (settings, clock) = (settings.clone(), self.clock.clone());
             let app = match self.bounds {
-                Some(bounds) => App::build_within(settings, clock, bounds).await,
-                None => App::build(settings, clock).await,
+                Some(bounds) => Box::pin(App::build_within(settings, clock, bounds)).await,
+                None => Box::pin(App::build(settings, clock)).await,
             };
             match app {
                 Err(StartError::Part { part: "the storage folder", cause })

@@ -97,7 +97,9 @@ impl GitHub {
         let answer = request.send().await.map_err(lost)?;
         let all: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
         let all = all.ok_or_else(|| client::not_github(&self.api_url))?;
-        let ours = all.into_iter().find(|one| one.payload["request"] == key);
+        let ours = all
+            .into_iter()
+            .find(|one| one.payload.get("request").is_some_and(|request| request == key));
         Ok(ours.map(|one| one.id))
     }
 
@@ -125,8 +127,8 @@ fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str)
         "production_environment": production,
         "payload": {"tag": tag, "by": "bart", "request": key},
     });
-    if let Some(contexts) = contexts {
-        body["required_contexts"] = json!(contexts);
+    if let (Some(contexts), Some(map)) = (contexts, body.as_object_mut()) {
+        map.insert("required_contexts".to_owned(), json!(contexts));
     }
     body
 }

@@ -77,7 +77,7 @@ impl InUse {
             Source::BuiltIn => (source::built_in().await?, None, None),
             Source::Folder(folder) => (source::of_folder(&folder).await?, None, None),
             Source::Repository { git, path, refresh } => {
-                let repository = Repository::open(git, path, refresh).await?;
+                let repository = Repository::open(*git, path, refresh).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))
             }

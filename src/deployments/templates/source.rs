@@ -26,7 +26,7 @@ pub(crate) enum Source {
     /// A branch of a repository.
     Repository {
         /// The branch, and how to come there.
-        git: RemoteSettings,
+        git: Box<RemoteSettings>,
         /// The folder in it that has `apps/`; empty for its root.
         path: String,
         /// How often it is looked at without a push event.

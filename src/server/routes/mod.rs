@@ -62,6 +62,7 @@ pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     open().router.layer(from_fn_with_state(shared.clone(), authenticated))
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn working() -> Routes<Arc<Shared>> {
     const APP: &str = "/apps/{target}/{namespace}/{app}";
     Routes::new()
