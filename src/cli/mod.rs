@@ -1,7 +1,7 @@
 //! One file per command; `bart` for developers, `the-deployer` for operators.
 //!
 //! A command parses its arguments, calls the library, and prints. What went wrong becomes an
-//! [`error::CliError`] with a hint and an exit code: 0 done, 1 violations, a failed deployment or a refusal,
+//! `error::CliError` with a hint and an exit code: 0 done, 1 violations, a failed deployment or a refusal,
 //! 2 wrong usage or something that could not be read or reached.
 
 pub mod bart; // the developer's command line

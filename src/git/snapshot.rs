@@ -72,7 +72,7 @@ impl Snapshot {
         tree::sha(self.commit)
     }
 
-    /// What lies in a folder, as [`crate::git::follow::Followed::folder`] gives it.
+    /// What lies in a folder, as [`crate::git::follow::TrackedBranch::folder`] gives it.
     ///
     /// # Errors
     /// A sentence: it is too much, or the repository is damaged.

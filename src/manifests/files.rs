@@ -60,7 +60,7 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
 }
 
-/// The digest of files that were read back from a manifest repository: what [`manifests`] gave
+/// The digest of files that were read back from a manifest repository: what rendering gave
 /// when it made them. `None` when there are none, or they are not ours.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     let named = read_back(files)?;
@@ -69,7 +69,7 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     (!named.is_empty()).then(|| digest(files))
 }
 
-/// The objects of files that [`manifests`] made, without the digest; `None` when they are not ours.
+/// The objects of files that rendering made, without the digest; `None` when they are not ours.
 pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {
