@@ -76,7 +76,7 @@ pub(super) struct File {
 pub(super) struct Notify {
     /// People on Slack: see `docs/slack.md`.
     slack: Option<Slack>,
-    /// Programs that receive a signed event of every change: see `docs/events.md`.
+    /// Programs that receive a signed event of every change: see `docs/cloudevents.md`.
     webhooks: Option<Vec<EventWebhook>>,
 }
 

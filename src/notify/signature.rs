@@ -54,7 +54,7 @@ impl Key {
 mod tests {
     use super::*;
 
-    /// From the tests of the libraries for Standard Webhooks; `docs/events.md` shows it, too.
+    /// From the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
     #[test]
     fn the_published_example_is_signed_as_published() {
         let key = Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();

@@ -197,7 +197,7 @@ pub(crate) async fn read(stream: &mut TcpStream) -> Option<Request> {
     }
 }
 
-/// As `docs/events.md` tells receivers to do it.
+/// As `docs/cloudevents.md` tells receivers to do it.
 fn verify(headers: &BTreeMap<String, String>, body: &[u8], now: i64) -> Result<(), String> {
     let header = |name: &str| headers.get(name).ok_or(format!("{name} is missing"));
     if header("content-type")? != "application/cloudevents+json" {

@@ -3,7 +3,7 @@
 //! A message of the outbox becomes the events of that change: a run is queued, started or finished,
 //! and one that has changed what is on its target says so of the service, too. What stands in an
 //! event depends only on what is settled by then, so that the same event, sent again, says the
-//! same. `docs/events.md` is for who receives them.
+//! same. `docs/cloudevents.md` is for who receives them.
 
 mod record; // what a warehouse wants to know
 #[cfg(test)]
