@@ -114,6 +114,7 @@ fn sources(folder: &Path, ending: &str, text: &mut String) {
 fn every_message_that_is_explained_is_one_that_is_said() {
     for (name, head, folder, ending) in [
         ("docs/github.md", "| it says |", "src", "rs"),
+        ("docs/logging.md", "| message |", "src", "rs"),
         ("deploy/github-app.md", "| message |", "src", "rs"),
         ("deploy/action/README.md", "| it says |", "deploy/action", "sh"),
     ] {

@@ -1,5 +1,5 @@
-//! The documentation says what the code says: what can be generated is compared with its source,
-//! and every file that a page names is there.
+//! The documentation says what the code says: generated parts are compared with their source, and
+//! every file, heading and function that a page names exists.
 //!
 //! A page's generated part stands between two comments. With `UPDATE_EXPECTED=1` it is written
 //! anew.
@@ -7,6 +7,7 @@
 mod alerts;
 mod commands;
 mod github;
+mod links;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -225,50 +226,6 @@ fn the_page_about_bart_is_its_help() {
     let silent = commands::without_help(&bart);
     assert!(silent.is_empty(), "no word of help for {silent:?}");
     hold("docs/bart.md", &commands::markdown(&bart));
-}
-
-#[test]
-fn every_file_that_a_page_names_is_there() {
-    let mut missing = Vec::new();
-    for page in pages() {
-        let text = fs::read_to_string(&page).unwrap();
-        for (line, text) in (1..).zip(text.lines()) {
-            let linked = links(text).map(|link| page.parent().unwrap().join(link));
-            let named = code(text).map(|name| root().join(name));
-            let gone = linked.chain(named).filter(|path| !path.exists());
-            missing
-                .extend(gone.map(|path| format!("{}:{line}: {}", page.display(), path.display())));
-        }
-    }
-    assert!(missing.is_empty(), "no such file:\n  {}", missing.join("\n  "));
-}
-
-fn pages() -> Vec<PathBuf> {
-    let mut pages = Vec::new();
-    for folder in [".", "docs", "docs/decisions", "deploy", "deploy/action"] {
-        let entries = fs::read_dir(root().join(folder)).unwrap();
-        let files = entries.map(|entry| entry.unwrap().path());
-        pages.extend(files.filter(|file| file.extension().is_some_and(|ending| ending == "md")));
-    }
-    pages
-}
-
-/// Where relative links lead.
-fn links(line: &str) -> impl Iterator<Item = &str> {
-    let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-    targets.filter(|target| !target.is_empty() && !target.contains("://") && !target.contains(':'))
-}
-
-/// Files of the source that are named in backticks.
-fn code(line: &str) -> impl Iterator<Item = &str> {
-    const FOLDERS: [&str; 7] =
-        ["src/", "tests/", "docs/", "deploy/", "templates/", "migrations/", "ci/"];
-    let spans = line.split('`').skip(1).step_by(2);
-    spans.filter(|span| {
-        FOLDERS.iter().any(|folder| span.starts_with(folder))
-            && !span.contains(['*', '<', '{', ' ', '…'])
-            && Path::new(span).components().count() > 1
-    })
 }
 
 /// What tests say of rules: every file of tests, and what is recorded of cases.
