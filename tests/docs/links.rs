@@ -54,7 +54,11 @@ fn every_function_that_a_page_names_is_in_its_file() {
             }
         }
     }
-    assert!(missing.is_empty(), "the file has no such function or type:\n  {}", missing.join("\n  "));
+    assert!(
+        missing.is_empty(),
+        "the file has no such function or type:\n  {}",
+        missing.join("\n  ")
+    );
     assert!(checked > 50, "docs/life-of-a-request.md names functions: {checked}");
 }
 
@@ -84,7 +88,10 @@ fn every_page_begins_with_its_title_and_what_it_is_for() {
         let mut lines = text.lines();
         let title = lines.next().is_some_and(|line| line.starts_with("# "));
         let mut rest = lines.skip_while(|line| line.is_empty());
-        title && rest.next().is_some_and(|line| line.starts_with(|c: char| c.is_alphanumeric() || c == '`' || c == '*'))
+        title
+            && rest.next().is_some_and(|line| {
+                line.starts_with(|c: char| c.is_alphanumeric() || c == '`' || c == '*')
+            })
     };
     let wrong: Vec<_> = pages().into_iter().filter(|page| !begins(page)).collect();
     assert!(wrong.is_empty(), "begin with `# Title` and a sentence: {wrong:?}");
@@ -165,8 +172,9 @@ fn items(text: &str) -> Vec<(String, String)> {
 
 fn defines(source: &str, item: &str) -> bool {
     ["fn", "struct", "enum", "trait"].iter().any(|kind| {
-        source.split(&format!("{kind} {item}")).skip(1).any(|rest| {
-            rest.starts_with(|next: char| !next.is_alphanumeric() && next != '_')
-        })
+        source
+            .split(&format!("{kind} {item}"))
+            .skip(1)
+            .any(|rest| rest.starts_with(|next: char| !next.is_alphanumeric() && next != '_'))
     })
 }
