@@ -41,6 +41,19 @@ fn every_heading_that_a_link_leads_to_exists() {
     assert!(missing.is_empty(), "no such heading:\n  {}", missing.join("\n  "));
 }
 
+#[test]
+fn every_page_that_the_source_names_exists() {
+    let mut missing = Vec::new();
+    for folder in ["src", "templates", "deploy", "tests/docs", "tests/harness"] {
+        for file in files_below(&root().join(folder)) {
+            let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+            let gone = named_pages(&text).filter(|page| !root().join(page).exists());
+            missing.extend(gone.map(|page| format!("{}: {page}", file.display())));
+        }
+    }
+    assert!(missing.is_empty(), "no such page:\n  {}", missing.join("\n  "));
+}
+
 /// A page names functions and types of a file as `` `src/file.rs` (`one`, `another`) ``.
 #[test]
 fn every_function_that_a_page_names_is_in_its_file() {
@@ -130,6 +143,20 @@ fn code(line: &str) -> impl Iterator<Item = &str> {
         FOLDERS.iter().any(|folder| span.starts_with(folder))
             && !span.contains(['*', '<', '{', ' ', '…'])
             && Path::new(span).components().count() > 1
+    })
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+/// `docs/….md` in any text.
+fn named_pages(text: &str) -> impl Iterator<Item = String> {
+    text.split("docs/").skip(1).filter_map(|rest| {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '/');
+        let name = rest.split(|c| !is_of_name(c)).next().filter(|name| !name.is_empty())?;
+        rest[name.len()..].starts_with(".md").then(|| format!("docs/{name}.md"))
     })
 }
 
