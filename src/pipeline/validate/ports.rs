@@ -15,8 +15,7 @@ use crate::waml::section_network::{Port, Protocol, Service};
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let mut names: HashMap<&str, (PortRef<'_>, Path)> = HashMap::new();
-    for (index, service) in subject.section.services().iter().enumerate() {
-        let path = Path::root().key("service").index(index);
+    for (path, service) in Path::root().each("service", &subject.section.service) {
         has_ports(service, &path, report);
         have_numbers(service, &path, report);
         let mut numbers: HashMap<String, &str> = HashMap::new();
@@ -58,9 +57,9 @@ fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
 }
 
 fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
-    for (index, port) in service.ports.iter().flatten().enumerate() {
+    for (path, port) in path.each("ports", &service.ports) {
         if port.number.or(service.port).is_none() {
-            no_number(port, &path.key("ports").index(index), report);
+            no_number(port, &path, report);
         }
     }
 }

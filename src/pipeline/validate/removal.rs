@@ -112,12 +112,12 @@ pub(super) fn stateful(made: &Made<'_>, report: &mut Report<'_>) {
             report.say(undeclared(object, staying.contains(object)));
         }
     }
-    for (index, removal) in declared.iter().enumerate() {
+    for (path, removal) in Path::root().each("removes", &made.valid.section().removes) {
         let is_gone = gone(live, made.objects).any(|object| is_meant(removal, object));
         if !is_gone {
             let still =
                 made.objects.iter().any(|o| o.kind() == removal.kind && o.name() == removal.name);
-            report.add(&Path::root().key("removes").index(index), idle(removal, still));
+            report.add(&path, idle(removal, still));
         }
     }
 }

@@ -17,12 +17,10 @@ use crate::waml::section_workload::Volume;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let mut folders: HashMap<String, Path> = HashMap::new();
-    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
-        let path = Path::root().key("secrets").index(index).key("mountPath");
-        folder(secret.mount_path.as_deref(), path, &mut folders, report);
+    for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
+        folder(secret.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
     }
-    for (index, volume) in subject.section.volumes.iter().flatten().enumerate() {
-        let path = Path::root().key("volumes").index(index);
+    for (path, volume) in Path::root().each("volumes", &subject.section.volumes) {
         if volume.mount_path.is_none() {
             let violation = Violation::error(
                 "volumes",
