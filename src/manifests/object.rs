@@ -30,6 +30,15 @@ impl Object {
     pub(crate) fn name(&self) -> &str {
         self.text(["metadata", "name"])
     }
+
+    /// By what a cluster knows it.
+    pub(crate) fn identity(&self) -> LiveObject {
+        LiveObject {
+            api_version: self.text(["apiVersion", ""]).to_owned(),
+            kind: self.kind().to_owned(),
+            name: self.name().to_owned(),
+        }
+    }
 }
 
 /// Limits for what one template file renders to.

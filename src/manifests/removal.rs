@@ -6,6 +6,7 @@
 use serde_json::Value as Json;
 
 use crate::manifests::argocd::application::FINALIZER;
+use crate::manifests::object::BUDGET;
 use crate::manifests::{disks, files, parse};
 use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
 use crate::model::id::RepoName;
@@ -13,10 +14,7 @@ use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
 use crate::waml::scalar::untyped;
-use crate::waml::yaml::{self, Budget};
-
-/// What is read of one file that people may have edited.
-const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+use crate::waml::yaml;
 
 /// Says of an unknown kind that it keeps data: a claim's template, or a size of storage.
 const STORAGE: [&str; 3] = ["storage", "volumeClaimTemplate", "volumeClaimTemplates"];

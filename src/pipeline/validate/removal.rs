@@ -10,7 +10,7 @@ use super::{Made, Report, unknown};
 use crate::manifests::object::Object;
 use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::lock::{OnRemoval, RemovalLimit};
-use crate::model::stateful::{group, keeps_data};
+use crate::model::stateful::keeps_data;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
@@ -123,14 +123,9 @@ pub(super) fn stateful(made: &Made<'_>, report: &mut Report<'_>) {
 }
 
 /// What is live and was not rendered; an object is the same in any version of its group.
-fn gone<'a>(live: &'a [LiveObject], objects: &'a [Object]) -> impl Iterator<Item = &'a LiveObject> {
-    live.iter().filter(|live| {
-        !objects.iter().any(|object| {
-            object.kind() == live.kind
-                && object.name() == live.name
-                && group(object.text(["apiVersion", ""])) == group(&live.api_version)
-        })
-    })
+fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
+    let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
+    live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))
 }
 
 fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
