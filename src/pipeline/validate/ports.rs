@@ -10,7 +10,7 @@ use crate::templates::view::network;
 use crate::templates::view::network::{GrpcPorts, PortRef};
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
-use crate::waml::section_network::{Port, Protocol, Service};
+use crate::waml::section_network::{Protocol, Service};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let slug = subject.waml.app.slug.as_str();
@@ -59,16 +59,11 @@ fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
 fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
     for (path, port) in path.each("ports", &service.ports) {
         if port.number.or(service.port).is_none() {
-            no_number(port, &path, report);
+            let message = format!("the port `{}` has no number", port.name);
+            let violation = Violation::error("ports", message).expected("needs `number`");
+            report.add(&path, violation.help("add `number: 8000`, or `port: 8000` to the service"));
         }
     }
-}
-
-fn no_number(port: &Port, path: &Path, report: &mut Report<'_>) {
-    let violation = Violation::error("ports", format!("the port `{}` has no number", port.name))
-        .expected("needs `number`")
-        .help("add `number: 8000`, or `port: 8000` to the service");
-    report.add(path, violation);
 }
 
 fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut Report<'_>) {

@@ -45,10 +45,8 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>
                 target.name
             );
             let violation = Violation::error("routes", message).expected("one too many");
-            report.add(
-                &path.key("paths"),
-                violation.help("give the paths that lead to gRPC a host of their own"),
-            );
+            let help = "give the paths that lead to gRPC a host of their own";
+            report.add(&path.key("paths"), violation.help(help));
         }
         for (message, help) in grpc_doubts(view) {
             let violation = Violation::warning("routes", message).expected("may not be answered");
@@ -81,10 +79,8 @@ fn twice(ingresses: &[Ingress], target: &Target, report: &mut Report<'_>) {
             if let Some((.., first)) = seen.iter().find(same) {
                 let message = format!("`{host}{way}` is the address of `{first}` too");
                 let violation = Violation::error("routes", message).expected("stands here again");
-                report.add(
-                    &at,
-                    violation.help("keep one of the two, or give it another host or path"),
-                );
+                let help = "keep one of the two, or give it another host or path";
+                report.add(&at, violation.help(help));
             } else {
                 seen.push((public, host.clone(), way, at));
             }
