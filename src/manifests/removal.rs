@@ -156,7 +156,7 @@ fn has_storage(json: &Json) -> bool {
     }
 }
 
-/// As [`application`](super::application) writes it into `spec.info`.
+/// As [`application`](crate::manifests::argocd::application) writes it into `spec.info`.
 fn repository(application: &Json) -> Option<RepoName> {
     let info = application.pointer("/spec/info")?.as_array()?;
     let line = info.iter().find(|line| line["name"] == "Repository")?;
