@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::audit::{By, Found, Written};
+use crate::model::audit::{By, Entry, Found};
 
 /// One page, newest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -51,9 +51,9 @@ impl From<Found> for AuditPage {
     }
 }
 
-impl From<Written> for AuditEntry {
-    fn from(entry: Written) -> Self {
-        let Written { id, at, by, act, target, app, subject, reason, outcome } = entry;
+impl From<Entry> for AuditEntry {
+    fn from(entry: Entry) -> Self {
+        let Entry { id, at, by, act, target, app, subject, reason, outcome } = entry;
         let By { name, via, from, request } = by;
         Self {
             id: id.into(),
@@ -62,7 +62,7 @@ impl From<Written> for AuditEntry {
             via: via.as_str().to_owned(),
             from,
             request,
-            act,
+            act: act.into_owned(),
             target: target.map(String::from),
             app: app.map(|app| app.to_string()),
             subject,

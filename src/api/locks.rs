@@ -8,7 +8,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::api::forms;
-use crate::model::lock::{self, Lock, LockId};
+use crate::model::id::LockId;
+use crate::model::lock::{self, Lock};
 use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
 /// A lock that somebody wants.

@@ -120,7 +120,7 @@ async fn note(
         id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
-        act: "restore",
+        act: "restore".into(),
         target: None,
         app: None,
         subject: "the record".to_owned(),

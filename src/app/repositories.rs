@@ -1,10 +1,12 @@
 //! The manifest repositories, opened as they are configured.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::app::access;
 use crate::app::code_host::people;
 use crate::app::start_error::{StartError, cannot_use};
+use crate::config::access::GitAccess;
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
@@ -33,7 +35,7 @@ pub(super) async fn open(
     let people = people(&settings.forge);
     for one in &settings.manifests {
         if one.embedded {
-            let path = std::path::Path::new(&one.url);
+            let path = Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(cannot_use("the manifest repository"))?;
         }
@@ -61,20 +63,28 @@ pub(super) fn templates(
         TemplatesSettings::Folder(folder) => return templates::Source::Folder(folder.clone()),
         TemplatesSettings::Repository(one) => one,
     };
-    let git = RemoteSettings {
-        url: one.url.clone(),
-        branch: one.branch.clone(),
-        clone_dir: one.clone_dir.clone(),
-        tokens: access::tokens(&one.access, Access::Read, forge),
-        ssh: access::ssh(&one.access),
+    let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
+    let git = Box::new(remote_settings(place, &one.access, Access::Read, client, forge));
+    templates::Source::Repository { git, path: one.path.clone(), refresh: one.refresh }
+}
+
+/// How a branch of a repository is reached: its address, its name and the folder of its clone.
+fn remote_settings(
+    (url, branch, clone_dir): (&str, &str, &Path),
+    access: &GitAccess,
+    right: Access,
+    client: &reqwest::Client,
+    forge: &Forge,
+) -> RemoteSettings {
+    RemoteSettings {
+        url: url.to_owned(),
+        branch: branch.to_owned(),
+        clone_dir: clone_dir.to_owned(),
+        tokens: access::tokens(access, right, forge),
+        ssh: access::ssh(access),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,
-    };
-    templates::Source::Repository {
-        git: Box::new(git),
-        path: one.path.clone(),
-        refresh: one.refresh,
     }
 }
 
@@ -96,17 +106,9 @@ pub(super) fn repository_settings(
     clock: &Clock,
     people: &str,
 ) -> writer::Settings {
+    let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
     writer::Settings {
-        remote: RemoteSettings {
-            url: one.url.clone(),
-            branch: one.branch.clone(),
-            clone_dir: one.clone_dir.clone(),
-            tokens: access::tokens(&one.access, Access::Write, forge),
-            ssh: access::ssh(&one.access),
-            client: client.clone(),
-            silence: GIT_SILENCE,
-            total: GIT_TOTAL,
-        },
+        remote: remote_settings(place, &one.access, Access::Write, client, forge),
         // It is made in our storage folder, which is locked.
         alone: one.embedded,
         identity: one.identity.clone(),

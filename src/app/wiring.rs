@@ -212,8 +212,7 @@ pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> Conne
 fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
     let Clusters::Known(targets) = clusters else { return BTreeMap::new() };
     let asking = targets.iter().filter_map(|(name, target)| {
-        let teams = target.policies.deploy_teams.iter();
-        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        let teams = target.policies.parse_deploy_teams();
         (!teams.is_empty()).then(|| (name.clone(), teams))
     });
     asking.collect()

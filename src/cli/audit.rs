@@ -11,7 +11,7 @@ use super::output::{self, Format};
 use super::table::{Column, layout};
 use super::times::{self, Times, WHEN};
 use crate::api::audit::AuditPage;
-use crate::model::audit::{Search, Written};
+use crate::model::audit::{Entry, Search};
 use crate::model::id::{AppKey, TargetName};
 
 /// Shows who did what on purpose, why, and from where, newest first.
@@ -73,9 +73,9 @@ impl Audit {
     }
 }
 
-fn list(entries: &[Written], times: Times, width: Option<usize>) -> String {
-    let row = |entry: &Written| {
-        let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
+fn list(entries: &[Entry], times: Times, width: Option<usize>) -> String {
+    let row = |entry: &Entry| {
+        let Entry { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
         let who = format!("{} ({}{from})", by.name, by.via.as_str());
         let place = match (app, target) {
@@ -86,7 +86,7 @@ fn list(entries: &[Written], times: Times, width: Option<usize>) -> String {
         let what = if place == *subject { "" } else { subject.as_str() };
         let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
         let what = why.collect::<Vec<_>>().join(": ");
-        [times.past_cell(Some(*at)), who, act.clone(), place, what]
+        [times.past_cell(Some(*at)), who, act.to_string(), place, what]
     };
     let columns = [
         times.column(WHEN),
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn an_audit_log_fits_80_columns_in_every_style() {
         let at = "2026-11-11T09:00:00Z".parse().unwrap();
-        let entry = |act: &str| Written {
+        let entry = |act: &str| Entry {
             id: DeployId::parse("20261111-090000000-3f9a2c").unwrap(),
             at,
             by: By {
@@ -117,7 +117,7 @@ mod tests {
                 from: Some("2001:db8::4711".to_owned()),
                 request: None,
             },
-            act: act.to_owned(),
+            act: act.to_owned().into(),
             target: TargetName::parse("prod-cluster-1").ok(),
             app: app("devx/shop").ok(),
             subject: "20261121-115900000-3f9a2c".to_owned(),

@@ -11,8 +11,7 @@ use super::table::{Column, table};
 use super::times::{self, SINCE, Times, UNTIL};
 use super::verbatim::Verbatim;
 use crate::api::locks::{LockPage, LockRequest, LockScope, LockSummary, UnlockRequest};
-use crate::model::id::TargetName;
-use crate::model::lock::LockId;
+use crate::model::id::{LockId, TargetName};
 use crate::model::removal;
 
 /// Keeps deployments back, until the lock ends or somebody takes it away.

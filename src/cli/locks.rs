@@ -11,8 +11,8 @@ use super::output::{self, Format, GOOD};
 use super::times::{self, Times};
 use crate::api::locks::{LockPage, LockSummary};
 use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
-use crate::model::id::{AppKey, TargetName};
-use crate::model::lock::{Lock as Placed, LockFilter, LockId, LockScope};
+use crate::model::id::{AppKey, LockId, TargetName};
+use crate::model::lock::{Lock as Placed, LockFilter, LockScope};
 use crate::store::Reply;
 
 /// Keeps deployments back, until the lock is taken away or ends.

@@ -13,7 +13,8 @@ use crate::model::id::{TargetName, is_rfc1123_label};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::lock::Policies;
 use crate::model::namespaces;
-use crate::model::platform::{Platform, Problem};
+use crate::model::platform::Platform;
+use crate::model::platform::problem::Problem;
 use crate::model::target::{Clusters, Environment, Target};
 
 /// The longest name that DNS takes.

@@ -2,9 +2,8 @@
 //! read.
 
 use crate::config::resolver::Resolver;
-use crate::model::lock::Policies;
+use crate::model::lock::{NamespacePolicy, Policies};
 use crate::model::namespaces;
-use crate::model::namespaces::NamespacePolicy;
 use crate::model::window::Weekly;
 
 impl Resolver<'_> {

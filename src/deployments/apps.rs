@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::lookups::NotKnown;
-use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
-use crate::model::lock::{Lock, LockId, LockScope};
+use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
+use crate::model::lock::{Lock, LockScope};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
 use crate::store::StoreError;
 

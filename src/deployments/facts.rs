@@ -21,7 +21,7 @@ use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
     SecretQuestion,
 };
-use crate::model::id::{AppKey, TargetName, TeamName};
+use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Placed, Spot};
 use crate::model::rollback::Hold;
@@ -370,8 +370,7 @@ impl Asked<'_> {
     /// Asked about where the target asks for teams, of a code host that knows people.
     async fn deployer(&self) -> Fact<Deployer> {
         let Questions { target, release, actor, .. } = self.questions;
-        let teams = target.policies.deploy_teams.iter();
-        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        let teams = target.policies.parse_deploy_teams();
         let Some(login) = actor.clone().filter(|_| !teams.is_empty()) else {
             return Fact::NotAsked;
         };

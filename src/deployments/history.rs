@@ -13,10 +13,10 @@ use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::live_history::{LiveHistory, RolledBackFrom};
+use crate::model::live_history::{Kept, LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
 use crate::model::revision::{Digest, ManifestFile};
-use crate::model::rollback::{Kept, TreeId};
+use crate::model::rollback::TreeId;
 use crate::store::Filter;
 
 /// An entry of an app's history. What neither the database nor the commit says is not there.

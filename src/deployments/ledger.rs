@@ -81,6 +81,7 @@ impl Ledger {
     pub(super) fn entry(&self, act: &'static str, reason: String, by: By) -> Entry {
         let (id, at) = (DeployId::of(self.clock.draw()), self.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
+        let act = act.into();
         Entry { id, at, by, act, target: None, app: None, subject, reason, outcome }
     }
 }

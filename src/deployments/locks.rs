@@ -6,8 +6,8 @@ use crate::deployments::ledger::Ledger;
 use crate::deployments::{AUDIT, Deployments, Fault};
 use crate::model::audit::{By, Via};
 use crate::model::deployment::Deployment;
-use crate::model::id::DeployId;
-use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
+use crate::model::id::{DeployId, LockId};
+use crate::model::lock::{Lock, LockFilter, LockScope};
 use crate::store::{Cancelled, Locked, Reply, Unlocked};
 use crate::support::clock;
 

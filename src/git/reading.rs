@@ -14,8 +14,8 @@ use crate::git::writer::ManifestRepository;
 use crate::git::{layout, message, tree};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::live_history::Kept;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::Kept;
 use crate::support::retry::Disposition;
 
 /// The most paths that a [`CommitChange`] has.

@@ -16,8 +16,8 @@ pub use crate::git::trailers::Said;
 use crate::git::writer::ManifestRepository;
 use crate::git::{trailers, tree};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::live_history::Kept;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::Kept;
 
 /// How many commits back somebody looks for what a commit says.
 const LOOK_BACK: usize = 5_000;

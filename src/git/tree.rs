@@ -8,8 +8,9 @@ use git2::{Commit, ErrorCode, ObjectType, Oid, Repository, Tree};
 use crate::git::layout::{self, RepoPath};
 use crate::git::message::is_of;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::live_history::Kept;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Kept, TreeId};
+use crate::model::rollback::TreeId;
 
 /// How many commits back a deploy id is looked for, or who edited a folder: it was lost by a crash, not by
 /// a year.

@@ -11,6 +11,7 @@ use crate::manifests::fields;
 use crate::manifests::files::read_back;
 use crate::manifests::object::{BUDGET, Object};
 use crate::model::revision::ManifestFile;
+use crate::model::stateful::group;
 use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
 use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::scalar::untyped;
@@ -30,8 +31,7 @@ pub(crate) type Objects = BTreeMap<(String, String, String), Object>;
 pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     let all = read_back(files)?;
     let key = |object: &Object| {
-        let version = object.text(["apiVersion", ""]);
-        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        let group = group(object.text(["apiVersion", ""]));
         (object.kind().to_owned(), group.to_owned(), object.name().to_owned())
     };
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())

@@ -4,13 +4,13 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
 use crate::manifests::OUR_PREFIX;
-use crate::manifests::object::{BUDGET, Object, map_in, object};
+use crate::manifests::object::{BUDGET, Object, map_or_insert, read_object};
 use crate::model::id::AppKey;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::waml::{emit, yaml};
 
 /// Kinds that run pods: they carry the digest.
-pub(crate) const WORKLOADS: [&str; 6] =
+const WORKLOADS: [&str; 6] =
     ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Rollout"];
 
 /// One file an object, named by kind; where a kind is there more than once, the one that has the
@@ -38,7 +38,7 @@ pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Obj
 }
 
 /// Objects of the same kind and name in two API groups keep their files apart by the group.
-pub(crate) fn tell_apart(named: &mut [(String, Object)]) {
+fn tell_apart(named: &mut [(String, Object)]) {
     let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     for (name, object) in named {
         let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();
@@ -75,14 +75,15 @@ pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>>
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok()?;
         let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
-        let mut object = object(&file.name, documents.first()?).ok()?;
-        forget_digest(&mut object);
+        let mut object = read_object(&file.name, documents.first()?).ok()?;
+        remove_digest(&mut object);
         named.push((file.name.clone(), object));
     }
     Some(named)
 }
 
-pub(crate) fn forget_digest(object: &mut Object) {
+/// Takes the digest away, so that what is left is what the digest was made of.
+fn remove_digest(object: &mut Object) {
     let Some(metadata) = object.json.get_mut("metadata").and_then(Json::as_object_mut) else {
         return;
     };
@@ -92,6 +93,7 @@ pub(crate) fn forget_digest(object: &mut Object) {
     drop_empty_annotations(metadata);
 }
 
+/// Takes annotations away that have nothing in them.
 pub(crate) fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
     let empty = |annotations: &Json| annotations.as_object().is_some_and(Map::is_empty);
     if metadata.get("annotations").is_some_and(empty) {
@@ -99,9 +101,9 @@ pub(crate) fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
     }
 }
 
-/// A file of an object that was written as `text`. A workload gets the digest, on its own metadata:
+/// Writes the file of an object that reads `text`. A workload gets the digest, on its own metadata:
 /// on the pod template it would restart pods.
-pub(crate) fn file(
+pub(crate) fn write_file(
     name: String,
     mut object: Object,
     text: String,
@@ -110,7 +112,7 @@ pub(crate) fn file(
     if !WORKLOADS.contains(&object.kind()) {
         return ManifestFile { name, bytes: text.into_bytes() };
     }
-    let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
+    let annotations = map_or_insert(map_or_insert(&mut object.json, "metadata"), "annotations");
     annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
     ManifestFile { name, bytes: emit::map(&object.json).into_bytes() }
 }

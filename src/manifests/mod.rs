@@ -2,6 +2,7 @@
 
 pub(crate) mod object; // one object
 pub mod files; // a set of objects as files, with their digest
+mod untyped; // a file of the repository, read back as JSON
 pub mod parse; // manifests in the repository, read back
 pub mod diff; // two sets of manifests, compared
 mod fields; // two objects, compared value by value

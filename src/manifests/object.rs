@@ -30,13 +30,23 @@ impl Object {
     pub(crate) fn name(&self) -> &str {
         self.text(["metadata", "name"])
     }
+
+    /// By what a cluster knows it.
+    pub(crate) fn identity(&self) -> LiveObject {
+        LiveObject {
+            api_version: self.text(["apiVersion", ""]).to_owned(),
+            kind: self.kind().to_owned(),
+            name: self.name().to_owned(),
+        }
+    }
 }
 
 /// Limits for what one template file renders to.
 pub(crate) const BUDGET: Budget =
     Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
 
-pub(crate) fn object(source: &str, node: &Node) -> Result<Object, Violation> {
+/// Reads one document of a rendered file as an object.
+pub(crate) fn read_object(source: &str, node: &Node) -> Result<Object, Violation> {
     match untyped(node) {
         Json::Object(json) => Ok(Object { source: source.to_owned(), json }),
         _ => Err(Violation::error(
@@ -48,7 +58,11 @@ pub(crate) fn object(source: &str, node: &Node) -> Result<Object, Violation> {
     }
 }
 
-pub(crate) fn map_in<'a>(map: &'a mut Map<String, Json>, key: &str) -> &'a mut Map<String, Json> {
+/// Returns the map under a key, and puts one there where something else is, or nothing.
+pub(crate) fn map_or_insert<'a>(
+    map: &'a mut Map<String, Json>,
+    key: &str,
+) -> &'a mut Map<String, Json> {
     let entry = map.entry(key).or_insert_with(|| Json::Object(Map::new()));
     if !entry.is_object() {
         *entry = Json::Object(Map::new());

@@ -6,17 +6,13 @@
 use serde_json::Value as Json;
 
 use crate::manifests::argocd::application::FINALIZER;
+use crate::manifests::parse::application::whose;
+use crate::manifests::untyped::parse_documents;
 use crate::manifests::{disks, files, parse};
 use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
-use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
-use crate::waml::scalar::untyped;
-use crate::waml::yaml::{self, Budget};
-
-/// What is read of one file that people may have edited.
-const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
 
 /// Says of an unknown kind that it keeps data: a claim's template, or a size of storage.
 const STORAGE: [&str; 3] = ["storage", "volumeClaimTemplate", "volumeClaimTemplates"];
@@ -31,8 +27,8 @@ pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<Str
         }
     }
     taken.notes.extend(staying(&kept_on_delete(latest)));
-    let application = application.and_then(|bytes| documents("application", bytes)?.pop());
-    taken.repository = application.as_ref().and_then(repository);
+    taken.repository = application.and_then(|bytes| whose(bytes).repository);
+    let application = application.and_then(|bytes| parse_documents(bytes)?.pop());
     taken.notes.extend(note(application.as_ref()));
     taken
 }
@@ -113,7 +109,7 @@ fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
 
 /// The objects of a file, and of each whether it keeps data.
 fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
-    let Some(documents) = documents(&file.name, &file.bytes) else {
+    let Some(documents) = parse_documents(&file.bytes) else {
         let unread = LiveObject {
             api_version: "?".to_owned(),
             kind: "unreadable".to_owned(),
@@ -123,12 +119,6 @@ fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
     };
     let objects = documents.iter().filter(|document| !document.is_null());
     objects.map(|json| (named(json), keeps_data(json))).collect()
-}
-
-fn documents(name: &str, bytes: &[u8]) -> Option<Vec<Json>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let documents = yaml::parse_stream(name, text, &BUDGET).ok()?;
-    Some(documents.iter().map(untyped).collect())
 }
 
 fn named(json: &Json) -> LiveObject {
@@ -158,16 +148,9 @@ fn has_storage(json: &Json) -> bool {
     }
 }
 
-/// As [`application`](super::application) writes it into `spec.info`.
-fn repository(application: &Json) -> Option<RepoName> {
-    let info = application.pointer("/spec/info")?.as_array()?;
-    let line = info.iter().find(|line| line["name"] == "Repository")?;
-    RepoName::parse(line["value"].as_str()?).ok()
-}
-
 /// Objects that Argo CD is told to leave in the cluster when their app is deleted.
 fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
-    let documents = latest.iter().filter_map(|file| documents(&file.name, &file.bytes)).flatten();
+    let documents = latest.iter().filter_map(|file| parse_documents(&file.bytes)).flatten();
     let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
     left.map(|json| named(&json)).collect()
 }

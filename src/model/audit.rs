@@ -1,9 +1,12 @@
 //! The audit log: who did what, why, and from where. Entries are added and never changed.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use crate::model::event::Recipient;
 use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::words::words;
 
 /// Who acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,60 +31,18 @@ impl By {
     }
 }
 
-/// How we know who acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Via {
-    /// A token of the configuration.
-    Token,
-    /// A GitHub token, whose owner GitHub named.
-    GitHub,
-    /// Not at all: no authentication is configured, and only this machine can call.
-    Loopback,
-    /// Somebody who can open the database named themselves.
-    Operator,
-}
-
-impl Via {
-    /// Every way.
-    pub const ALL: [Self; 4] = [Self::Token, Self::GitHub, Self::Loopback, Self::Operator];
-
-    /// The word that is stored and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::GitHub => "github",
-            Self::Loopback => "loopback",
-            Self::Operator => "operator",
-        }
+words! {
+    /// How we know who acts.
+    pub enum Via {
+        /// A token of the configuration.
+        Token = "token",
+        /// A GitHub token, whose owner GitHub named.
+        GitHub = "github",
+        /// Not at all: no authentication is configured, and only this machine can call.
+        Loopback = "loopback",
+        /// Somebody who can open the database named themselves.
+        Operator = "operator",
     }
-
-    /// The way of that word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|via| via.as_str() == word)
-    }
-}
-
-/// An act as the log has it: a word that only a newer version knows is kept, too.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// Names it.
-    pub id: DeployId,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub by: By,
-    /// What.
-    pub act: String,
-    /// On which target, if on one.
-    pub target: Option<TargetName>,
-    /// On which app, if on one.
-    pub app: Option<AppKey>,
-    /// What else it was about.
-    pub subject: String,
-    /// Why.
-    pub reason: String,
-    /// What became of it.
-    pub outcome: String,
 }
 
 /// Which entries to show; what is absent does not restrict.
@@ -109,7 +70,7 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// The entries.
-    pub entries: Vec<Written>,
+    pub entries: Vec<Entry>,
     /// The `before` of those that follow, if there are any.
     pub next: Option<DeployId>,
 }
@@ -123,8 +84,8 @@ pub struct Entry {
     pub at: Timestamp,
     /// Who.
     pub by: By,
-    /// What: `rollback`, `lock`, `remove`.
-    pub act: &'static str,
+    /// What: `rollback`, `lock`, `remove`; a word that only a newer version knows is kept, too.
+    pub act: Cow<'static, str>,
     /// On which target, if on one.
     pub target: Option<TargetName>,
     /// On which app, if on one.

@@ -10,6 +10,7 @@ use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::model::violation::Violations;
+use crate::model::words::words;
 
 /// The record of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,38 +65,27 @@ pub struct Contact {
     pub successes: bool,
 }
 
-/// Where a deployment is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Stored and answered; waits for a worker.
-    Queued,
-    /// A worker has it; nothing is pushed yet.
-    Running,
-    /// The push has begun: it can no longer be superseded.
-    Pushing,
-    /// In the manifest repository (or there already).
-    Succeeded,
-    /// Rejected, or given up; `summary` and `violations` say why.
-    Failed,
-    /// A newer deployment of the same app and target took its place.
-    Superseded,
-    /// A person stopped it.
-    Cancelled,
+words! {
+    /// Where a deployment is in its life.
+    pub enum State {
+        /// Stored and answered; waits for a worker.
+        Queued = "queued",
+        /// A worker has it; nothing is pushed yet.
+        Running = "running",
+        /// The push has begun: it can no longer be superseded.
+        Pushing = "pushing",
+        /// In the manifest repository (or there already).
+        Succeeded = "succeeded",
+        /// Rejected, or given up; `summary` and `violations` say why.
+        Failed = "failed",
+        /// A newer deployment of the same app and target took its place.
+        Superseded = "superseded",
+        /// A person stopped it.
+        Cancelled = "cancelled",
+    }
 }
 
 impl State {
-    /// Every state, in the order of a life.
-    pub const ALL: [Self; 7] = [
-        Self::Queued,
-        Self::Running,
-        Self::Pushing,
-        Self::Succeeded,
-        Self::Failed,
-        Self::Superseded,
-        Self::Cancelled,
-    ];
-
     /// Whether nothing more will happen.
     pub fn is_final(self) -> bool {
         match self {
@@ -103,61 +93,27 @@ impl State {
             Self::Succeeded | Self::Failed | Self::Superseded | Self::Cancelled => true,
         }
     }
-
-    /// The word that is stored, logged and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Pushing => "pushing",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Superseded => "superseded",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state of that word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
 }
 
-/// A stage of the pipeline that takes time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// From the event's arrival until a worker took it.
-    Queue,
-    /// The WAML is read from the forge.
-    Fetch,
-    /// The WAML is parsed, and what rules must know of the world is found out.
-    Facts,
-    /// Layers become one section.
-    Merge,
-    /// Holes are filled from the template.
-    Default,
-    /// All rules run.
-    Validate,
-    /// Templates become manifests.
-    Render,
-    /// Manifests go into the manifest repository.
-    Push,
-}
-
-impl Stage {
-    /// The word that is stored, logged and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Fetch => "fetch",
-            Self::Facts => "facts",
-            Self::Merge => "merge",
-            Self::Default => "default",
-            Self::Validate => "validate",
-            Self::Render => "render",
-            Self::Push => "push",
-        }
+words! {
+    /// A stage of the pipeline that takes time.
+    pub enum Stage {
+        /// From the event's arrival until a worker took it.
+        Queue = "queue",
+        /// The WAML is read from the forge.
+        Fetch = "fetch",
+        /// The WAML is parsed, and what rules must know of the world is found out.
+        Facts = "facts",
+        /// Layers become one section.
+        Merge = "merge",
+        /// Holes are filled from the template.
+        Default = "default",
+        /// All rules run.
+        Validate = "validate",
+        /// Templates become manifests.
+        Render = "render",
+        /// Manifests go into the manifest repository.
+        Push = "push",
     }
 }
 
@@ -183,41 +139,20 @@ pub struct Pushed {
     pub files: Vec<String>,
 }
 
-/// What the forge is told of a deployment. GitHub's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ForgeState {
-    /// Accepted; waits.
-    Queued,
-    /// A worker has it.
-    InProgress,
-    /// Done.
-    Success,
-    /// Rejected by a rule.
-    Failure,
-    /// Given up because of a fault that is not the WAML's.
-    Error,
-    /// A newer one took its place.
-    Inactive,
-}
-
-impl ForgeState {
-    /// GitHub's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Error => "error",
-            Self::Inactive => "inactive",
-        }
-    }
-
-    /// The state of GitHub's word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Queued, Self::InProgress, Self::Success, Self::Failure, Self::Error, Self::Inactive]
-            .into_iter()
-            .find(|state| state.as_str() == word)
+words! {
+    /// What the forge is told of a deployment. GitHub's words.
+    pub enum ForgeState {
+        /// Accepted; waits.
+        Queued = "queued",
+        /// A worker has it.
+        InProgress = "in_progress",
+        /// Done.
+        Success = "success",
+        /// Rejected by a rule.
+        Failure = "failure",
+        /// Given up because of a fault that is not the WAML's.
+        Error = "error",
+        /// A newer one took its place.
+        Inactive = "inactive",
     }
 }

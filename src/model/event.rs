@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
+use crate::model::words::words;
 
 /// What a webhook delivery asks of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,28 +31,17 @@ pub enum Event {
     },
 }
 
-/// What of an event is not ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unused {
-    /// The kind of event, or what has happened to its subject.
-    Kind,
-    /// The repository is not among the allowed ones.
-    Repository,
-    /// The environment is not among the allowed ones, or another tool's.
-    Environment,
-    /// The deployment's task is another tool's.
-    Task,
-}
-
-impl Unused {
-    /// The word that is counted.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kind => "kind",
-            Self::Repository => "repository",
-            Self::Environment => "environment",
-            Self::Task => "task",
-        }
+words! {
+    /// What of an event is not ours.
+    pub enum Unused {
+        /// The kind of event, or what has happened to its subject.
+        Kind = "kind",
+        /// The repository is not among the allowed ones.
+        Repository = "repository",
+        /// The environment is not among the allowed ones, or another tool's.
+        Environment = "environment",
+        /// The deployment's task is another tool's.
+        Task = "task",
     }
 }
 

@@ -300,8 +300,9 @@ impl Facts {
 impl LiveObject {
     /// Whether it is the same object in a cluster, in whatever version of its API group.
     pub fn is_same(&self, other: &Self) -> bool {
-        let group = |object: &Self| stateful::group(&object.api_version).to_owned();
-        (&self.kind, &self.name) == (&other.kind, &other.name) && group(self) == group(other)
+        let group = stateful::group(&self.api_version);
+        (&self.kind, &self.name) == (&other.kind, &other.name)
+            && group == stateful::group(&other.api_version)
     }
 }
 

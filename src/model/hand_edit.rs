@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, DeployId};
+use crate::model::words::words;
 
 /// What happens to a hand edit when the app is deployed the next time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,16 +48,16 @@ pub struct EditedFile {
     pub how: Edited,
 }
 
-/// What somebody did to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Edited {
-    /// The revision has it not.
-    Added,
-    /// The revision has other bytes.
-    Changed,
-    /// The revision has it.
-    Removed,
+words! {
+    /// What somebody did to a file.
+    pub enum Edited {
+        /// The revision has it not.
+        Added = "added",
+        /// The revision has other bytes.
+        Changed = "changed",
+        /// The revision has it.
+        Removed = "removed",
+    }
 }
 
 /// Whose commit an edit came with.
@@ -68,17 +69,6 @@ pub struct EditCommit {
     pub author: String,
     /// When the author made it.
     pub at: Timestamp,
-}
-
-impl Edited {
-    /// In a table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-        }
-    }
 }
 
 /// So many files are named in a sentence.

@@ -141,8 +141,7 @@ string_id!(
     CommitSha,
     "commit id",
     "use the full 40 or 64 lower-case hexadecimal digits",
-    |text| matches!(text.len(), 40 | 64)
-        && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    |text| matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)
 );
 string_id!(
     /// A repository on the forge, `owner/name`.
@@ -175,6 +174,13 @@ string_id!(
     "deploy id",
     "it looks like 20261121-054812123-3f9a2c",
     is_deploy_id
+);
+string_id!(
+    /// Names a lock: eight hexadecimal digits.
+    LockId,
+    "lock id",
+    "it has eight hexadecimal digits",
+    |text| text.len() == 8 && text.bytes().all(is_hex)
 );
 
 /// An app: its namespace and slug. Written `namespace/slug`.
@@ -212,6 +218,13 @@ impl DeployId {
         let digits = self.0.get(..15)?;
         let time = DateTime::strptime("%Y%m%d-%H%M%S", digits).ok()?;
         Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    }
+}
+
+impl LockId {
+    /// A new one, of the last eight of random hexadecimal digits.
+    pub fn of(digits: &str) -> Self {
+        Self(digits.chars().rev().take(8).collect())
     }
 }
 
@@ -315,11 +328,14 @@ fn is_repository(text: &str) -> bool {
     owner_ok && name_ok
 }
 
+/// A hexadecimal digit as we write them, in lower case.
+fn is_hex(b: u8) -> bool {
+    b.is_ascii_digit() || (b'a'..=b'f').contains(&b)
+}
+
 fn is_deploy_id(text: &str) -> bool {
     let digits = |part: &str, n: usize| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
-    let hex = |part: &str| {
-        part.len() == 6 && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    };
+    let hex = |part: &str| part.len() == 6 && part.bytes().all(is_hex);
     let parts: Vec<&str> = text.split('-').collect();
     matches!(parts[..], [day, time, random] if digits(day, 8) && digits(time, 9) && hex(random))
 }

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
-use crate::model::id::{AppKey, IdError, TargetName};
-use crate::model::namespaces::NamespacePolicy;
+use crate::model::id::{AppKey, TargetName, TeamName};
 use crate::model::rollback::Holds;
 
 /// A person's no, with a reason.
@@ -54,73 +53,6 @@ impl LockFilter {
     }
 }
 
-/// Names a lock: eight hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct LockId(String);
-
-impl LockId {
-    /// A new one, of the last eight of random hexadecimal digits.
-    pub fn of(digits: &str) -> Self {
-        Self(digits.chars().rev().take(8).collect())
-    }
-
-    /// The id, if the text has the form of one.
-    ///
-    /// # Errors
-    /// [`IdError`]
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        let value = text.into();
-        let legal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if value.len() == 8 && value.bytes().all(legal) {
-            return Ok(Self(value));
-        }
-        Err(IdError { what: "lock id", value, rule: "it has eight hexadecimal digits" })
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Display for LockId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::str::FromStr for LockId {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for LockId {
-    type Error = IdError;
-    fn try_from(text: String) -> Result<Self, IdError> {
-        Self::parse(text)
-    }
-}
-
-impl From<LockId> for String {
-    fn from(id: LockId) -> Self {
-        id.0
-    }
-}
-
-impl std::fmt::Display for LockScope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Everything => f.write_str("everything"),
-            Self::Target(target) => write!(f, "everything on {target}"),
-            Self::Owner(owner) => write!(f, "the apps of {owner}"),
-            Self::App(target, app) => write!(f, "{app} on {target}"),
-        }
-    }
-}
-
 /// Whom a lock stops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -133,6 +65,17 @@ pub enum LockScope {
     Owner(String),
     /// An app on a target.
     App(TargetName, AppKey),
+}
+
+impl std::fmt::Display for LockScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Everything => f.write_str("everything"),
+            Self::Target(target) => write!(f, "everything on {target}"),
+            Self::Owner(owner) => write!(f, "the apps of {owner}"),
+            Self::App(target, app) => write!(f, "{app} on {target}"),
+        }
+    }
 }
 
 /// What a target asks of what is deployed to it.
@@ -159,6 +102,24 @@ pub struct Policies {
     pub namespaces: NamespacePolicy,
     /// When a deployment that takes many objects away is stopped.
     pub removals: RemovalLimit,
+}
+
+impl Policies {
+    /// Parses the names of the teams that may deploy; the configuration refuses those that are none.
+    pub fn parse_deploy_teams(&self) -> Vec<TeamName> {
+        self.deploy_teams.iter().filter_map(|name| TeamName::parse(name.as_str()).ok()).collect()
+    }
+}
+
+/// Namespaces of a target's apps, as its operators want them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NamespacePolicy {
+    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. What it names without
+    /// `*` or `?` is not reserved for the platform.
+    pub allow: Option<Vec<String>>,
+    /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
+    pub deny: Vec<String>,
 }
 
 /// When a deployment that takes many objects away is stopped, unless the WAML's `removes` names them: a template, or

@@ -3,6 +3,7 @@
 //! Imports nothing of ours, knows no file, no clock and no network. What is here may be
 //! stored, printed and sent; a value that exists is well formed.
 
+pub(crate) mod words; // enums with a word for each variant
 pub mod id; // a newtype for each identifier
 pub mod platform; // what a cluster has to offer
 pub mod kubernetes; // which Kubernetes a cluster has
@@ -28,7 +29,7 @@ pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
 pub mod placed; // an app where it is
 pub mod rollback; // a former revision made live again, and the hold it takes
-pub mod live_history; // which revision was live after which
+pub mod live_history; // which revision was live after which, and to which one a rollback goes
 pub mod lane; // who is next, and who is superseded
 pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record

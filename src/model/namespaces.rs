@@ -3,23 +3,9 @@
 //!
 //! Knows names only; who may use a namespace among those that apps may have is a matter of owners.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::model::id::Namespace;
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
-
-/// Namespaces of a target's apps, as its operators want them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct NamespacePolicy {
-    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. What it names without
-    /// `*` or `?` is not reserved for the platform.
-    pub allow: Option<Vec<String>>,
-    /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
-    pub deny: Vec<String>,
-}
 
 /// Namespaces that no app of a target may be in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! What was done to a manifest repository, as its commits say: for who has lost the record of it.
 
-use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::Pushed;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
@@ -64,19 +62,8 @@ pub struct Number {
 
 /// When the deployment of an id was accepted; its first two parts say it.
 pub fn time_of(id: &DeployId) -> Option<Timestamp> {
-    let (day, time) = (id.as_str().get(..8)?, id.as_str().get(9..18)?);
-    let number = |text: &str, from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
-    let small = |text: &str, from, to| i8::try_from(number(text, from, to)?).ok();
-    let date_time = DateTime::new(
-        number(day, 0, 4)?,
-        small(day, 4, 6)?,
-        small(day, 6, 8)?,
-        small(time, 0, 2)?,
-        small(time, 2, 4)?,
-        small(time, 4, 6)?,
-        i32::from(number(time, 6, 9)?) * 1_000_000,
-    );
-    TimeZone::UTC.to_timestamp(date_time.ok()?).ok()
+    let millis = id.as_str().get(15..18)?.parse().ok()?;
+    id.time()?.checked_add(SignedDuration::from_millis(millis)).ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
-//! A rollback: `latest` becomes a former revision again, its bytes unchanged. Which revision that is,
-//! and why there may be none, is decided here; and what keeps automation from undoing it.
-
-use std::collections::HashMap;
+//! A rollback: `latest` becomes a former revision again, its bytes unchanged; and what keeps automation from
+//! undoing it. [`live_history`](crate::model::live_history) decides which revision that is.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
-use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::release::Release;
 
 /// What makes a deployment a rollback.
@@ -60,111 +57,6 @@ pub struct TreeId(pub String);
 impl std::fmt::Display for TreeId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// An app's folders on a target.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// The revisions that are kept, newest first, each with its tree.
-    pub revisions: Vec<(DeployId, TreeId)>,
-    /// The tree of `latest`; `None` where there is none.
-    pub latest: Option<TreeId>,
-}
-
-/// Which revision becomes live again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// The revision.
-    pub to: DeployId,
-    /// Its tree.
-    pub tree: TreeId,
-    /// The one that is live now; `None` where `latest` was edited by hand.
-    pub from: Option<DeployId>,
-    /// That the revision was itself rolled back from, if it was. Only a named one may be such.
-    pub warning: Option<RolledBackFrom>,
-}
-
-/// Why there is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoChoice {
-    /// There is no such app on the target.
-    NoApp,
-    /// The named revision is the live one.
-    Live(DeployId),
-    /// The named revision is not among those that are kept.
-    NotKept(DeployId),
-    /// None was named, and there is none before the live one.
-    NoneBefore(DeployId),
-    /// None was named, and all that are kept before the live one were rolled back from: the newest of them.
-    AllRolledBackFrom(RolledBackFrom),
-}
-
-impl Kept {
-    /// The newest revision whose files `latest` has.
-    pub fn live(&self) -> Option<&DeployId> {
-        let latest = self.latest.as_ref()?;
-        self.revisions.iter().find(|(_, tree)| tree == latest).map(|(id, _)| id)
-    }
-
-    /// The named revision; without a name the one that was live before, other files than those of
-    /// `latest`, and not one that was rolled back from. Where `latest` was edited by hand, that is what was
-    /// live last.
-    ///
-    /// # Errors
-    /// [`NoChoice`]
-    pub fn choose(&self, to: Option<&DeployId>, past: &LiveHistory) -> Result<Choice, NoChoice> {
-        if self.revisions.is_empty() && self.latest.is_none() {
-            return Err(NoChoice::NoApp);
-        }
-        let live = self.live().cloned();
-        let mut bad = past.rolled_back_from(self);
-        let found = match to {
-            Some(to) => self.named(to)?,
-            None => self.previous(live.as_ref(), past, &bad)?,
-        };
-        let (to, tree) = found.clone();
-        let warning = bad.remove(&tree);
-        Ok(Choice { to, tree, from: live, warning })
-    }
-
-    fn named(&self, to: &DeployId) -> Result<&(DeployId, TreeId), NoChoice> {
-        match self.revisions.iter().find(|(id, _)| id == to) {
-            None => Err(NoChoice::NotKept(to.clone())),
-            Some((id, tree)) if Some(tree) == self.latest.as_ref() => {
-                Err(NoChoice::Live(id.clone()))
-            }
-            Some(found) => Ok(found),
-        }
-    }
-
-    fn previous(
-        &self,
-        live: Option<&DeployId>,
-        past: &LiveHistory,
-        bad: &HashMap<TreeId, RolledBackFrom>,
-    ) -> Result<&(DeployId, TreeId), NoChoice> {
-        let older: Vec<_> = self
-            .revisions
-            .iter()
-            .filter(|(id, tree)| {
-                live.is_none_or(|live| id < live) && Some(tree) != self.latest.as_ref()
-            })
-            .collect();
-        let good = |(_, tree): &&(DeployId, TreeId)| !bad.contains_key(tree);
-        let mut turns = past.newest_first();
-        let was_live =
-            turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
-        // When the others were live, nobody knows any more.
-        if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
-            return Ok(found);
-        }
-        let newest_bad = older.first().and_then(|(_, tree)| bad.get(tree));
-        Err(match (newest_bad, live) {
-            (Some(bad), _) => NoChoice::AllRolledBackFrom(bad.clone()),
-            (None, Some(live)) => NoChoice::NoneBefore(live.clone()),
-            (None, None) => NoChoice::NoApp,
-        })
     }
 }
 
@@ -229,95 +121,6 @@ pub fn provisional_number(id: &DeployId) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id(n: u32) -> DeployId {
-        DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
-    }
-
-    fn kept(trees: &[&str], latest: Option<&str>) -> Kept {
-        let newest = u32::try_from(trees.len()).unwrap();
-        let numbered = (1..=newest).rev().zip(trees);
-        Kept {
-            revisions: numbered.map(|(n, tree)| (id(n), TreeId((*tree).to_owned()))).collect(),
-            latest: latest.map(|tree| TreeId(tree.to_owned())),
-        }
-    }
-
-    fn to(kept: &Kept, named: Option<u32>) -> Result<u32, NoChoice> {
-        to_after(kept, named, &[])
-    }
-
-    /// The same after these turns: which revision became live, and which was rolled back from with it.
-    fn to_after(
-        kept: &Kept,
-        named: Option<u32>,
-        turns: &[(u32, Option<u32>)],
-    ) -> Result<u32, NoChoice> {
-        let turns: Vec<_> = turns.iter().map(|(to, from)| (id(*to), from.map(id))).collect();
-        let choice = kept.choose(named.map(id).as_ref(), &LiveHistory::by_hand(&turns))?;
-        Ok((1..=9).find(|n| id(*n) == choice.to).unwrap())
-    }
-
-    #[test]
-    fn without_a_name_it_is_the_one_before_the_live_one() {
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("c")), None), Ok(2));
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("b")), None), Ok(1), "after a rollback");
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("a")), None), Err(NoChoice::NoneBefore(id(1))));
-    }
-
-    #[test]
-    fn what_was_rolled_back_from_is_passed_over() {
-        // 1.31, 1.32, back to 1.31 because 1.32 is broken, 1.33.
-        let (three, turns) =
-            (kept(&["c", "b", "a"], Some("c")), [(1, None), (2, None), (1, Some(2)), (3, None)]);
-        assert_eq!(to_after(&three, None, &turns), Ok(1));
-        let choice =
-            three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
-        assert_eq!(choice.warning.unwrap().reason, "broken", "named, it may be, with a warning");
-        // The same files under another name are the same release.
-        let twice = kept(&["d", "b", "b", "a"], Some("d"));
-        assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
-        // Made live again, by somebody who named it: it is good.
-        let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
-        assert_eq!(to_after(&three, None, &forward), Ok(2));
-        // Nothing else is left.
-        let two = kept(&["c", "b"], Some("c"));
-        let none = to_after(&two, None, &[(1, None), (0, Some(1)), (2, None)]);
-        assert!(matches!(none, Err(NoChoice::AllRolledBackFrom(_))), "{none:?}");
-    }
-
-    #[test]
-    fn it_is_what_was_live_before_and_not_what_is_next_by_age() {
-        // From 3 straight to 1, then 4: before 4, 1 was live.
-        let four = kept(&["d", "c", "b", "a"], Some("d"));
-        let turns = [(1, None), (2, None), (3, None), (1, Some(3)), (4, None)];
-        assert_eq!(to_after(&four, None, &turns), Ok(1));
-    }
-
-    #[test]
-    fn one_with_the_same_files_is_passed_over() {
-        assert_eq!(to(&kept(&["b", "b", "a"], Some("b")), None), Ok(1));
-    }
-
-    #[test]
-    fn where_latest_was_edited_by_hand_it_is_what_was_deployed_last() {
-        let edited = kept(&["b", "a"], Some("x"));
-        assert_eq!(to(&edited, None), Ok(2));
-        assert_eq!(edited.choose(None, &LiveHistory::default()).unwrap().from, None);
-        let after =
-            to_after(&kept(&["b", "a"], Some("x")), None, &[(1, None), (2, None), (1, Some(2))]);
-        assert_eq!(after, Ok(1), "what was rolled back from does not come back by an edit");
-        assert_eq!(to(&kept(&["b", "a"], None), None), Ok(2), "somebody deleted it");
-    }
-
-    #[test]
-    fn a_named_one_must_be_kept_and_not_be_live() {
-        let some = kept(&["c", "b", "a"], Some("b"));
-        assert_eq!(to(&some, Some(3)), Ok(3), "forward again");
-        assert_eq!(to(&some, Some(2)), Err(NoChoice::Live(id(2))));
-        assert_eq!(to(&some, Some(7)), Err(NoChoice::NotKept(id(7))));
-        assert_eq!(to(&Kept::default(), Some(1)), Err(NoChoice::NoApp));
-    }
 
     #[test]
     fn a_provisional_number_is_below_zero_and_its_own() {

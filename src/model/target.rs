@@ -8,6 +8,7 @@ use crate::model::id::{Namespace, TargetName};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
+use crate::model::words::words;
 
 /// What the configuration says of one cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,23 +53,13 @@ impl Default for ArgoCd {
     }
 }
 
-/// How careful one must be with a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Environment {
-    /// Users are on it: what cannot be checked is refused.
-    Production,
-    /// Everything else: what cannot be checked is a warning.
-    Development,
-}
-
-impl Environment {
-    /// The word of the configuration and the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Production => "production",
-            Self::Development => "development",
-        }
+words! {
+    /// How careful one must be with a target.
+    pub enum Environment {
+        /// Users are on it: what cannot be checked is refused.
+        Production = "production",
+        /// Everything else: what cannot be checked is a warning.
+        Development = "development",
     }
 }
 

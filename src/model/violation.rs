@@ -81,6 +81,11 @@ impl Violation {
         Self { severity: Severity::Warning, ..Self::error(rule, message) }
     }
 
+    /// Whether it stops the deployment.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// The same, at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
@@ -156,14 +161,14 @@ pub struct Rejection {
 impl Rejection {
     /// A rejection for these violations, sorted by place; `None` if none of them is an error.
     pub fn of(mut violations: Vec<Violation>) -> Option<Self> {
-        let stops = violations.iter().any(|v| v.severity == Severity::Error);
+        let stops = violations.iter().any(Violation::is_error);
         sort(&mut violations);
         stops.then_some(Self { violations })
     }
 
     /// How many of the violations stop the deployment.
     pub fn errors(&self) -> usize {
-        self.violations.iter().filter(|v| v.severity == Severity::Error).count()
+        self.violations.iter().filter(|one| one.is_error()).count()
     }
 }
 
@@ -176,7 +181,7 @@ impl From<Violation> for Rejection {
 /// `3 violations; first: .weave.yaml:12:5: …`: a status line's worth.
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut errors = self.violations.iter().filter(|v| v.severity == Severity::Error);
+        let mut errors = self.violations.iter().filter(|one| one.is_error());
         match (self.errors(), errors.next()) {
             (1, Some(only)) => write!(f, "{only}"),
             (n, Some(first)) => write!(f, "{n} violations; first: {first}"),
@@ -234,7 +239,7 @@ impl Violations {
 
     /// Lists as many of them as may be, errors before warnings; those that are listed keep their order.
     pub fn new(mut all: Vec<Violation>) -> Self {
-        let errors = all.iter().filter(|one| one.severity == Severity::Error).count();
+        let errors = all.iter().filter(|one| one.is_error()).count();
         let warnings = all.len() - errors;
         let (mut count, mut bytes) = (0, 0_usize);
         let mut fits = |one: &Violation| {

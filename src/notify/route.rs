@@ -48,7 +48,9 @@ pub fn places(
     let mut astray = None;
     match parsed {
         Some((_, Some(channel))) => places.push(place(channel, None)),
-        Some((text, None)) => astray = Some(no_channel(text)),
+        Some((text, None)) => {
+            astray = Some(Astray { channel: text.to_owned(), problem: NO_CHANNEL.to_owned() });
+        }
         None => {}
     }
     places.extend(default.map(|channel| place(channel.clone(), astray)));
@@ -59,10 +61,6 @@ pub fn places(
         new
     });
     places
-}
-
-fn no_channel(text: &str) -> Astray {
-    Astray { channel: text.to_owned(), problem: NO_CHANNEL.to_owned() }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
-use crate::model::violation::{Rejection, Severity, Violation, Violations};
+use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 
@@ -53,9 +53,8 @@ pub fn of(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
 
 /// One that rules refuse.
 pub fn refused(rejection: Rejection) -> DryRun {
-    let stops = |violation: &Violation| violation.severity == Severity::Error;
     let (violations, warnings): (Vec<_>, Vec<_>) =
-        rejection.violations.into_iter().partition(stops);
+        rejection.violations.into_iter().partition(Violation::is_error);
     DryRun {
         outcome: Outcome::Refused,
         template: None,

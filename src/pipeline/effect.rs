@@ -46,18 +46,16 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
             add(scaling.key(key), why, "remove it");
         }
     }
-    for (index, ingress) in section.ingresses().iter().enumerate() {
-        let path = Path::root().key("ingress").index(index);
+    for (path, ingress) in Path::root().each("ingress", &section.ingress) {
         let paths = ingress.paths.as_deref().unwrap_or_default();
         if !paths.is_empty() && paths.iter().all(|way| way.service_port.is_some()) {
             add(path.key("port"), "every path has a `servicePort`".to_owned(), "remove it");
         }
     }
-    for (index, service) in section.services().iter().enumerate() {
+    for (path, service) in Path::root().each("service", &section.service) {
         let ports = service.ports.as_deref().unwrap_or_default();
         if !ports.is_empty() && ports.iter().all(|port| port.number.is_some()) {
-            let path = Path::root().key("service").index(index).key("port");
-            add(path, "every port has a `number`".to_owned(), "remove it");
+            add(path.key("port"), "every port has a `number`".to_owned(), "remove it");
         }
     }
     let repository = section.image.as_ref().and_then(|image| image.repository.as_deref());

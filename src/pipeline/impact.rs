@@ -137,10 +137,8 @@ fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
 }
 
 fn errors(rejection: Rejection) -> Vec<Violation> {
-    let stops =
-        |violation: &Violation| violation.severity == crate::model::violation::Severity::Error;
     let told = rejection.violations.into_iter().map(engine::for_operators);
-    told.filter(stops).collect()
+    told.filter(Violation::is_error).collect()
 }
 
 #[cfg(test)]

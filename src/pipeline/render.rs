@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::manifests::files::{digest, drop_empty_annotations, file, name_files};
-use crate::manifests::object::{BUDGET, Object, map_in, object};
+use crate::manifests::files::{digest, drop_empty_annotations, name_files, write_file};
+use crate::manifests::object::{BUDGET, Object, map_or_insert, read_object};
 use crate::manifests::replicas;
 use crate::manifests::replicas::Workload;
 use crate::model::facts::{Fact, LiveApp};
@@ -78,7 +78,9 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         target: valid.target().clone(),
         template: template.id(),
         templates_commit: template.commit.clone(),
-        files: files.map(|((name, object), text)| file(name, object, text, &digest)).collect(),
+        files: files
+            .map(|((name, object), text)| write_file(name, object, text, &digest))
+            .collect(),
         digest,
         autoscaled,
         warnings,
@@ -112,7 +114,7 @@ fn read(
     let shown = format!("{source} (rendered)");
     let documents = yaml::parse_stream(&shown, &text, &BUDGET)
         .map_err(|violation| with_way_out(*violation, &text))?;
-    documents.iter().filter(|node| !node.is_null()).map(|node| object(source, node)).collect()
+    documents.iter().filter(|node| !node.is_null()).map(|node| read_object(source, node)).collect()
 }
 
 /// Most templates that are no YAML when they are rendered put quotes around what is in quotes already, or
@@ -146,9 +148,9 @@ fn misquoted(line: &str) -> Option<(&str, bool)> {
 
 /// Adds what every object carries and a template need not say.
 fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
-    let metadata = map_in(&mut object.json, "metadata");
+    let metadata = map_or_insert(&mut object.json, "metadata");
     metadata.entry("namespace").or_insert_with(|| app.namespace.as_str().into());
-    let labels = map_in(metadata, "labels");
+    let labels = map_or_insert(metadata, "labels");
     for (key, value) in [
         ("app.kubernetes.io/name", app.slug.to_string()),
         ("app.kubernetes.io/part-of", app.namespace.to_string()),

@@ -78,10 +78,9 @@ impl Count {
 
 /// Lets the functions that [`watch`](super::watch) puts into expressions count.
 pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>) {
-    type Counting = for<'c, 'v> fn(
-        &Spent,
-        &mut FunctionContext<'c, 'v>,
-    ) -> Result<CowVal<'c, 'v>, ExecutionError>;
+    type Counting = for<'c, 'v> fn(&Spent, &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v>;
+    type Function =
+        dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> + Send + Sync;
     let all: [(&str, Counting); 6] = [
         (TICK, tick),
         (WEIGH, weigh),
@@ -92,28 +91,17 @@ pub(super) fn count(context: &mut Context<'static, 'static>, spent: &Arc<Spent>)
     ];
     for (name, counting) in all {
         let spent = Arc::clone(spent);
-        let function: cel_function::Function = Box::new(move |call| counting(&spent, call));
+        // It is given its arguments as they are, without a copy.
+        let function: Box<Function> = Box::new(move |call| counting(&spent, call));
         // No functions of these names are there: they cannot be written.
         let _ = context.add_function(name, function);
     }
 }
 
-/// The library's own type of a function that is given its arguments as they are, without a copy.
-mod cel_function {
-    use cel::common::value::CowVal;
-    use cel::{ExecutionError, FunctionContext};
+/// What a function that counts gives: its argument or a truth, or that there is not enough left.
+type Counted<'c, 'v> = Result<CowVal<'c, 'v>, ExecutionError>;
 
-    pub(super) type Function = Box<
-        dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError>
-            + Send
-            + Sync,
-    >;
-}
-
-fn tick<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn tick<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let counted = spent.evaluate(call.args.first());
     let enough = spent.turns.spend(1, MOST_TURNS) && counted;
     // Where an error is caught, as in `error || true`, the loop ends all the same.
@@ -123,30 +111,21 @@ fn tick<'c, 'v>(
     Err(call.error("too much"))
 }
 
-fn weigh<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn weigh<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let enough = spent.evaluate(call.args.get(1));
     let value = argument(call)?;
     let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn skim<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn skim<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let value = argument(call)?;
     let length = value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len());
     let enough = spent.bytes.spend(length as u64, MOST_BYTES);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn square<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn square<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let value = argument(call)?;
     let many = match value.downcast_ref::<CelList<'_>>() {
         Some(list) => list.inner().len() as u64,
@@ -160,19 +139,13 @@ fn square<'c, 'v>(
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn range<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn range<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let value = argument(call)?;
     let enough = Spent::add(value.as_ref(), &spent.looped, MOST_LOOPED);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
-fn matches<'c, 'v>(
-    spent: &Spent,
-    call: &mut FunctionContext<'c, 'v>,
-) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn matches<'c, 'v>(spent: &Spent, call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     let wrong =
         || ExecutionError::function_error("matches", "wants a text and a regular expression");
     let [text, regex] = call.args.as_slice() else { return Err(wrong()) };
@@ -185,7 +158,7 @@ fn matches<'c, 'v>(
     Ok(CowVal::owned(CelBool::from(spent.regex(regex)?.is_match(text))))
 }
 
-fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError> {
+fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
     if call.args.is_empty() {
         return Err(ExecutionError::invalid_argument_count(1, 0));
     }

@@ -1,7 +1,7 @@
 //! The audit log. An entry is written in the same transaction as its act, so that there is none
 //! without the other.
 
-use crate::model::audit::{By, Entry, Found, Search, Via, Written};
+use crate::model::audit::{By, Entry, Found, Search, Via};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, query, query_of};
@@ -19,7 +19,7 @@ pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreEr
          subject, reason, outcome) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let person = (name, via.as_str(), from, request);
-    let about = (*act, target, app.as_ref(), subject, reason, outcome);
+    let about = (act.as_ref(), target, app.as_ref(), subject, reason, outcome);
     query(sql, (id, at, person, about)).execute(write.sql(), DOING).await.map(drop)
 }
 
@@ -49,18 +49,18 @@ impl Store {
             None,
         );
         let sql = format!("SELECT * FROM audit {tests} ORDER BY id DESC LIMIT {}", limit + 1);
-        let size = |Written { by, subject, reason, outcome, .. }: &Written| {
+        let size = |Entry { by, subject, reason, outcome, .. }: &Entry| {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
         let page = query_of(sql, values).page(&self.pool, READING, limit, written, size);
         let (entries, more) = page.await?;
-        let next = entries.last().filter(|_| more).map(|last: &Written| last.id.clone());
+        let next = entries.last().filter(|_| more).map(|last: &Entry| last.id.clone());
         Ok(Found { entries, next })
     }
 }
 
-fn written(row: &Row) -> Result<Written, StoreError> {
-    Ok(Written {
+fn written(row: &Row) -> Result<Entry, StoreError> {
+    Ok(Entry {
         id: row.id("id")?,
         at: row.time("at")?,
         by: By {
@@ -69,7 +69,7 @@ fn written(row: &Row) -> Result<Written, StoreError> {
             from: row.maybe_text("address")?,
             request: row.maybe_text("request")?,
         },
-        act: row.text("act")?,
+        act: row.text("act")?.into(),
         target: row.maybe_id("target")?,
         app: row.maybe_app()?,
         subject: row.text("subject")?,

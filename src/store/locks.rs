@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use sqlx::{Any, Executor};
 
 use crate::model::audit::Entry;
-use crate::model::id::{AppKey, TargetName};
-use crate::model::lock::{Lock, LockId, LockScope};
+use crate::model::id::{AppKey, LockId, TargetName};
+use crate::model::lock::{Lock, LockScope};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{PendingAnswer, Reply};

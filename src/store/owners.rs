@@ -180,7 +180,7 @@ impl Store {
             id: entry.clone(),
             at: now,
             by: By { name: act.by.clone(), via: Via::Operator, from: None, request: None },
-            act: "move-owner",
+            act: "move-owner".into(),
             target: Some(target.clone()),
             app: Some(app.clone()),
             subject: to.to_string(),

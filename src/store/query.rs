@@ -7,9 +7,8 @@ use sqlx::any::AnyArguments;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Encode, Executor, SqlSafeStr, Type};
 
 use crate::model::id::{
-    AppKey, CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName,
+    AppKey, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
-use crate::model::lock::LockId;
 use crate::model::notice::{Family, Sink};
 use crate::store::error::StoreError;
 use crate::store::row::Row;

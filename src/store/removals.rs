@@ -151,7 +151,7 @@ fn entry(removal: &Removal, by: &By) -> Entry {
         id: id.clone(),
         at: *asked_at,
         by: by.clone(),
-        act: "remove",
+        act: "remove".into(),
         target: Some(target.clone()),
         app: Some(app.clone()),
         subject: format!("removal {id}"),

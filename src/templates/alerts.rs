@@ -54,129 +54,65 @@ pub const BURNS_FAST: &str = "errorBudgetBurnsFast";
 /// The alert that fires while a ticket is due by the burn rates.
 pub const BURNS_SLOWLY: &str = "errorBudgetBurnsSlowly";
 
-const fn alert(
-    name: &'static str,
-    needs: Needs,
-    threshold: Option<Unit>,
-    about: &'static str,
-) -> Alert {
-    Alert { name, about, threshold, needs }
+/// The alerts as a table: the name, what an app must have, and what the threshold counts; what it says.
+macro_rules! alerts {
+    ($($name:tt $needs:ident $($unit:ident)?; $about:literal;)*) => {
+        &[$(Alert {
+            name: $name,
+            about: $about,
+            threshold: alerts!(@threshold $($unit)?),
+            needs: Needs::$needs,
+        }),*]
+    };
+    (@threshold) => { None };
+    (@threshold $unit:ident) => { Some(Unit::$unit) };
 }
 
 /// Every alert, in the order in which they are rendered.
-pub const ALERTS: &[Alert] = &[
-    alert(
-        "cpuThrottled",
-        Needs::Pods,
-        Some(Unit::Share),
-        "The container was held back in more than this share of the CPU periods of 5 minutes.",
-    ),
-    alert(
-        "containerRestarts",
-        Needs::Pods,
-        Some(Unit::Count),
-        "A container restarted more often than this within an hour.",
-    ),
-    alert(
-        "containerWaiting",
-        Needs::Pods,
-        None,
-        "A container cannot start: its image cannot be pulled, it crashes again and again, a secret is missing.",
-    ),
-    alert(
-        "containerNotReady",
-        Needs::Pods,
-        None,
-        "A container runs and is not ready: its readiness probe fails, so it gets no traffic.",
-    ),
-    alert(
-        "noReplicasAvailable",
-        Needs::Replicas,
-        None,
-        "None of the pods that should serve is available.",
-    ),
-    alert(
-        "memoryNearLimit",
-        Needs::Pods,
-        Some(Unit::Share),
-        "A container uses more than this share of its memory limit.",
-    ),
-    alert(
-        "maxReplicasReached",
-        Needs::Autoscaler,
-        Some(Unit::Share),
-        "The autoscaler runs at least this share of its `maxReplicas`.",
-    ),
-    alert("jobFailed", Needs::Schedule, None, "The last run has failed, all its retries included."),
-    alert(
-        "jobLate",
-        Needs::Schedule,
-        Some(Unit::Seconds),
-        "A run is later than this by the schedule, in seconds.",
-    ),
-    alert(
-        "grpcErrors",
-        Needs::Grpc,
-        Some(Unit::Share),
-        "More than this share of the gRPC calls of 5 minutes failed through the server's fault.",
-    ),
-    alert(
-        "grpcLatency",
-        Needs::Grpc,
-        Some(Unit::Seconds),
-        "One unary gRPC call in a hundred takes longer than this, in seconds.",
-    ),
-    alert("databaseDown", Needs::Database, None, "The database does not answer."),
-    alert(
-        "databaseConnections",
-        Needs::Database,
-        Some(Unit::Count),
-        "More connections than this are open.",
-    ),
-    alert(
-        "databaseStorage",
-        Needs::Database,
-        Some(Unit::Share),
-        "The database fills more than this share of its disk.",
-    ),
-    alert(
-        "databaseCpu",
-        Needs::Database,
-        Some(Unit::Share),
-        "The database uses more than this share of its CPUs.",
-    ),
-    alert("redisDown", Needs::Redis, None, "Redis does not answer."),
-    alert(
-        "redisMemory",
-        Needs::Redis,
-        Some(Unit::Share),
-        "Redis uses more than this share of its memory.",
-    ),
-    alert(
-        "redisRejectedConnections",
-        Needs::Redis,
-        Some(Unit::Count),
-        "Redis refused more connections than this within 15 minutes, because it had too many.",
-    ),
-    alert(
-        "redisEvictions",
-        Needs::Redis,
-        Some(Unit::Count),
-        "Redis dropped more keys than this within 15 minutes, because its memory was full.",
-    ),
-    alert(
-        BURNS_FAST,
-        Needs::Objective,
-        None,
-        "The error budget of 30 days would be gone within 5 days at the rate of the last hours (14.4 or 6 times what it can bear).",
-    ),
-    alert(
-        BURNS_SLOWLY,
-        Needs::Objective,
-        None,
-        "The error budget of 30 days would be gone before they are over at the rate of the last days (3 or 1 times what it can bear).",
-    ),
-];
+pub const ALERTS: &[Alert] = alerts! {
+    "cpuThrottled" Pods Share;
+        "The container was held back in more than this share of the CPU periods of 5 minutes.";
+    "containerRestarts" Pods Count;
+        "A container restarted more often than this within an hour.";
+    "containerWaiting" Pods;
+        "A container cannot start: its image cannot be pulled, it crashes again and again, a secret is missing.";
+    "containerNotReady" Pods;
+        "A container runs and is not ready: its readiness probe fails, so it gets no traffic.";
+    "noReplicasAvailable" Replicas;
+        "None of the pods that should serve is available.";
+    "memoryNearLimit" Pods Share;
+        "A container uses more than this share of its memory limit.";
+    "maxReplicasReached" Autoscaler Share;
+        "The autoscaler runs at least this share of its `maxReplicas`.";
+    "jobFailed" Schedule;
+        "The last run has failed, all its retries included.";
+    "jobLate" Schedule Seconds;
+        "A run is later than this by the schedule, in seconds.";
+    "grpcErrors" Grpc Share;
+        "More than this share of the gRPC calls of 5 minutes failed through the server's fault.";
+    "grpcLatency" Grpc Seconds;
+        "One unary gRPC call in a hundred takes longer than this, in seconds.";
+    "databaseDown" Database;
+        "The database does not answer.";
+    "databaseConnections" Database Count;
+        "More connections than this are open.";
+    "databaseStorage" Database Share;
+        "The database fills more than this share of its disk.";
+    "databaseCpu" Database Share;
+        "The database uses more than this share of its CPUs.";
+    "redisDown" Redis;
+        "Redis does not answer.";
+    "redisMemory" Redis Share;
+        "Redis uses more than this share of its memory.";
+    "redisRejectedConnections" Redis Count;
+        "Redis refused more connections than this within 15 minutes, because it had too many.";
+    "redisEvictions" Redis Count;
+        "Redis dropped more keys than this within 15 minutes, because its memory was full.";
+    BURNS_FAST Objective;
+        "The error budget of 30 days would be gone within 5 days at the rate of the last hours (14.4 or 6 times what it can bear).";
+    BURNS_SLOWLY Objective;
+        "The error budget of 30 days would be gone before they are over at the rate of the last days (3 or 1 times what it can bear).";
+};
 
 /// The alert of that name.
 pub fn find(name: &str) -> Option<&'static Alert> {

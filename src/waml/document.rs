@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
-use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::collect;
 use crate::waml::identities;
@@ -335,7 +335,7 @@ impl Waml {
 
     /// Whether the file alone is enough to refuse it.
     pub fn is_broken(&self) -> bool {
-        self.violations.iter().any(|violation| violation.severity == Severity::Error)
+        self.violations.iter().any(Violation::is_error)
     }
 
     /// Whether `deploy` can be read, and does not have the target.

@@ -23,7 +23,7 @@ pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &m
     let lines: Vec<&str> = text.lines().collect();
     visit(root, place, &mut Path::root(), &mut |path, key, place| {
         let Some(comment) = comment_behind(key, &lines) else { return };
-        let name = key_of(path);
+        let name = path.last_key();
         let shown: String = comment.chars().take(60).collect();
         // A password may begin with `#`.
         let meant = comment.trim_start_matches('#');
@@ -44,13 +44,6 @@ pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &m
             .help(help);
         collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
     });
-}
-
-fn key_of(path: &Path) -> &str {
-    match path.0.last() {
-        Some(Step::Key(key)) => key,
-        Some(Step::Index(_)) | None => "",
-    }
 }
 
 /// Calls `found` with every known key that has no value, and its place in the schema.

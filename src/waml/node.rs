@@ -243,6 +243,14 @@ impl Path {
         Self(steps)
     }
 
+    /// The key that it ends with; empty where it ends with an index, or is the way to the whole.
+    pub(crate) fn last_key(&self) -> &str {
+        match self.0.last() {
+            Some(Step::Key(key)) => key,
+            Some(Step::Index(_)) | None => "",
+        }
+    }
+
     /// The elements of the list under a key, each with its way; none where there is no list.
     pub fn each<'a, T: 'a>(
         &self,

@@ -151,10 +151,7 @@ impl Walk<'_> {
 
     /// What to write, with a line as it could stand there.
     fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
-        let key = match path.0.last() {
-            Some(Step::Key(key)) => key.as_str(),
-            Some(Step::Index(_)) | None => "",
-        };
+        let key = path.last_key();
         let expected = declared.expected(self.shapes);
         let value =
             declared.example(self.shapes, key, Some(node).filter(|_| may_repeat(node, path)));
@@ -164,7 +161,7 @@ impl Walk<'_> {
             ""
         };
         match path.0.last() {
-            Some(Step::Key(key)) => format!("write {expected}: `{key}: {value}`{more}"),
+            Some(Step::Key(_)) => format!("write {expected}: `{key}: {value}`{more}"),
             Some(Step::Index(_)) => format!("write {expected}: `- {value}`"),
             None => format!("write {expected}"),
         }
@@ -405,10 +402,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
 /// Whether a text that is not what is wanted may be quoted: not where secrets stand, unless it was meant as a word or a
 /// number that we know.
 fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
-    let is_named_after_one = || match path.0.last() {
-        Some(Step::Key(key)) => is_secret_name(key) || key == "value",
-        Some(Step::Index(_)) | None => false,
-    };
+    let is_named_after_one = || is_secret_name(path.last_key()) || path.last_key() == "value";
     match shape {
         Shape::Boolean | Shape::Integer { .. } | Shape::Number | Shape::Choice(_) => {
             !is_confidential(path) || !(is_named_after_one() || is_random(text))

@@ -49,13 +49,8 @@ pub fn parse(
     budget: &Budget,
     violations: &mut Vec<Violation>,
 ) -> Option<Node> {
-    match read(file, bytes, budget, violations) {
-        Ok(node) => Some(node),
-        Err(violation) => {
-            violations.push(*violation);
-            None
-        }
-    }
+    let read = read(file, bytes, budget, violations);
+    read.map_err(|violation| violations.push(*violation)).ok()
 }
 
 /// Reads every document of a stream whose layout we do not judge: rendered manifests.

@@ -8,6 +8,7 @@ use super::tell;
 /// The modules of which this holds, with all that is in them.
 const WITHOUT_CYCLES: &[&str] = &[
     "support",
+    "model",
     "waml",
     "manifests",
     "policy",

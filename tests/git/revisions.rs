@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use the_deployer::git::revisions::Around;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
+use the_deployer::model::live_history::Kept;
 use the_deployer::model::revision::ManifestFile;
-use the_deployer::model::rollback::Kept;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, id, pushed};
 

@@ -6,7 +6,8 @@ use the_deployer::git::writer::{
 };
 use the_deployer::model::hand_edit::HandEdits;
 use the_deployer::model::id::AppKey;
-use the_deployer::model::rollback::{Kept, TreeId};
+use the_deployer::model::live_history::Kept;
+use the_deployer::model::rollback::TreeId;
 use the_deployer::support::lease::Lease;
 
 use crate::git::place::{APP, Place, deploy, id, noon, pushed};

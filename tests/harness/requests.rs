@@ -69,7 +69,7 @@ pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Times
         id: id(n),
         at,
         by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
-        act,
+        act: act.into(),
         target: None,
         app: None,
         subject: String::new(),

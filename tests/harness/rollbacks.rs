@@ -20,7 +20,7 @@ pub(crate) fn entry(n: i64, act: &'static str, reason: &str) -> Entry {
         id: id(n),
         at: at(n),
         by,
-        act,
+        act: act.into(),
         target: Some("prod".parse().unwrap()),
         app: Some(app()),
         subject: String::new(),

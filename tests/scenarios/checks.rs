@@ -1,7 +1,8 @@
 //! Why a commit was not deployed, as it is read on GitHub: check runs, where an App writes them.
 
 use serde_json::Value as Json;
-use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::model::id::LockId;
+use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::notice::Sink;
 use the_deployer::store::{Locked, Reply};
 

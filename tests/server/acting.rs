@@ -44,7 +44,7 @@ async fn an_app_is_removed_in_the_name_of_the_tokens_owner() {
     assert_eq!(said["files"], json!(files));
     assert_eq!(of_shop(&deployer), Vec::<String>::new());
     let [entry] = &audited(&deployer).await[..] else { panic!("one act") };
-    assert_eq!((entry.act.as_str(), entry.reason.as_str()), ("remove", "moved to another"));
+    assert_eq!((&*entry.act, entry.reason.as_str()), ("remove", "moved to another"));
     assert_eq!((entry.by.name.as_str(), entry.by.via), ("alice", Via::Token));
     let request = answer.headers["x-request-id"].to_str().unwrap();
     assert_eq!(entry.by.request.as_deref(), Some(request));

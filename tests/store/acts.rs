@@ -176,7 +176,7 @@ async fn a_removal_that_begins_is_in_the_audit_log_and_one_that_may_not_is_not()
         assert!(matches!(begin(&db.store, "a", 2).await, ActTurn::Acting(_)));
         let entries = logged().await;
         assert_eq!(entries.len(), 1, "{entries:?}");
-        assert_eq!((entries[0].act.as_str(), &entries[0].by), ("remove", &somebody()));
+        assert_eq!((&*entries[0].act, &entries[0].by), ("remove", &somebody()));
     })
     .await;
 }

@@ -30,7 +30,7 @@ fn entry(n: i64, name: &str, act: &'static str) -> Entry {
         id: id(n),
         at: at(n),
         by,
-        act,
+        act: act.into(),
         target: (act != "lock").then(prod),
         app: (act == "remove").then(shop),
         subject: format!("subject {n}"),
@@ -87,7 +87,7 @@ async fn entries_are_found_newest_first_by_who_what_where_and_when_in_pages() {
         let Entry { id, at, by, act, target, app, subject, reason, outcome } =
             entry(3, "alice", "remove");
         assert_eq!((&whole.id, whole.at, &whole.by), (&id, at, &by));
-        assert_eq!((whole.act.as_str(), &whole.target, &whole.app), (act, &target, &app));
+        assert_eq!((&*whole.act, &whole.target, &whole.app), (&*act, &target, &app));
         assert_eq!((&whole.subject, &whole.reason, &whole.outcome), (&subject, &reason, &outcome));
     })
     .await;
@@ -116,7 +116,7 @@ async fn giving_an_app_away_is_in_the_log_with_whose_it_was() {
         }
         let all = db.store.audited(&Search { limit: 9, ..Search::default() }).await.unwrap();
         let newest = &all.entries[0];
-        assert_eq!((newest.act.as_str(), newest.by.via), ("move-owner", Via::Operator));
+        assert_eq!((&*newest.act, newest.by.via), ("move-owner", Via::Operator));
         assert_eq!((newest.by.name.as_str(), newest.reason.as_str()), ("root", "a new team"));
         assert_eq!(newest.outcome, "it is acme/b's now, and was acme/a's");
         assert!(all.entries[1].outcome.contains("nobody's"));

@@ -1,7 +1,8 @@
 //! Acts that may be repeated.
 
 use the_deployer::model::deployment::State;
-use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::model::id::LockId;
+use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::model::rollback::Hold;
 use the_deployer::store::{

@@ -1,8 +1,8 @@
 //! Locks: who is stopped, and until when.
 
 use the_deployer::model::deployment::{Contact, ForgeState, State};
-use the_deployer::model::id::AppKey;
-use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::model::id::{AppKey, LockId};
+use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::store::{Claim, Findings, Held, Locked, PushTurn, Reply, Store, Unlocked};
 
 use crate::harness::database::run_on_both;

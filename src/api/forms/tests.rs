@@ -2,8 +2,9 @@ use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
 
 use super::*;
-use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
-use crate::model::lock::LockId;
+use crate::model::id::{
+    CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
+};
 use crate::model::placed::Spot;
 use crate::model::removal::reason;
 use proptest::strategy::{Strategy as _, ValueTree as _};

@@ -356,7 +356,7 @@ fn entry(report: &Report, by: &str, clock: &Clock) -> Entry {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
-        act: "rebuild",
+        act: "rebuild".into(),
         target: None,
         app: None,
         subject: "the record".to_owned(),

@@ -15,12 +15,10 @@ use crate::model::audit::{By, Entry};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::live_history::RolledBackFrom;
+use crate::model::live_history::{Choice, Kept, NoChoice, RolledBackFrom};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{
-    Choice, Holds, Kept, NoChoice, Rollback, RollbackRequest, provisional_number,
-};
+use crate::model::rollback::{Holds, Rollback, RollbackRequest, provisional_number};
 use crate::model::target::Environment;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
@@ -216,7 +214,7 @@ fn entry(new: &NewRollback, by: By, at: jiff::Timestamp) -> Entry {
         id: new.id.clone(),
         at,
         by,
-        act: "rollback",
+        act: "rollback".into(),
         target: Some(new.request.target.clone()),
         app: Some(new.app.clone()),
         subject: format!("from {from} to {to} ({})", new.request.release.tag),

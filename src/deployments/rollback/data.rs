@@ -11,8 +11,9 @@ use crate::manifests::{disks, parse, removal, replicas};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::live_history::Kept;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
+use crate::model::rollback::{Rollback, RollbackRequest, TreeId};
 
 /// What whoever asks for a rollback accepts of it.
 #[derive(Debug, Clone, Copy)]

@@ -60,7 +60,7 @@ const LONGEST_TOKEN: usize = 12 * 1024;
 pub struct Registries {
     route: Route,
     known: BTreeMap<String, Registry>,
-    images: Mutex<Cache<Image, (bool, Timestamp)>>,
+    images: Mutex<Cache<Image, Found>>,
     tokens: Mutex<Cache<(String, String), Kept>>,
     pub(super) builds: Mutex<Cache<Image, Build>>,
     /// By image without a reference.
@@ -115,16 +115,16 @@ impl Registries {
     /// # Errors
     /// [`NotKnown`] when the registry does not say, or is none that we may ask.
     pub async fn has(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
-        if let Some((there, at)) = lock(&self.images).get(image, now) {
-            return Ok(Found { there, at });
+        if let Some(found) = lock(&self.images).get(image, now) {
+            return Ok(found);
         }
         let question = self.question(image, now)?;
         let path = format!("manifests/{}", image.reference);
         let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
         let there = question.judge(&question.answer(&wanted).await?)?;
-        let life = if there { THERE } else { NOT_THERE };
-        lock(&self.images).put(image.clone(), (there, now), saturating_add(now, life));
-        Ok(Found { there, at: now })
+        let (found, life) = (Found { there, at: now }, if there { THERE } else { NOT_THERE });
+        lock(&self.images).put(image.clone(), found, saturating_add(now, life));
+        Ok(found)
     }
 
     pub(super) fn question<'a>(
@@ -307,7 +307,8 @@ impl Question<'_> {
     async fn token(&self, bearer: &Bearer) -> Result<SecretString, NotKnown> {
         let realm = self.realm(&bearer.realm)?;
         let host = realm.host_str().unwrap_or_default().to_owned();
-        let scope = bearer.scope.clone().unwrap_or_else(|| self.scope());
+        let usual = || format!("repository:{}:pull", self.image.name);
+        let scope = bearer.scope.clone().unwrap_or_else(usual);
         let mut address = realm;
         address.query_pairs_mut().append_pair("scope", &scope);
         if let Some(service) = &bearer.service {
@@ -356,10 +357,6 @@ impl Question<'_> {
             "http" => Err(refuse("at another host by plain http")),
             _ => Err(refuse("not by https")),
         }
-    }
-
-    fn scope(&self) -> String {
-        format!("repository:{}:pull", self.image.name)
     }
 
     fn token_key(&self) -> (String, String) {

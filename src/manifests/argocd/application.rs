@@ -6,13 +6,12 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::manifests::replicas::Workload;
+use crate::manifests::untyped::parse_document;
 use crate::model::id::{AppKey, RepoName};
 use crate::model::target::Target;
 use crate::support::percent::encode_segment;
 use crate::waml::document::Link;
 use crate::waml::emit;
-use crate::waml::scalar::untyped;
-use crate::waml::yaml::{self, Budget};
 
 /// The manifest repository as Argo CD sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,10 +99,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
 /// The same Application with these workloads' numbers of pods left to their autoscalers, and no others; `None`
 /// where it is so already, or is none that can be read. What somebody else put into it stays.
 pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(application).ok()?;
-    let documents = yaml::parse_stream("Application", text, &BUDGET).ok()?;
-    let [document] = documents.as_slice() else { return None };
-    let before = untyped(document);
+    let before = parse_document(application)?;
     let mut after = before.clone();
     leave_to_autoscalers(after.get_mut("spec")?.as_object_mut()?, autoscaled);
     (after != before).then(|| emit::document(&after).into_bytes())
@@ -137,8 +133,6 @@ fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
 
 /// Has Argo CD heed `ignoreDifferences` when it syncs, and not only when it compares.
 const RESPECT: &str = "RespectIgnoreDifferences=true";
-/// What is read of an Application; ours have some kilobytes.
-const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 10_000, text: 1 << 20, depth: 64 };
 
 const JSON_POINTERS: &str = "jsonPointers";
 const JQ_PATHS: &str = "jqPathExpressions";

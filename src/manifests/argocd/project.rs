@@ -3,14 +3,10 @@
 use serde_json::{Value as Json, json};
 
 use crate::manifests::argocd::application::{Source, metadata};
+use crate::manifests::untyped::parse_document;
 use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::waml::emit;
-use crate::waml::scalar::untyped;
-use crate::waml::yaml::{self, Budget};
-
-/// What is read of a project that people may have edited.
-const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 20_000, text: 1 << 20, depth: 64 };
 
 /// `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator has a
 /// project of their own.
@@ -59,9 +55,9 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
 /// destinations are a block of lines.
 pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(there).ok()?;
-    let before = read(text)?;
+    let before = parse_document(text.as_bytes())?;
     let destinations = |project: &Json| project.pointer("/spec/destinations").cloned();
-    let wanted = destinations(&read(std::str::from_utf8(fresh).ok()?)?)?;
+    let wanted = destinations(&parse_document(fresh)?)?;
     let wanted = merge_destinations(destinations(&before), wanted);
     let is_project = before.get("kind").is_some_and(|kind| kind == "AppProject");
     if !is_project || destinations(&before).as_ref() == Some(&wanted) {
@@ -69,7 +65,8 @@ pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     }
     let mut after = before;
     after.get_mut("spec")?.as_object_mut()?.insert("destinations".to_owned(), wanted.clone());
-    let spliced = splice(text, &wanted).filter(|text| read(text).as_ref() == Some(&after));
+    let spliced = splice(text, &wanted)
+        .filter(|text| parse_document(text.as_bytes()).as_ref() == Some(&after));
     Some(spliced.unwrap_or_else(|| emit::document(&after)).into_bytes())
 }
 
@@ -95,12 +92,6 @@ fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
     let missing: Vec<Json> = missing.cloned().collect();
     all.extend(missing);
     Json::Array(all)
-}
-
-fn read(text: &str) -> Option<Json> {
-    let documents = yaml::parse_stream("AppProject", text, &BUDGET).ok()?;
-    let [document] = documents.as_slice() else { return None };
-    Some(untyped(document))
 }
 
 /// The text with other lines below the first indented key `destinations`; `None` without such a key. Whether
@@ -221,13 +212,13 @@ mod tests {
     #[test]
     fn a_project_of_another_form_is_written_anew_and_what_is_none_is_left_alone() {
         let new = written(Some(&["team-*"]));
-        let wanted = read(&new).unwrap()["spec"]["destinations"].clone();
+        let wanted = parse_document(&new).unwrap()["spec"]["destinations"].clone();
         for text in [
             "kind: AppProject\nspec: {destinations: [{server: x, namespace: '*'}], a: 1}\n",
             "kind: AppProject\nspec:\n  a: 1\n",
             "kind: AppProject\nmetadata:\n  destinations:\n  - x\nspec:\n  a: 1\n  destinations: []\n",
         ] {
-            let found = read(&followed(text, &new).unwrap()).unwrap();
+            let found = parse_document(&followed(text, &new).unwrap()).unwrap();
             assert_eq!((&found["spec"]["destinations"], &found["spec"]["a"]), (&wanted, &json!(1)));
         }
         for text in [

@@ -1,9 +1,9 @@
 //! What an Application says of its app: whose it is, as we write it into `spec.info`.
 
-use crate::manifests::parse::BUDGET;
+use serde_json::Value as Json;
+
+use crate::manifests::untyped::parse_documents;
 use crate::model::id::RepoName;
-use crate::waml::node::Node;
-use crate::waml::yaml;
 
 /// Whose an app is. What is not there, or not readable, is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,21 +19,17 @@ const LONGEST_OWNER: usize = 320;
 
 /// Reads an Application.
 pub fn whose(bytes: &[u8]) -> Whose {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= BUDGET.bytes);
-    let documents = text.and_then(|text| yaml::parse_stream("application", text, &BUDGET).ok());
-    let Some(document) = documents.and_then(|mut documents| documents.pop()) else {
-        return Whose::default();
-    };
-    let owner = line(&document, "Owner").filter(|owner| owner.chars().count() <= LONGEST_OWNER);
-    let repository = line(&document, "Repository").and_then(|name| RepoName::parse(name).ok());
+    let document = parse_documents(bytes).and_then(|mut documents| documents.pop());
+    let line = |name: &str| document.as_ref().and_then(|document| line(document, name));
+    let owner = line("Owner").filter(|owner| owner.chars().count() <= LONGEST_OWNER);
+    let repository = line("Repository").and_then(|name| RepoName::parse(name).ok());
     Whose { owner: owner.map(str::to_owned), repository }
 }
 
 /// As [`application`](crate::manifests::argocd::application) writes it.
-fn line<'a>(document: &'a Node, name: &str) -> Option<&'a str> {
-    let info = document.get("spec")?.get("info")?.as_list()?;
-    let is_it = |line: &&Node| line.get("name").and_then(Node::as_text) == Some(name);
-    info.iter().find(is_it)?.get("value")?.as_text()
+fn line<'a>(application: &'a Json, name: &str) -> Option<&'a str> {
+    let info = application.pointer("/spec/info")?.as_array()?;
+    info.iter().find(|line| line["name"] == name)?.get("value")?.as_str()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
-use crate::model::platform::Problem;
+use crate::model::platform::problem::Problem;
 
 /// Roles with rights over everything in a project (Google Cloud, IAM, "Basic roles"), and those with
 /// which an app could give itself, or become, whatever it likes.

@@ -4,6 +4,7 @@
 //!
 //! Each part is complete: what the configuration leaves out has a default here.
 
+pub mod problem; // what cannot be so
 pub mod network; // traffic, certificates, network policies
 pub mod monitoring; // metrics, alerts, objectives
 pub mod secrets; // Vault, and how secrets reach a pod
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::platform::cloud::Cloud;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
+use crate::model::platform::problem::Problem;
 use crate::model::platform::secrets::Secrets;
 
 /// What a cluster has to offer.
@@ -34,17 +36,6 @@ pub struct Platform {
     pub cloud: Cloud,
     /// What measures, and who is told.
     pub monitoring: Monitoring,
-}
-
-/// Something that the configuration says and that cannot be so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The key below `platform`: `cloud.gcp.region`.
-    pub key: String,
-    /// What is wrong with it, in one sentence without a full stop.
-    pub message: String,
-    /// What to do.
-    pub help: &'static str,
 }
 
 impl Platform {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, TargetName};
-use crate::model::platform::Problem;
+use crate::model::platform::problem::Problem;
 
 /// What measures, and who is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

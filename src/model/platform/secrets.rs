@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
-use crate::model::platform::Problem;
 use crate::model::platform::cloud::Identities;
+use crate::model::platform::problem::Problem;
 use crate::model::platform::vault_path::VaultPath;
 
 /// Where secrets are kept, and how they reach a pod.

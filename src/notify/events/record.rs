@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Change;
-use crate::model::deployment::{Contact, Deployment, Pushed, StageTime};
+use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::DeployId;
+use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
 use crate::model::release::Release;
+use crate::model::revision::Digest;
 use crate::model::status::one_line;
 use crate::model::violation::{Severity, Violation};
 
@@ -25,20 +26,20 @@ const VIOLATIONS: usize = 32 * 1024;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record<'a> {
     version: u32,
-    deployment: &'a str,
+    deployment: &'a DeployId,
     /// The change's place among those of the deployment, from 1.
     sequence: i64,
-    state: &'static str,
+    state: ForgeState,
     /// What came to be, in one sentence.
     sentence: String,
     url: String,
-    target: &'a str,
+    target: &'a TargetName,
     production: bool,
-    repository: &'a str,
-    commit: &'a str,
+    repository: &'a RepoName,
+    commit: &'a CommitSha,
     #[serde(rename = "ref")]
     git_ref: String,
-    tag: &'a str,
+    tag: &'a ImageTag,
     actor: String,
     description: String,
     /// The forge's number of the deployment.
@@ -57,8 +58,8 @@ pub(super) struct Record<'a> {
 /// From which revision to which.
 #[derive(Debug, Serialize)]
 struct BackTo<'a> {
-    to: &'a str,
-    from: Option<&'a str>,
+    to: &'a DeployId,
+    from: Option<&'a DeployId>,
     reason: String,
 }
 
@@ -70,9 +71,9 @@ struct Ended<'a> {
     app: Option<App<'a>>,
     address: Option<String>,
     template: Option<&'a str>,
-    templates_commit: Option<&'a str>,
+    templates_commit: Option<&'a CommitSha>,
     attempts: u32,
-    stages: Vec<Stage>,
+    stages: &'a [StageTime],
     errors: usize,
     warnings: usize,
     violations: Vec<Line>,
@@ -84,17 +85,10 @@ struct Ended<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct App<'a> {
-    namespace: &'a str,
-    slug: &'a str,
+    namespace: &'a Namespace,
+    slug: &'a Slug,
     name: Option<String>,
     owner: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Stage {
-    stage: &'static str,
-    micros: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,9 +109,9 @@ struct Line {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifests<'a> {
-    commit: &'a str,
+    commit: &'a CommitSha,
     changed: bool,
-    digest: &'a str,
+    digest: &'a Digest,
     files: usize,
 }
 
@@ -139,24 +133,24 @@ impl<'a> Record<'a> {
         } = &deployment.request;
         Self {
             version: VERSION,
-            deployment: deployment.id.as_str(),
+            deployment: &deployment.id,
             sequence: seq,
-            state: state.as_str(),
+            state,
             sentence: text(sentence),
             url,
-            target: target.as_str(),
+            target,
             production: *production,
-            repository: repository.as_str(),
-            commit: commit.as_str(),
+            repository,
+            commit,
             git_ref: text(git_ref),
-            tag: tag.as_str(),
+            tag,
             actor: text(actor),
             description: text(description),
             forge_id: Some(*forge_id).filter(|number| *number > 0),
             automatic: *automatic,
             rollback: deployment.rollback.as_ref().map(|rollback| BackTo {
-                to: rollback.to.as_str(),
-                from: rollback.from.as_ref().map(DeployId::as_str),
+                to: &rollback.to,
+                from: rollback.from.as_ref(),
                 reason: text(&rollback.reason),
             }),
             received_at: deployment.received_at,
@@ -191,16 +185,16 @@ impl<'a> Ended<'a> {
             finished_at: *finished_at,
             summary: text(summary),
             app: app.as_ref().map(|app| App {
-                namespace: app.namespace.as_str(),
-                slug: app.slug.as_str(),
+                namespace: &app.namespace,
+                slug: &app.slug,
                 name: contact.as_ref().map(|Contact { name, .. }| text(name)),
                 owner: contact.as_ref().map(|Contact { owner, .. }| text(owner)),
             }),
             address: address.as_deref().map(text),
             template: template.as_deref(),
-            templates_commit: templates_commit.as_ref().map(crate::model::id::CommitSha::as_str),
+            templates_commit: templates_commit.as_ref(),
             attempts: *attempts,
-            stages: stages.iter().map(stage).collect(),
+            stages,
             errors: violations.errors(),
             warnings: violations.warnings(),
             violations_left_out: violations.errors() + violations.warnings() - listed.len(),
@@ -210,14 +204,9 @@ impl<'a> Ended<'a> {
     }
 }
 
-fn stage(time: &StageTime) -> Stage {
-    let StageTime { stage, micros } = time;
-    Stage { stage: stage.as_str(), micros: *micros }
-}
-
 fn manifests(pushed: &Pushed) -> Manifests<'_> {
     let Pushed { commit, changed, digest, files } = pushed;
-    Manifests { commit: commit.as_str(), changed: *changed, digest: &digest.0, files: files.len() }
+    Manifests { commit, changed: *changed, digest, files: files.len() }
 }
 
 /// The first violations, as many as may be.

@@ -1,9 +1,9 @@
 //! Blocks and text of a message, within every limit: what does not fit is left out from the end of
 //! its list, and the message says how much that was.
 
-use crate::model::violation::{Severity, Violation};
+use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
-use crate::notify::message::parts::{self, MOST_VIOLATIONS, TitleIcon};
+use crate::notify::message::parts::{self, MOST_VIOLATIONS};
 use crate::notify::message::text::{cut, length, shown};
 use crate::notify::message::{Kind, Letter, News, Reader, Stamp};
 
@@ -57,10 +57,7 @@ fn together(told: &Told, shown: usize) -> Vec<Block> {
 fn plain(told: &Told, shown: usize) -> String {
     let mut room = LONGEST_PLAIN;
     let blocks = told.head.iter().chain(&told.tail).chain(told.items.iter().take(shown));
-    let text = blocks.map(Block::plain).collect::<Vec<_>>().join(
-        "
-",
-    );
+    let text = blocks.map(Block::plain).collect::<Vec<_>>().join("\n");
     let fits = |line: &&str| {
         let long = length(line) + 1;
         let fits = long <= room;
@@ -105,7 +102,7 @@ fn success_title(news: &News<'_>) -> String {
     match news.kind {
         Kind::RolledBack => parts::rollback_title(news.deployment),
         Kind::Deployed | Kind::Recovered { .. } | Kind::Rejected | Kind::GivenUp => {
-            parts::title(TitleIcon::Success, news.deployment, "is deployed to")
+            parts::title(parts::SUCCESS, news.deployment, "is deployed to")
         }
     }
 }
@@ -114,10 +111,10 @@ fn success_title(news: &News<'_>) -> String {
 pub(super) fn failure(news: &News<'_>) -> Told {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
-        Some(_) => parts::title(TitleIcon::Failure, deployment, "was not made live again on"),
-        None => parts::title(TitleIcon::Failure, deployment, "was not deployed to"),
+        Some(_) => parts::title(parts::FAILURE, deployment, "was not made live again on"),
+        None => parts::title(parts::FAILURE, deployment, "was not deployed to"),
     };
-    let errors: Vec<_> = deployment.violations.iter().filter(|one| stops(one)).collect();
+    let errors: Vec<_> = deployment.violations.iter().filter(|one| one.is_error()).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.astray.as_ref().map(parts::astray));
     let violations = &deployment.violations;
@@ -131,10 +128,6 @@ pub(super) fn failure(news: &News<'_>) -> Told {
         hidden: violations.errors() - errors.len().min(MOST_VIOLATIONS),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
-}
-
-fn stops(violation: &Violation) -> bool {
-    violation.severity == Severity::Error
 }
 
 /// The sentence under the title.

@@ -25,35 +25,22 @@ pub(super) fn subject(deployment: &Deployment) -> String {
 }
 
 /// How it ended, to be seen before anything is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TitleIcon {
-    Success,
-    Failure,
-    RolledBack,
-}
-
-impl TitleIcon {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "✅",
-            Self::Failure => "❌",
-            Self::RolledBack => "⏪",
-        }
-    }
-}
+pub(super) const SUCCESS: &str = "✅";
+pub(super) const FAILURE: &str = "❌";
+const ROLLED_BACK: &str = "⏪";
 
 /// The title of a message. Of identifiers alone, so that plain text needs no escaping.
-pub(super) fn title(icon: TitleIcon, deployment: &Deployment, verb: &str) -> String {
+pub(super) fn title(icon: &str, deployment: &Deployment, verb: &str) -> String {
     let request = &deployment.request;
-    let (icon, subject) = (icon.as_str(), subject(deployment));
+    let subject = subject(deployment);
     format!("{icon} {subject} {} {verb} {}", request.release.tag, request.target)
 }
 
 /// The title of a rollback's message: no release was made, an older one took its place again.
 pub(super) fn rollback_title(deployment: &Deployment) -> String {
     let request = &deployment.request;
-    let (icon, subject) = (TitleIcon::RolledBack.as_str(), subject(deployment));
-    format!("{icon} {subject} was rolled back to {} on {}", request.release.tag, request.target)
+    let (subject, tag) = (subject(deployment), &request.release.tag);
+    format!("{ROLLED_BACK} {subject} was rolled back to {tag} on {}", request.target)
 }
 
 /// What, where, who, from which commit, and why.

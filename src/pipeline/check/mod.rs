@@ -17,8 +17,7 @@ use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
-use crate::model::violation::{Position, Rejection, Severity, Violation, distinct, sort};
-use crate::pipeline::validate::Valid;
+use crate::model::violation::{Position, Rejection, Violation, distinct, sort};
 use crate::pipeline::{default, merge, planned, validate};
 use crate::templates::lint::reads::{self, Read};
 use crate::templates::lint::shape::Shape;
@@ -41,7 +40,7 @@ pub struct Report {
 impl Report {
     /// Whether the set can be used.
     pub fn passes(&self) -> bool {
-        self.violations.iter().all(|violation| violation.severity != Severity::Error)
+        !self.violations.iter().any(Violation::is_error)
     }
 }
 
@@ -233,11 +232,7 @@ fn view_with(
     }
     let complete = default::fill(merged, defaults);
     let valid = validate::all(complete, template, &sample.release, facts).ok()?;
-    Some(seen(&valid))
-}
-
-fn seen(valid: &Valid<'_>) -> Json {
-    Json::Object(views::of(valid.view_input()))
+    Some(Json::Object(views::of(valid.view_input())))
 }
 
 /// The texts of all files by the engine's names.

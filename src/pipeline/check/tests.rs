@@ -26,7 +26,7 @@ fn told(sources: &TemplateSources) -> Vec<String> {
 }
 
 fn severity(violation: &Violation) -> &'static str {
-    if violation.severity == Severity::Error { "error" } else { "warning" }
+    if violation.is_error() { "error" } else { "warning" }
 }
 
 /// All but that the sample sets what a template so small does not use, and that what it makes is

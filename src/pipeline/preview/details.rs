@@ -69,22 +69,23 @@ fn one(target: &TargetPreview, out: &mut Out) {
 }
 
 fn pods(restarts: &[String]) -> String {
-    if restarts.is_empty() {
-        return String::new();
+    match restarts {
+        [] => String::new(),
+        restarts => format!("Pods would be replaced: {}\n\n", names(restarts, 10)),
     }
-    let some: Vec<String> =
-        restarts.iter().take(10).map(|one| code(&truncate_chars(one, 100))).collect();
-    let more = restarts.len().saturating_sub(some.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("Pods would be replaced: {}{more}\n\n", some.join(", "))
 }
 
 fn new(objects: &[String]) -> String {
-    let names: Vec<String> =
-        objects.iter().take(100).map(|one| code(&truncate_chars(one, 100))).collect();
-    let more = objects.len().saturating_sub(names.len());
+    format!("Nothing is deployed there yet. New: {}\n\n", names(objects, 100))
+}
+
+/// `a, b and 3 more`
+fn names(all: &[String], most: usize) -> String {
+    let some: Vec<String> =
+        all.iter().take(most).map(|one| code(&truncate_chars(one, 100))).collect();
+    let more = all.len() - some.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("Nothing is deployed there yet. New: {}{more}\n\n", names.join(", "))
+    some.join(", ") + &more
 }
 
 fn change(change: &Change) -> String {

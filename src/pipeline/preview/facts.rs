@@ -23,8 +23,6 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
     let own = Facts {
-        taken_at: facts.taken_at,
-        clusters: without_windows(&facts.clusters, target),
         routes: known(&facts.routes, "whether other apps have these hosts", &mut notes),
         // It is missing with the routes of others.
         own_routes: facts.own_routes.clone(),
@@ -32,13 +30,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         live: known(&facts.live, "what a deployment would remove", &mut notes),
         // It is missing with what is live.
         namespace: facts.namespace.clone(),
-        image: Fact::NotAsked,
-        branches: Fact::NotAsked,
-        owner: Fact::NotAsked,
-        locks: Fact::NotAsked,
-        deployer: Fact::NotAsked,
-        hold: Fact::NotAsked,
-        automatic: false,
+        ..Facts::unasked(facts.taken_at, without_windows(&facts.clusters, target))
     };
     notes.dedup();
     (own, notes)

@@ -23,7 +23,7 @@ use crate::manifests::diff::{Change, between, objects};
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
-use crate::model::violation::{Severity, Violation};
+use crate::model::violation::Violation;
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
@@ -105,8 +105,8 @@ pub fn of_target(
     let (outlook, warnings) = match plan(input, &own) {
         Ok(rendered) => (outlook(&rendered, live), rendered.warnings),
         Err(rejection) => {
-            let stops = |violation: &Violation| violation.severity == Severity::Error;
-            let (errors, warnings) = rejection.violations.into_iter().partition(stops);
+            let all = rejection.violations.into_iter();
+            let (errors, warnings) = all.partition(Violation::is_error);
             (Outlook::Refused(errors), warnings)
         }
     };

@@ -58,15 +58,15 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
         && (a.message == b.message || (a.position.is_some() && a.path == b.path))
 }
 
-/// Those that are at a line of the WAML, at most [`MOST`].
-pub(super) fn remarks(found: &[Found<'_>], preview: &Preview) -> Vec<Remark> {
-    let all = found.iter().filter_map(|one| remark(one, preview));
+/// Those that are at a line of the WAML, which is `file`; at most [`MOST`].
+pub(super) fn remarks(found: &[Found<'_>], file: &str) -> Vec<Remark> {
+    let all = found.iter().filter_map(|one| remark(one, file));
     all.take(MOST).collect()
 }
 
-fn remark(one: &Found<'_>, preview: &Preview) -> Option<Remark> {
+fn remark(one: &Found<'_>, file: &str) -> Option<Remark> {
     let Found { violation, targets } = one;
-    let place = violation.position.as_ref().filter(|place| *place.file == *preview.file)?;
+    let place = violation.position.as_ref().filter(|place| *place.file == *file)?;
     let help = violation.help.as_ref().map_or_else(String::new, |help| format!("\n{help}"));
     let of = match violation.severity {
         Severity::Error => "violation",

@@ -28,23 +28,12 @@ pub fn told(preview: &Preview) -> Told {
         title: title(preview, &found),
         summary: bounded(summary(preview, &found)),
         text: details::text(preview),
-        remarks: remarks::remarks(&found, preview),
+        remarks: remarks::remarks(&found, &preview.file),
     }
 }
 
 /// What is said where the WAML cannot be read so far that there are targets.
 pub fn unreadable(file: &str, rejection: &Rejection) -> Told {
-    let place = || Preview {
-        file: file.to_owned(),
-        app: crate::model::id::AppKey {
-            namespace: "unknown".parse().expect("a word is a label"),
-            slug: "unknown".parse().expect("a word is a label"),
-        },
-        base: String::new(),
-        targets: Vec::new(),
-        not_looked_at: 0,
-        left: None,
-    };
     let all = rejection.violations.iter();
     let found: Vec<Found<'_>> =
         all.map(|violation| Found { violation, targets: vec!["every target"] }).collect();
@@ -55,7 +44,7 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> Told {
         title: count(rejection.errors(), "violation"),
         summary: bounded(out),
         text: None,
-        remarks: remarks::remarks(&found, &place()),
+        remarks: remarks::remarks(&found, file),
     }
 }
 
@@ -114,7 +103,7 @@ fn title(preview: &Preview, found: &[Found<'_>]) -> String {
     let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
     let new = of(|outlook| matches!(outlook, Outlook::New(_)));
     let unknown = of(|outlook| matches!(outlook, Outlook::NotKnown(_)));
-    let errors = found.iter().filter(|one| one.violation.severity == Severity::Error).count();
+    let errors = found.iter().filter(|one| one.violation.is_error()).count();
     let targets = |n: usize, one: &str, many: &str| match n {
         0 => None,
         1 => Some(format!("1 target {one}")),

@@ -22,12 +22,10 @@ fn replicas(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
             let default = subject.default_of(&path.key("minReplicas"));
             let message =
                 format!("at least {min}{default} and at most {max} replicas cannot both be");
-            let violation =
-                Violation::error("autoscaling", message).expected(format!("at most {max}"));
-            report.add(
-                &path.key("minReplicas"),
-                violation.help("lower `minReplicas`, or raise `maxReplicas`"),
-            );
+            let expected = format!("at most {max}");
+            let violation = Violation::error("autoscaling", message).expected(expected);
+            let help = "lower `minReplicas`, or raise `maxReplicas`";
+            report.add(&path.key("minReplicas"), violation.help(help));
         }
         (_, None) => {
             let violation = Violation::error("autoscaling", "the autoscaler has no upper bound")
@@ -76,13 +74,10 @@ fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
         let Some(metric) = metric else { continue };
         let path = path.key(kind);
         if metric.average_utilization.is_none() {
-            let violation = Violation::error(
-                "autoscaling",
-                format!("`{kind}` does not say which load to aim for"),
-            )
-            .expected("needs `averageUtilization`")
-            .help("add `averageUtilization: 75`");
-            report.add(&path, violation);
+            let message = format!("`{kind}` does not say which load to aim for");
+            let violation = Violation::error("autoscaling", message);
+            let violation = violation.expected("needs `averageUtilization`");
+            report.add(&path, violation.help("add `averageUtilization: 75`"));
         }
         if request.is_none() && !subject.is_unsure("resources") {
             let message =

@@ -71,7 +71,7 @@ fn twice(made: &Made<'_>, report: &mut Report<'_>) {
     let mut seen: HashMap<String, LiveObject> = HashMap::new();
     for object in made.objects {
         for name in names(object).into_iter().filter(is_secret) {
-            let by = named(object);
+            let by = object.identity();
             match seen.get(&name.name) {
                 None => drop(seen.insert(name.name, by)),
                 // An object that is there twice is told by the rule `rendered`, and Ingresses may share a Secret.
@@ -96,21 +96,13 @@ fn is_secret(object: &LiveObject) -> bool {
 /// What a cluster knows of an object: itself, and the Secrets that are made of it.
 fn names(object: &Object) -> Vec<LiveObject> {
     let made = secrets::made_by(&object.json.clone().into());
-    std::iter::once(named(object)).chain(made).collect()
+    std::iter::once(object.identity()).chain(made).collect()
 }
 
 /// `, which Certificate a makes,` of what is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
-    let by = named(object);
+    let by = object.identity();
     if by == *name { String::new() } else { format!(", which {by} makes,") }
-}
-
-fn named(object: &Object) -> LiveObject {
-    LiveObject {
-        api_version: object.text(["apiVersion", ""]).to_owned(),
-        kind: object.kind().to_owned(),
-        name: object.name().to_owned(),
-    }
 }
 
 /// At what makes the name: a service, a secret or a host of its own, else the slug.

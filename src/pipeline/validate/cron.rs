@@ -29,10 +29,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             let message =
                 format!("`{}` runs on a schedule, and there is none", subject.template.id());
             let violation = Violation::error("cron", message).expected("needs `cron.schedule`");
-            report.add(
-                &path,
-                violation.help("add `cron: {schedule: \"30 4 * * *\"}`: each day at 4:30"),
-            );
+            let help = "add `cron: {schedule: \"30 4 * * *\"}`: each day at 4:30";
+            report.add(&path, violation.help(help));
         }
         None => {}
     }

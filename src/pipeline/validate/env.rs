@@ -10,8 +10,7 @@ use crate::waml::section_workload::{EnvVar, SecretKey};
 const RESERVED: &str = "KUBERNETES_";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for (index, variable) in subject.section.env.iter().flatten().enumerate() {
-        let path = Path::root().key("env").index(index);
+    for (path, variable) in Path::root().each("env", &subject.section.env) {
         name(variable, &path, report);
         source(variable, &path, report);
         if let Some(secret) = &variable.secret {

@@ -21,15 +21,15 @@ const RULE: &str = "hosts";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let path = Path::root().key("ingress");
-    let ingresses = subject.section.ingresses();
-    let Some(target) = subject.cluster.filter(|_| !ingresses.is_empty()) else { return };
+    let has_address = !subject.section.ingresses().is_empty();
+    let Some(target) = subject.cluster.filter(|_| has_address) else { return };
     let what = "whether other apps have these hosts";
     let wanted = Wanted { rule: RULE, what, path: Some(&path) };
     let Some(routes) = wanted.known(&subject.facts.routes, subject, report) else { return };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
-    for (index, ingress) in ingresses.iter().enumerate() {
+    for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         let address = Address { subject, host: host(ingress, target), others: &others };
-        address.check(ingress, &path.index(index), report);
+        address.check(ingress, &path, report);
     }
 }
 
@@ -42,13 +42,11 @@ struct Address<'a> {
 
 impl Address<'_> {
     fn check(&self, ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
-        let paths = ingress.paths.as_deref().unwrap_or_default();
         let at_host = path.key(if ingress.host.is_some() { "host" } else { "hostPrefix" });
-        if paths.is_empty() {
+        if ingress.paths.as_ref().is_none_or(Vec::is_empty) {
             self.clash("/", &at_host, report);
         }
-        for (index, way) in paths.iter().enumerate() {
-            let here = path.key("paths").index(index);
+        for (here, way) in path.each("paths", &ingress.paths) {
             let here = if way.path.is_some() { here.key("path") } else { here };
             self.clash(way.path.as_deref().unwrap_or("/"), &here, report);
         }

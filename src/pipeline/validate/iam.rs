@@ -14,8 +14,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     let here = Path::root().key("iam");
     let cloud = &target.platform.cloud;
-    for (index, role) in iam.roles.iter().flatten().enumerate() {
-        let path = here.key("roles").index(index);
+    for (path, role) in here.each("roles", &iam.roles) {
         google_role(role, cloud, &target.name, &path, report);
     }
     if let Some(arn) = iam.aws_role.as_deref().filter(|arn| !is_role_arn(arn)) {

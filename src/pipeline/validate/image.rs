@@ -37,13 +37,11 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut Report<'_>) {
     if wanted.known(&subject.facts.image, subject, report) == Some(&false) {
         let image = reference(subject.section.image.as_ref(), subject.release);
         let age = unknown::age(&subject.facts.image, subject);
-        let violation = Violation::error(
-            "image-tag",
-            format!("there is no image {}{age}", quoted(&image)),
-        )
-        .expected("has no such tag")
-        .help("wait until the build has pushed it, deploy a tag that is there, or correct `image`");
-        report.add_or_say(written.then_some(&path), violation);
+        let message = format!("there is no image {}{age}", quoted(&image));
+        let violation = Violation::error("image-tag", message).expected("has no such tag");
+        let help =
+            "wait until the build has pushed it, deploy a tag that is there, or correct `image`";
+        report.add_or_say(written.then_some(&path), violation.help(help));
     }
 }
 

@@ -13,8 +13,7 @@ use crate::waml::section_network::Ingress;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     let target = subject.facts.clusters.find(subject.target);
-    for (index, ingress) in subject.section.ingress.iter().flatten().enumerate() {
-        let path = Path::root().key("ingress").index(index);
+    for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         host(ingress, target.as_ref(), &path, report);
         paths(ingress, &path, report);
         // Which ports there are is not known where a service is broken.
@@ -64,13 +63,13 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
 }
 
 fn paths(ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
-    for (index, way) in ingress.paths.iter().flatten().enumerate() {
+    for (path, way) in path.each("paths", &ingress.paths) {
         if let Some(text) = way.path.as_deref().filter(|text| !is_path(text)) {
             let violation =
                 Violation::error("ingress", format!("{} is not a legal path", quoted(text)))
                     .expected("not a legal path")
                     .help("begin with `/`, and use only the characters of a URL's path, without `//`, `..` and `%2f`");
-            report.add(&path.key("paths").index(index).key("path"), violation);
+            report.add(&path.key("path"), violation);
         }
     }
 }
@@ -85,9 +84,7 @@ struct Address<'a> {
 
 impl Address<'_> {
     fn leads(&self, report: &mut Report<'_>) {
-        let paths = self.ingress.paths.as_deref().unwrap_or_default();
-        for (index, way) in paths.iter().enumerate() {
-            let here = self.path.key("paths").index(index);
+        for (here, way) in self.path.each("paths", &self.ingress.paths) {
             match way.service_port {
                 Some(number) => {
                     self.leads_to(number, way.service.as_deref(), &here.key("servicePort"), report);
@@ -95,7 +92,7 @@ impl Address<'_> {
                 None => self.leads_by_default(way.service.as_deref(), &here, report),
             }
         }
-        if paths.is_empty() {
+        if self.ingress.paths.as_ref().is_none_or(Vec::is_empty) {
             self.leads_by_default(None, &self.path.key("port"), report);
         }
     }

@@ -43,7 +43,7 @@ use crate::model::facts::{Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
-use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::pipeline::default::Complete;
 use crate::policy::Plan;
 use crate::templates::set::Template;
@@ -246,7 +246,7 @@ pub fn all<'a>(
     violations.extend(settings(&subject));
     sort(&mut violations);
     hide_secrets(&mut violations, &tree);
-    let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
+    let stops = violations.iter().any(Violation::is_error);
     match cluster {
         Some(target) if !stops => {
             Ok(Valid { waml, target, section, tree, release, facts, warnings: violations })
@@ -289,7 +289,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
     let mut violations = report.violations;
     sort(&mut violations);
     hide_secrets(&mut violations, &made.valid.tree);
-    if violations.iter().any(|violation| violation.severity == Severity::Error) {
+    if violations.iter().any(Violation::is_error) {
         return Err(Rejection { violations });
     }
     Ok(violations)

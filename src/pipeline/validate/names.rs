@@ -15,36 +15,27 @@ const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning w
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     slug(subject, report);
     let section = subject.section;
-    for (index, service) in section.service.iter().flatten().enumerate() {
-        let path = Path::root().key("service").index(index);
+    for (path, service) in Path::root().each("service", &section.service) {
         if let Some(name) = &service.name
             && !is_service_name(name)
         {
             illegal(report, &path.key("name"), "service name", name, LABEL);
         }
-        for (index, port) in service.ports.iter().flatten().enumerate() {
+        for (path, port) in path.each("ports", &service.ports) {
             if !is_port_name(&port.name) {
                 let help =
                     "use 1 to 15 lower-case letters, digits and `-`, at least one of them a letter";
-                illegal(
-                    report,
-                    &path.key("ports").index(index).key("name"),
-                    "port name",
-                    &port.name,
-                    help,
-                );
+                illegal(report, &path.key("name"), "port name", &port.name, help);
             }
         }
     }
-    for (index, secret) in section.secrets.iter().flatten().enumerate() {
-        let path = Path::root().key("secrets").index(index).key("name");
-        secret_name(&secret.name, &path, report);
+    for (path, secret) in Path::root().each("secrets", &section.secrets) {
+        secret_name(&secret.name, &path.key("name"), report);
     }
-    for (index, volume) in section.volumes.iter().flatten().enumerate() {
+    for (path, volume) in Path::root().each("volumes", &section.volumes) {
         if !is_rfc1123_label(&volume.name) {
-            let path = Path::root().key("volumes").index(index).key("name");
             let help = "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
-            illegal(report, &path, "name", &volume.name, help);
+            illegal(report, &path.key("name"), "name", &volume.name, help);
         }
     }
 }
@@ -124,11 +115,10 @@ pub(super) fn reserved(subject: &Subject<'_>, report: &mut Report<'_>) {
             return report.add_to_file(subject.waml, &Path::root().key("slug"), violation);
         }
     }
-    for (index, service) in subject.section.service.iter().flatten().enumerate() {
+    for (path, service) in Path::root().each("service", &subject.section.service) {
         let Some(name) = &service.name else { continue };
         if let Some(owner) = target.owner_of_object(&app.namespace, "Service", name) {
-            let path = Path::root().key("service").index(index).key("name");
-            report.add(&path, taken("name", name, "Service", owner));
+            report.add(&path.key("name"), taken("name", name, "Service", owner));
         }
     }
 }

@@ -10,13 +10,12 @@ use crate::templates::view::network;
 use crate::templates::view::network::{GrpcPorts, PortRef};
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
-use crate::waml::section_network::{Port, Protocol, Service};
+use crate::waml::section_network::{Protocol, Service};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let mut names: HashMap<&str, (PortRef<'_>, Path)> = HashMap::new();
-    for (index, service) in subject.section.services().iter().enumerate() {
-        let path = Path::root().key("service").index(index);
+    for (path, service) in Path::root().each("service", &subject.section.service) {
         has_ports(service, &path, report);
         have_numbers(service, &path, report);
         let mut numbers: HashMap<String, &str> = HashMap::new();
@@ -58,18 +57,13 @@ fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
 }
 
 fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
-    for (index, port) in service.ports.iter().flatten().enumerate() {
+    for (path, port) in path.each("ports", &service.ports) {
         if port.number.or(service.port).is_none() {
-            no_number(port, &path.key("ports").index(index), report);
+            let message = format!("the port `{}` has no number", port.name);
+            let violation = Violation::error("ports", message).expected("needs `number`");
+            report.add(&path, violation.help("add `number: 8000`, or `port: 8000` to the service"));
         }
     }
-}
-
-fn no_number(port: &Port, path: &Path, report: &mut Report<'_>) {
-    let violation = Violation::error("ports", format!("the port `{}` has no number", port.name))
-        .expected("needs `number`")
-        .help("add `number: 8000`, or `port: 8000` to the service");
-    report.add(path, violation);
 }
 
 fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut Report<'_>) {

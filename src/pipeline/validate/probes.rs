@@ -112,13 +112,11 @@ fn reached(
         // A default probe of the template does not apply to an app without ports; one that a
         // person wrote must not vanish.
         None if ports.is_empty() && subject.tree.at(path).is_some_and(is_from_waml) => {
-            let violation = Violation::error(
-                "probes",
-                format!("the {kind} probe has no port, and the app has none of TCP"),
-            )
-            .expected("needs `port` or `command`")
-            .help("add a service with a TCP port, or probe with `command`");
-            report.add(path, violation);
+            let message = format!("the {kind} probe has no port, and the app has none of TCP");
+            let violation =
+                Violation::error("probes", message).expected("needs `port` or `command`");
+            let help = "add a service with a TCP port, or probe with `command`";
+            report.add(path, violation.help(help));
         }
         None => {}
     }

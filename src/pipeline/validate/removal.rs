@@ -10,7 +10,7 @@ use super::{Made, Report, unknown};
 use crate::manifests::object::Object;
 use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::lock::{OnRemoval, RemovalLimit};
-use crate::model::stateful::{group, keeps_data};
+use crate::model::stateful::keeps_data;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
@@ -112,25 +112,20 @@ pub(super) fn stateful(made: &Made<'_>, report: &mut Report<'_>) {
             report.say(undeclared(object, staying.contains(object)));
         }
     }
-    for (index, removal) in declared.iter().enumerate() {
+    for (path, removal) in Path::root().each("removes", &made.valid.section().removes) {
         let is_gone = gone(live, made.objects).any(|object| is_meant(removal, object));
         if !is_gone {
             let still =
                 made.objects.iter().any(|o| o.kind() == removal.kind && o.name() == removal.name);
-            report.add(&Path::root().key("removes").index(index), idle(removal, still));
+            report.add(&path, idle(removal, still));
         }
     }
 }
 
 /// What is live and was not rendered; an object is the same in any version of its group.
-fn gone<'a>(live: &'a [LiveObject], objects: &'a [Object]) -> impl Iterator<Item = &'a LiveObject> {
-    live.iter().filter(|live| {
-        !objects.iter().any(|object| {
-            object.kind() == live.kind
-                && object.name() == live.name
-                && group(object.text(["apiVersion", ""])) == group(&live.api_version)
-        })
-    })
+fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
+    let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
+    live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))
 }
 
 fn is_meant(removal: &Removal, object: &LiveObject) -> bool {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::{Made, Report, names};
 use crate::manifests::object::Object;
 use crate::model::id::{AppKey, is_rfc1123_label};
+use crate::model::stateful::group;
 use crate::model::violation::Violation;
 use crate::templates::set::Template;
 use crate::waml::quote::quoted;
@@ -98,17 +99,13 @@ fn violations(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Viol
     for object in objects {
         violations.extend(well_formed(object));
         violations.extend(placed(object, app));
-        let id = (group(object), object.kind(), object.name());
+        // `v1` and `v2` of a group are two views of one object.
+        let id = (group(object.text(["apiVersion", ""])), object.kind(), object.name());
         if !seen.insert(id) {
             violations.push(fault(object, "is rendered twice", "give the second one another name"));
         }
     }
     violations
-}
-
-/// The API group without its version: `v1` and `v2` of a group are two views of one object.
-fn group(object: &Object) -> &str {
-    object.text(["apiVersion", ""]).rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 fn well_formed(object: &Object) -> Option<Violation> {

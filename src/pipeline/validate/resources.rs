@@ -153,8 +153,11 @@ fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
             "whole CPUs",
             format!("write `{digits}m` for {digits} thousandths of a CPU, if that was meant"),
         ),
-        _ => (
-            format!("{text} of {} is more than a node has", spoken(kind)),
+        kind => (
+            format!(
+                "{text} of {} is more than a node has",
+                if kind == "memory" { kind } else { "ephemeral storage" }
+            ),
             "too much",
             format!(
                 "write `{digits}Mi` for mebibytes or `{digits}Gi` for gibibytes, if that was meant"
@@ -168,10 +171,6 @@ fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
         None => Violation::warning("resources", what),
     };
     violation.expected(expected).help(help)
-}
-
-fn spoken(kind: &str) -> &str {
-    if kind == "memory" { "memory" } else { "ephemeral storage" }
 }
 
 /// Less than this, and no container starts and no disk has a file system.

@@ -16,8 +16,7 @@ const MOST_RULES: usize = 16;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     twice(subject.section.ingresses(), &target, report);
-    for (index, ingress) in subject.section.ingresses().iter().enumerate() {
-        let path = Path::root().key("ingress").index(index);
+    for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         rules(ingress, &target, &path, report);
         for (cache, path) in caches(ingress, &path) {
             unkept(cache, &path, report);
@@ -35,7 +34,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>) {
     let views = ingress::ingresses(subject.section, subject.waml.app.slug.as_str(), target);
     for (index, view) in views.iter().enumerate() {
-        let (grpc, plain): (Vec<_>, Vec<_>) = view.named_routes().1.iter().partition(|r| r.grpc);
+        let (grpc, plain): (Vec<_>, Vec<_>) = view.routes.iter().partition(|r| r.grpc);
         let path = Path::root().key("ingress").index(index);
         if grpc.is_empty() {
             continue;
@@ -46,10 +45,8 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>
                 target.name
             );
             let violation = Violation::error("routes", message).expected("one too many");
-            report.add(
-                &path.key("paths"),
-                violation.help("give the paths that lead to gRPC a host of their own"),
-            );
+            let help = "give the paths that lead to gRPC a host of their own";
+            report.add(&path.key("paths"), violation.help(help));
         }
         for (message, help) in grpc_doubts(view) {
             let violation = Violation::warning("routes", message).expected("may not be answered");
@@ -59,12 +56,12 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>
 }
 
 fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
-    let class = view.class();
+    let class = &view.class;
     let stranger = (!class.contains("nginx")).then(|| {
         let message = format!("it is not known how the ingress class `{class}` is told of gRPC");
         (message, "tell the operator: `platform.ingress.annotations` can say it in the controller's words")
     });
-    let plain = (!view.is_encrypted()).then(|| {
+    let plain = (!view.tls).then(|| {
         let message = "connections to this address are not encrypted; ingress-nginx takes gRPC over TLS alone";
         (message.to_owned(), "tell the operator: `platform.ingress.tls` turns it on")
     });
@@ -82,10 +79,8 @@ fn twice(ingresses: &[Ingress], target: &Target, report: &mut Report<'_>) {
             if let Some((.., first)) = seen.iter().find(same) {
                 let message = format!("`{host}{way}` is the address of `{first}` too");
                 let violation = Violation::error("routes", message).expected("stands here again");
-                report.add(
-                    &at,
-                    violation.help("keep one of the two, or give it another host or path"),
-                );
+                let help = "keep one of the two, or give it another host or path";
+                report.add(&at, violation.help(help));
             } else {
                 seen.push((public, host.clone(), way, at));
             }

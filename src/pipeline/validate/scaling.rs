@@ -12,36 +12,17 @@ use crate::waml::quote::quoted;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(scaling) = &subject.section.scaling else { return };
     let path = Path::root().key("scaling");
-    let unavailable =
-        number("scaling", scaling.max_unavailable.as_deref(), &path.key("maxUnavailable"), report);
-    let surge = number("scaling", scaling.max_surge.as_deref(), &path.key("maxSurge"), report);
-    let unavailable =
-        at_most_all("scaling", "be missing", unavailable, &path.key("maxUnavailable"), report);
+    let (missing, added) = (path.key("maxUnavailable"), path.key("maxSurge"));
+    let unavailable = scaling.max_unavailable.as_deref();
+    let unavailable = part_of_all("scaling", "be missing", unavailable, &missing, report);
+    let surge = number("scaling", scaling.max_surge.as_deref(), &added, report);
     if unavailable.is_some_and(NumberOrPercent::is_zero)
         && surge.is_some_and(NumberOrPercent::is_zero)
     {
         let message = "a rolling update may neither take a pod away nor add one, so it never ends";
         let violation = Violation::error("scaling", message).expected("0, like `maxUnavailable`");
-        report.add(
-            &path.key("maxSurge"),
-            violation.help("set `maxSurge` or `maxUnavailable` to 1 or more"),
-        );
+        report.add(&added, violation.help("set `maxSurge` or `maxUnavailable` to 1 or more"));
     }
-}
-
-/// Kubernetes refuses more than 100 % where pods stay or are away; only `maxSurge` may be more. The number,
-/// unless it is refused: what comes of it is nothing to tell.
-fn at_most_all(
-    rule: &'static str,
-    what: &str,
-    number: Option<NumberOrPercent>,
-    path: &Path,
-    report: &mut Report<'_>,
-) -> Option<NumberOrPercent> {
-    let Some(NumberOrPercent::Percent(percent @ 101..)) = number else { return number };
-    let violation = Violation::error(rule, format!("{percent}% of the pods cannot {what}"));
-    report.add(path, violation.expected("at most 100%").help("write 100% or less"));
-    None
 }
 
 /// Reads a number or percentage; reports it where it is neither.
@@ -62,25 +43,31 @@ fn number(
     found
 }
 
+/// The same where pods stay or are away, of which Kubernetes takes no more than 100 %: only `maxSurge` may be more.
+/// What comes of a number that is refused is nothing to tell.
+fn part_of_all(
+    rule: &'static str,
+    what: &str,
+    text: Option<&str>,
+    path: &Path,
+    report: &mut Report<'_>,
+) -> Option<NumberOrPercent> {
+    let number = number(rule, text, path, report);
+    let Some(NumberOrPercent::Percent(percent @ 101..)) = number else { return number };
+    let violation = Violation::error(rule, format!("{percent}% of the pods cannot {what}"));
+    report.add(path, violation.expected("at most 100%").help("write 100% or less"));
+    None
+}
+
 /// Nodes can be drained without taking the app away, and can be drained at all.
 pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(disruption) = &subject.section.disruption else { return };
     let path = Path::root().key("disruption");
-    let available = number(
-        "disruption",
-        disruption.min_available.as_deref(),
-        &path.key("minAvailable"),
-        report,
-    );
-    let unavailable = number(
-        "disruption",
-        disruption.max_unavailable.as_deref(),
-        &path.key("maxUnavailable"),
-        report,
-    );
-    let available = at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
-    let unavailable =
-        at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
+    let (at_least, at_most) = (path.key("minAvailable"), path.key("maxUnavailable"));
+    let available = disruption.min_available.as_deref();
+    let available = part_of_all("disruption", "stay", available, &at_least, report);
+    let unavailable = disruption.max_unavailable.as_deref();
+    let unavailable = part_of_all("disruption", "be away", unavailable, &at_most, report);
     one_of_two(subject, &path, report);
     let pods = subject.fewest_pods();
     if pods == Some(0) {
@@ -93,7 +80,7 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
         (None, most) => most.is_some_and(NumberOrPercent::is_zero),
     };
     if blocked {
-        let key = if available.is_some() { "minAvailable" } else { "maxUnavailable" };
+        let at = if available.is_some() { at_least } else { at_most };
         let pods = match pods {
             Some(1) => " of the one that the app has".to_owned(),
             Some(pods) => format!(" of the {pods} that the app has at least"),
@@ -101,11 +88,8 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
         };
         let message = format!("no pod{pods} may be away, so no node can be drained");
         let violation = Violation::error("disruption", message).expected("blocks every drain");
-        report.add(
-            &path.key(key),
-            violation
-                .help("allow at least one pod to be away: `maxUnavailable: 1`, or run more pods"),
-        );
+        let help = "allow at least one pod to be away: `maxUnavailable: 1`, or run more pods";
+        report.add(&at, violation.help(help));
     }
 }
 
@@ -118,10 +102,8 @@ fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
     if written("minAvailable") && written("maxUnavailable") {
         let message = "a disruption has `minAvailable` or `maxUnavailable`, not both";
         let violation = Violation::error("disruption", message).expected("one too many");
-        report.add(
-            &path.key("maxUnavailable"),
-            violation.help("keep one; `null` takes the other one away"),
-        );
+        let help = "keep one; `null` takes the other one away";
+        report.add(&path.key("maxUnavailable"), violation.help(help));
     }
 }
 

@@ -30,17 +30,15 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let what = "whether the secrets exist";
     let wanted = Wanted { rule: "secrets", what, path: Some(&first) };
     let Some(found) = wanted.known(&subject.facts.secrets, subject, report) else { return };
-    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
-        let path = Path::root().key("secrets").index(index).key("name");
+    for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let optional = secret.optional.unwrap_or(false);
         if matches!(found.get(&secret.name), Some(None)) {
-            report.add(&path, no_secret(&secret.name, optional, subject));
+            report.add(&path.key("name"), no_secret(&secret.name, optional, subject));
         }
     }
-    for (index, variable) in subject.section.env.iter().flatten().enumerate() {
+    for (path, variable) in Path::root().each("env", &subject.section.env) {
         if let Some(secret) = &variable.secret {
-            let path = Path::root().key("env").index(index).key("secret");
-            key(secret, found, &path, subject, report);
+            key(secret, found, &path.key("secret"), subject, report);
         }
     }
 }
@@ -111,9 +109,9 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
 /// What is asked for in Vault has a legal path, and is the app's to read.
 pub(super) fn vault(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
+    for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let Some(text) = &secret.path else { continue };
-        let path = Path::root().key("secrets").index(index).key("path");
+        let path = path.key("path");
         if check_path(text, &path, subject, &target, report).is_some_and(|found| !found.is_plain())
         {
             let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
@@ -123,8 +121,7 @@ pub(super) fn vault(subject: &Subject<'_>, report: &mut Report<'_>) {
         }
     }
     let Some(vault) = &subject.section.vault else { return };
-    for (index, text) in vault.paths.iter().flatten().enumerate() {
-        let path = Path::root().key("vault").key("paths").index(index);
+    for (path, text) in Path::root().key("vault").each("paths", &vault.paths) {
         check_path(text, &path, subject, &target, report);
     }
     if !target.platform.secrets.vault.operator && subject.template.uses("vault") {
@@ -173,8 +170,8 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
         return;
     }
     variables(subject, &target.name, report);
-    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
-        listed(secret, &Path::root().key("secrets").index(index), &target.name, report);
+    for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
+        listed(secret, &path, &target.name, report);
     }
     for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
         if agent::is_ours(key) {
@@ -188,7 +185,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>) {
     let wanted = wanted(subject.section, &subject.waml.app);
-    for (index, variable) in subject.section.env.iter().flatten().enumerate() {
+    for (path, variable) in Path::root().each("env", &subject.section.env) {
         let Some(from) = &variable.secret else { continue };
         let folder = wanted.iter().find(|secret| secret.name == from.name).map(agent::folder);
         let file = format!("{}/{}", folder.unwrap_or_default(), from.key);
@@ -201,7 +198,7 @@ fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>
                 quoted(&from.name),
                 quoted(&file)
             ));
-        report.add(&Path::root().key("env").index(index).key("secret"), violation);
+        report.add(&path.key("secret"), violation);
     }
 }
 

@@ -55,21 +55,18 @@ pub(super) fn missing(
 ) -> Violation {
     let message = format!("it is not known {what}: {why}");
     let again = "deploy again once this can be found out";
-    match cluster.map_or(OnUnknown::Warn, on_unknown) {
+    let by_environment = |target: &Target| match target.environment {
+        Environment::Production => OnUnknown::Fail,
+        Environment::Development => OnUnknown::Warn,
+    };
+    let policy = |target: &Target| target.policies.unknown.unwrap_or(by_environment(target));
+    match cluster.map_or(OnUnknown::Warn, policy) {
         OnUnknown::Fail => Violation::error(rule, message)
             .help(format!("{again}, or let an operator set the target's `policies.unknown: warn`")),
         OnUnknown::Warn => Violation::warning(rule, message)
             .help("look for yourself: the target's policy lets what is not known pass"),
     }
     .expected("could not be checked")
-}
-
-/// What the target's policy says of facts that cannot be had.
-fn on_unknown(target: &Target) -> OnUnknown {
-    target.policies.unknown.unwrap_or(match target.environment {
-        Environment::Production => OnUnknown::Fail,
-        Environment::Development => OnUnknown::Warn,
-    })
 }
 
 /// `, as of 5m ago`; nothing while a fact is fresh.

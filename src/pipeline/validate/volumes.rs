@@ -17,20 +17,14 @@ use crate::waml::section_workload::Volume;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let mut folders: HashMap<String, Path> = HashMap::new();
-    for (index, secret) in subject.section.secrets.iter().flatten().enumerate() {
-        let path = Path::root().key("secrets").index(index).key("mountPath");
-        folder(secret.mount_path.as_deref(), path, &mut folders, report);
+    for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
+        folder(secret.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
     }
-    for (index, volume) in subject.section.volumes.iter().flatten().enumerate() {
-        let path = Path::root().key("volumes").index(index);
+    for (path, volume) in Path::root().each("volumes", &subject.section.volumes) {
         if volume.mount_path.is_none() {
-            let violation = Violation::error(
-                "volumes",
-                format!("the volume {} is mounted nowhere", quoted(&volume.name)),
-            )
-            .expected("needs `mountPath`")
-            .help("add `mountPath: /data`");
-            report.add(&path, violation);
+            let message = format!("the volume {} is mounted nowhere", quoted(&volume.name));
+            let violation = Violation::error("volumes", message).expected("needs `mountPath`");
+            report.add(&path, violation.help("add `mountPath: /data`"));
         }
         folder(volume.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
         name(volume, subject.section, &path, report);
@@ -87,10 +81,8 @@ fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
                 let violation =
                     Violation::error("volumes", format!("`{key}` is of disks, and this is none"));
                 let violation = violation.expected("needs `size`");
-                report.add(
-                    &path.key(key),
-                    violation.help(format!("add `size: 10Gi`, or remove `{key}`")),
-                );
+                let help = format!("add `size: 10Gi`, or remove `{key}`");
+                report.add(&path.key(key), violation.help(help));
             }
         }
     }
@@ -112,17 +104,14 @@ fn files(volume: &Volume, path: &Path, report: &mut Report<'_>) {
     if volume.size.is_some() {
         let message = format!("the volume {} is a disk and files", quoted(&volume.name));
         let violation = Violation::error("volumes", message).expected("one too many");
-        report
-            .add(&path.key("files"), violation.help("keep `size` or `files`, or make two volumes"));
+        let help = "keep `size` or `files`, or make two volumes";
+        report.add(&path.key("files"), violation.help(help));
     }
     for file in files.keys().filter(|file| !super::env::is_key(file)) {
-        let violation = Violation::error(
-            "volumes",
-            format!("{} is not a legal name of a file", quoted_name(file)),
-        )
-        .expected("not a legal name")
-        .help("use letters, digits, `-`, `_` and `.`; for a folder below, make another volume");
-        report.add(&path.key("files").key(file), violation);
+        let message = format!("{} is not a legal name of a file", quoted_name(file));
+        let violation = Violation::error("volumes", message).expected("not a legal name");
+        let help = "use letters, digits, `-`, `_` and `.`; for a folder below, make another volume";
+        report.add(&path.key("files").key(file), violation.help(help));
     }
 }
 

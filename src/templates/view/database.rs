@@ -7,7 +7,7 @@ use crate::manifests::quantity::Quantity;
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::DatabaseKind;
 use crate::model::target::{Environment, Target};
-use crate::templates::view::{iam, unique, without_nulls};
+use crate::templates::view::{iam, naming, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_operations::{Database, Engine};
 
@@ -73,7 +73,7 @@ fn cloud_sql(database: &Database, app: &AppKey, target: &Target) -> Json {
 
 /// What the instance is called in the project.
 pub(super) fn instance(app: &AppKey, target: &Target) -> String {
-    unique::name(&target.name, app, LONGEST_INSTANCE)
+    naming::unique(&target.name, app, LONGEST_INSTANCE)
 }
 
 /// The database within the instance.

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Cloud, DatabaseKind, Identities, Provider, named_for};
 use crate::model::target::Target;
-use crate::templates::view::{naming, unique, without_nulls};
+use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 
 /// A service account's id has 6 to 30 characters (Google Cloud, IAM, "Create service accounts").
@@ -50,7 +49,7 @@ pub(super) fn email(app: &AppKey, target: &Target) -> String {
 }
 
 fn account(app: &AppKey, target: &Target) -> String {
-    unique::name(&target.name, app, LONGEST_ACCOUNT)
+    naming::unique(&target.name, app, LONGEST_ACCOUNT)
 }
 
 fn google(section: &Section, app: &AppKey, target: &Target) -> Map<String, Json> {
@@ -87,9 +86,8 @@ fn grant_name(app: &AppKey, role: &str) -> String {
     let last = role.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let readable: String =
         last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(80).collect();
-    let hash = hex::encode(Sha256::digest(format!("{slug}/{role}")));
-    let readable = readable.trim_matches('-');
-    naming::of_two(slug.as_str(), &format!("{readable}-{}", hash.get(..8).unwrap_or_default()))
+    let hash = naming::hash(&format!("{slug}/{role}"), 8);
+    naming::of_two(slug.as_str(), &format!("{}-{hash}", readable.trim_matches('-')))
 }
 
 fn amazon(section: &Section, app: &AppKey, cloud: &Cloud) -> Map<String, Json> {

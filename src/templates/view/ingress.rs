@@ -16,18 +16,18 @@ use crate::waml::section_network::{Cache, Ingress};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct IngressView {
     /// The object's name: the slug for the first, and a number for each further one.
-    name: String,
+    pub(crate) name: String,
     host: String,
     public: bool,
-    tls: bool,
+    pub(crate) tls: bool,
     /// The certificate, and the Secret in which it is; none where connections are not encrypted,
     /// or somebody else sees to it.
     certificate: Option<String>,
     entry_points: Vec<String>,
-    class: String,
+    pub(crate) class: String,
     gateway: Gateway,
     annotations: BTreeMap<String, String>,
-    routes: Vec<RouteView>,
+    pub(crate) routes: Vec<RouteView>,
 }
 
 /// A path that leads to a service's port.
@@ -35,7 +35,7 @@ pub(crate) struct IngressView {
 pub(crate) struct RouteView {
     path: String,
     /// The route in Traefik's words. Traefik names what it measures by it.
-    rule: String,
+    pub(crate) rule: String,
     /// Which of Traefik's routes is asked first, where its own order, by the rule's length, is wrong.
     priority: Option<usize>,
     service: String,
@@ -133,28 +133,7 @@ pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     }
 }
 
-impl IngressView {
-    /// The object's name, and its routes in their order.
-    pub(crate) fn named_routes(&self) -> (&str, &[RouteView]) {
-        (&self.name, &self.routes)
-    }
-
-    /// The class of Kubernetes' `Ingress`.
-    pub(crate) fn class(&self) -> &str {
-        &self.class
-    }
-
-    /// Whether connections to it are encrypted.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.tls
-    }
-}
-
 impl RouteView {
-    pub(crate) fn rule(&self) -> &str {
-        &self.rule
-    }
-
     /// Whether the route leads to a service's port.
     pub(crate) fn leads_to(&self, port: &PortRef<'_>) -> bool {
         self.service == port.service && self.port == port.number

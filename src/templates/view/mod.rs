@@ -8,7 +8,7 @@ pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
 pub(crate) mod probes; // how Kubernetes asks after a pod
 mod volumes; // disks, files
-pub(crate) mod naming; // names made of two names
+pub(crate) mod naming; // names made of two names, and those outside the namespace
 pub(crate) mod watched;
 pub(crate) mod alerts;
 pub(crate) mod slo;
@@ -18,7 +18,6 @@ pub(crate) mod vault; // what an app may read in Vault
 pub(crate) mod iam; // what an app may do in the cloud
 mod database;
 mod redis;
-pub(crate) mod unique; // names outside the app's namespace
 
 use serde_json::{Map, Value as Json, json};
 

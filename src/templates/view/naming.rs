@@ -1,6 +1,9 @@
-//! Names of objects that are made of two names.
+//! Names of objects that are made of two names; also of those outside the app's namespace, in Vault and in a cloud's
+//! project.
 
 use sha2::{Digest as _, Sha256};
+
+use crate::model::id::{AppKey, TargetName};
 
 /// The longest name that every kind of object and every label takes.
 const LONGEST: usize = 63;
@@ -39,25 +42,43 @@ pub(crate) fn shortened(name: &str, longest: usize) -> String {
         return name.to_owned();
     }
     let start: String = name.chars().take(longest.saturating_sub(HASH + 1)).collect();
-    let hash = hex::encode(Sha256::digest(name));
-    format!("{}-{}", start.trim_end_matches(['-', '.']), hash.get(..HASH).unwrap_or_default())
+    format!("{}-{}", start.trim_end_matches(['-', '.']), hash(name, HASH))
 }
 
 /// A host as a part of a name: `*` is none.
 pub(crate) fn host_part(host: &str) -> String {
     match host.strip_prefix("*.") {
         None => host.to_owned(),
-        Some(rest) => {
-            let hash = hex::encode(Sha256::digest(host));
-            format!("wildcard-{}.{rest}", hash.get(..HASH).unwrap_or_default())
-        }
+        Some(rest) => format!("wildcard-{}.{rest}", hash(host, HASH)),
     }
+}
+
+/// Hexadecimal digits of the hash at the end of a name outside the app's namespace. Joined with `-`, `a-b` in `c` and
+/// `b` in `c-a` read alike, and what is long is cut; 64 bits keep them apart even where somebody looks for two apps of
+/// the same name, to get at the other's rights.
+const UNIQUE_HASH: usize = 16;
+
+/// A name of at most so many characters that no other app, and the app on no other target, has:
+/// lower-case letters, digits and `-`, beginning with a letter as the slug does.
+pub(crate) fn unique(target: &TargetName, app: &AppKey, longest: usize) -> String {
+    let AppKey { namespace, slug } = app;
+    let readable = format!("{slug}-{namespace}");
+    let cut: String = readable.chars().take(longest.saturating_sub(UNIQUE_HASH + 1)).collect();
+    let hash = hash(&format!("{target}/{namespace}/{slug}"), UNIQUE_HASH);
+    format!("{}-{hash}", cut.trim_end_matches('-'))
+}
+
+/// The first hexadecimal digits of a text's hash.
+pub(super) fn hash(text: &str, digits: usize) -> String {
+    let mut hash = hex::encode(Sha256::digest(text));
+    hash.truncate(digits);
+    hash
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::is_rfc1123_label;
+    use crate::model::id::{Namespace, Slug, is_rfc1123_label};
 
     #[test]
     fn a_short_name_can_be_read_and_a_long_one_told_apart() {
@@ -81,6 +102,35 @@ mod tests {
         assert_ne!(one, other);
         for name in [one, other] {
             assert!(is_rfc1123_label(&name) && name.len() == LONGEST_WORKLOAD, "{name}");
+        }
+    }
+
+    fn app(namespace: &str, slug: &str) -> AppKey {
+        AppKey { namespace: Namespace::parse(namespace).unwrap(), slug: Slug::parse(slug).unwrap() }
+    }
+
+    #[test]
+    fn a_name_is_the_same_each_time_and_nobody_elses() {
+        let target = |name: &str| TargetName::parse(name).unwrap();
+        let one = unique(&target("prod"), &app("devx", "my-app"), 30);
+        assert_eq!(one, "my-app-devx-e7a781e961a732ea");
+        let others = [
+            unique(&target("prod"), &app("app-devx", "my"), 30),
+            unique(&target("prod"), &app("devx", "my-app-2"), 30),
+            unique(&target("stage"), &app("devx", "my-app"), 30),
+        ];
+        assert!(!others.contains(&one), "{others:?}");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_legal() {
+        let target = TargetName::parse("t").unwrap();
+        let long = |end: &str| app("n", &format!("a-rather-lo-{}{end}", "x".repeat(40)));
+        let (one, other) = (unique(&target, &long("1"), 30), unique(&target, &long("2"), 30));
+        assert_ne!(one, other);
+        for name in [one, other] {
+            assert!(name.len() <= 30 && is_rfc1123_label(&name), "{name}");
+            assert!(!name.contains("--"), "{name}");
         }
     }
 }

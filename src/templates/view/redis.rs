@@ -7,7 +7,7 @@ use crate::model::id::AppKey;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::target::{Environment, Target};
 use crate::templates::view::database::gibibytes;
-use crate::templates::view::{naming, unique, without_nulls};
+use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Redis;
 
@@ -54,7 +54,7 @@ pub(super) fn env(section: &Section, app: &AppKey, target: &Target) -> Vec<(&'st
 
 /// What the instance is called in the project.
 pub(super) fn instance(app: &AppKey, target: &Target) -> String {
-    unique::name(&target.name, app, LONGEST_INSTANCE)
+    naming::unique(&target.name, app, LONGEST_INSTANCE)
 }
 
 /// The pods of a `StatefulSet` carry its name and a hash in a label, which takes 63 characters.

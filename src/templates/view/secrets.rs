@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::platform::secrets::{Delivery, Vault};
-use crate::templates::view::without_nulls;
+use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_workload::Secret;
 
@@ -83,7 +82,6 @@ pub(super) fn short(secret: &str, longest: usize) -> String {
     if plain.len() <= longest && is_rfc1123_label(&plain) {
         return plain;
     }
-    let hash = hex::encode(Sha256::digest(secret));
     let start: String = plain.replace('.', "-").chars().take(longest - 13).collect();
-    format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
+    format!("{}-{}", start.trim_end_matches('-'), naming::hash(secret, 8))
 }

@@ -8,7 +8,7 @@ use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Identities, named_for};
 use crate::model::target::Target;
 use crate::templates::view::secrets::wanted;
-use crate::templates::view::{unique, without_nulls};
+use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 
 /// How long a name of ours in Vault is at most; Vault itself takes longer ones.
@@ -17,7 +17,7 @@ const LONGEST: usize = 63;
 /// The name of an app's role in the auth method of its cluster.
 pub(super) fn role(app: &AppKey, target: &Target) -> String {
     let pattern = target.platform.secrets.vault.role.as_deref();
-    pattern.map_or_else(|| unique::name(&target.name, app, LONGEST), |p| named_for(p, app))
+    pattern.map_or_else(|| naming::unique(&target.name, app, LONGEST), |p| named_for(p, app))
 }
 
 /// What the operator is to make in Vault; null where nothing asks for it or nobody makes it.
@@ -35,7 +35,7 @@ pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
         "role": role(app, target),
         "policy": {
             // Policies are Vault's, not the cluster's: several clusters may share one Vault.
-            "name": unique::name(&target.name, app, LONGEST),
+            "name": naming::unique(&target.name, app, LONGEST),
             "text": policy(&platform.vault.mount, &readable(section, app)),
         },
         "auth": platform.vault.auth,

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
-use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::model::id::LockId;
+use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::store::{Locked, Reply};
 
 use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};

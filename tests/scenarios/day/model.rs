@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use the_deployer::model::id::AppKey;
-use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::model::id::{AppKey, LockId};
+use the_deployer::model::lock::{Lock, LockScope};
 
 use crate::scenarios::day::{APPS, TARGETS, owner};
 

@@ -22,10 +22,10 @@ pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
     let addresses = ingress::ingresses(section, slug, watched.target);
     let ports = network::tcp_ports(section.services(), slug);
     let of = |address: &IngressView| {
-        let (name, routes) = address.named_routes();
+        let IngressView { name, routes, .. } = address;
         let of_route = |(index, route): (usize, &RouteView)| {
             let port = ports.iter().find(|port| route.leads_to(port))?;
-            Some(of_route(watched, &Route { name, index, rule: route.rule(), port }))
+            Some(of_route(watched, &Route { name, index, rule: &route.rule, port }))
         };
         routes.iter().enumerate().filter_map(of_route).collect::<Vec<_>>()
     };

@@ -1,0 +1,32 @@
+//! Enums that are a table: each of their variants has a word, which is stored, sent, logged and shown.
+
+/// Declares such an enum. The word of a variant is what serde reads and writes, too.
+macro_rules! words {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$about])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            /// Every variant, in order.
+            pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
+
+            /// The word.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+
+            /// The variant of that word.
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == word)
+            }
+        }
+    };
+}
+
+pub(crate) use words;
