@@ -212,13 +212,13 @@ mod tests {
     #[test]
     fn a_project_of_another_form_is_written_anew_and_what_is_none_is_left_alone() {
         let new = written(Some(&["team-*"]));
-        let wanted = parse_document(&new).unwrap()["spec"]["destinations"].clone();
+        let wanted = parse_document(new.as_bytes()).unwrap()["spec"]["destinations"].clone();
         for text in [
             "kind: AppProject\nspec: {destinations: [{server: x, namespace: '*'}], a: 1}\n",
             "kind: AppProject\nspec:\n  a: 1\n",
             "kind: AppProject\nmetadata:\n  destinations:\n  - x\nspec:\n  a: 1\n  destinations: []\n",
         ] {
-            let found = parse_document(&followed(text, &new).unwrap()).unwrap();
+            let found = parse_document(followed(text, &new).unwrap().as_bytes()).unwrap();
             assert_eq!((&found["spec"]["destinations"], &found["spec"]["a"]), (&wanted, &json!(1)));
         }
         for text in [
