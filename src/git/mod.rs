@@ -52,6 +52,7 @@ pub mod message;
 mod objects;
 mod outcome;
 mod pack;
+mod pack_index;
 pub mod past;
 pub(crate) mod push;
 mod queue;

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Odb, Oid, Repository};
 use indexmap::IndexMap;
+use sha1::{Digest as _, Sha1};
 
 use crate::git::delta;
 use crate::git::error::{Trouble, WriteError};
@@ -95,7 +96,7 @@ impl<'r> Objects<'r> {
 
     /// The id that a file with these bytes has, without making it.
     pub(super) fn id_of(bytes: &[u8]) -> Result<Oid, git2::Error> {
-        Oid::hash_object(ObjectType::Blob, bytes)
+        id(ObjectType::Blob, bytes)
     }
 
     pub(super) fn file(&mut self, bytes: &[u8]) -> Result<Oid, git2::Error> {
@@ -125,7 +126,7 @@ impl<'r> Objects<'r> {
         bytes: Vec<u8>,
         delta: Option<Delta>,
     ) -> Result<Oid, git2::Error> {
-        let id = Oid::hash_object(kind, &bytes)?;
+        let id = id(kind, &bytes)?;
         if !self.there.contains(&id) && !self.new.contains_key(&id) {
             self.bytes += bytes.len();
             self.new.insert(id, Object { kind, bytes, delta });
@@ -184,4 +185,12 @@ impl<'r> Objects<'r> {
             _ => Ok(None),
         }
     }
+}
+
+/// The id of an object. What is hashed we have made; the server looks for collisions in what it is sent.
+fn id(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
+    let mut sum = Sha1::new();
+    sum.update(format!("{} {}\0", kind.str(), bytes.len()));
+    sum.update(bytes);
+    Oid::from_bytes(&sum.finalize())
 }

@@ -4,15 +4,17 @@
 //! search. Format: `gitformat-pack(5)`.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use git2::{ObjectType, Oid, Repository};
+use git2::{ObjectType, Odb, Oid, Repository};
+use indexmap::IndexMap;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::objects::{New, Object};
+use crate::git::pack_index;
 
 /// How long a chain of differences may get; git itself makes none that is longer.
 const DEPTH: usize = 50;
@@ -32,7 +34,7 @@ pub(super) enum Deltas {
 /// What a push brings: its objects, and their thin pack, which is sent, and kept when it was taken.
 pub(super) struct Load {
     new: New,
-    thin: OnceCell<Vec<u8>>,
+    thin: OnceCell<Pack>,
 }
 
 impl Load {
@@ -53,31 +55,25 @@ impl Load {
             }
             return Ok(());
         }
-        let mut writer = odb.packwriter()?;
-        let written = writer.write_all(self.thin());
-        written.map_err(|error| git2::Error::from_str(&error.to_string()))?;
-        writer.commit().map(drop)
+        let kept = self.thin_pack().with_bases(&odb)?;
+        let saved = pack_index::save(&repo.path().join("objects/pack"), &kept);
+        saved.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+        odb.refresh()
     }
 
     /// The bytes of the thin pack, made once.
     pub(super) fn thin(&self) -> &[u8] {
-        self.thin.get_or_init(|| pack(&self.new, Deltas::Thin))
+        &self.thin_pack().bytes
+    }
+
+    fn thin_pack(&self) -> &Pack {
+        self.thin.get_or_init(|| Pack::of(&self.new, Deltas::Thin))
     }
 
     /// The bytes of a pack of whole objects.
     pub(super) fn whole(&self) -> Vec<u8> {
-        pack(&self.new, Deltas::None)
+        Pack::of(&self.new, Deltas::None).bytes
     }
-}
-
-fn pack(new: &New, deltas: Deltas) -> Vec<u8> {
-    let mut pack = Pack { bytes: header(new.len()), written: HashMap::new() };
-    for (id, object) in new {
-        pack.add(*id, object, deltas);
-    }
-    let sum = Sha1::digest(&pack.bytes);
-    pack.bytes.extend_from_slice(&sum);
-    pack.bytes
 }
 
 fn header(count: usize) -> Vec<u8> {
@@ -87,21 +83,61 @@ fn header(count: usize) -> Vec<u8> {
     bytes
 }
 
-struct Pack {
-    bytes: Vec<u8>,
-    /// Where an object begins, and how many differences lead to it.
-    written: HashMap<Oid, (usize, usize)>,
+/// How long the sum at the end of a pack is.
+pub(super) const SUM: usize = 20;
+
+/// A pack, and where its objects begin.
+pub(super) struct Pack {
+    pub(super) bytes: Vec<u8>,
+    /// Where an object begins, and how many differences lead to it; in the order of the bytes.
+    pub(super) written: IndexMap<Oid, (usize, usize)>,
+    /// The objects that differences begin with and that are not in it.
+    bases: BTreeSet<Oid>,
 }
 
 impl Pack {
+    fn of(new: &New, deltas: Deltas) -> Self {
+        let mut pack =
+            Self { bytes: header(new.len()), written: IndexMap::new(), bases: BTreeSet::new() };
+        for (id, object) in new {
+            pack.add(*id, object, deltas);
+        }
+        pack.seal();
+        pack
+    }
+
+    /// The pack with the objects that its differences begin with: a repository may keep no other.
+    fn with_bases(&self, odb: &Odb<'_>) -> Result<Self, git2::Error> {
+        let mut bytes = header(self.written.len() + self.bases.len());
+        let objects = self.bytes.get(bytes.len()..self.bytes.len() - SUM);
+        bytes.extend_from_slice(objects.unwrap_or_default());
+        let mut pack = Self { bytes, written: self.written.clone(), bases: BTreeSet::new() };
+        for id in &self.bases {
+            let base = odb.read(*id)?;
+            pack.add_whole(*id, base.kind(), base.data());
+        }
+        pack.seal();
+        Ok(pack)
+    }
+
+    fn seal(&mut self) {
+        let sum = Sha1::digest(&self.bytes);
+        self.bytes.extend_from_slice(&sum);
+    }
+
     fn add(&mut self, id: Oid, object: &Object, deltas: Deltas) {
         let at = self.bytes.len();
-        let depth = self.difference(object, deltas).unwrap_or_else(|| {
-            self.entry(number(object.kind), object.bytes.len());
-            self.deflate(&object.bytes);
-            0
-        });
-        self.written.insert(id, (at, depth));
+        match self.difference(object, deltas) {
+            Some(depth) => drop(self.written.insert(id, (at, depth))),
+            None => self.add_whole(id, object.kind, &object.bytes),
+        }
+    }
+
+    fn add_whole(&mut self, id: Oid, kind: ObjectType, bytes: &[u8]) {
+        let at = self.bytes.len();
+        self.entry(number(kind), bytes.len());
+        self.deflate(bytes);
+        self.written.insert(id, (at, 0));
     }
 
     /// Writes the object as a difference, if it may be; how many differences lead to it then.
@@ -118,6 +154,7 @@ impl Pack {
             None => {
                 self.entry(REF_DELTA, delta.bytes.len());
                 self.bytes.extend_from_slice(delta.base.as_bytes());
+                self.bases.insert(delta.base);
                 1
             }
         };

@@ -1,0 +1,122 @@
+//! Keeps a pack in a clone, with the index that says where its objects are.
+//!
+//! Whoever made the pack knows that already; libgit2 would inflate and hash every object to find it out.
+//! Format: the second version of `gitformat-pack(5)`.
+
+use std::fs;
+use std::io::{Error, Result};
+use std::path::Path;
+
+use flate2::Crc;
+use sha1::{Digest as _, Sha1};
+
+use crate::git::pack::{Pack, SUM};
+
+/// Saves a pack that has the bases of all its differences. No reader sees a part of it: the index comes
+/// last, and each file gets its name when it is whole.
+pub(super) fn save(folder: &Path, pack: &Pack) -> Result<()> {
+    let index = index(pack).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
+    fs::create_dir_all(folder)?;
+    let sum = pack.bytes.get(pack.bytes.len() - SUM..).unwrap_or_default();
+    let name = format!("pack-{}", hex::encode(sum));
+    for (kind, bytes) in [("pack", &pack.bytes), ("idx", &index)] {
+        // As git names files that it has not finished: `git gc` clears up what a crash left.
+        let unfinished = folder.join(format!("tmp_{kind}_{}", hex::encode(sum)));
+        fs::write(&unfinished, bytes)?;
+        fs::rename(unfinished, folder.join(format!("{name}.{kind}")))?;
+    }
+    Ok(())
+}
+
+/// The index's bytes; `None` where a pack is too large for the short form.
+fn index(pack: &Pack) -> Option<Vec<u8>> {
+    let objects_end = pack.bytes.len() - SUM;
+    let ends = pack.written.values().skip(1).map(|(at, _)| *at).chain([objects_end]);
+    let mut entries = Vec::with_capacity(pack.written.len());
+    for ((id, (at, _)), end) in pack.written.iter().zip(ends) {
+        let mut crc = Crc::new();
+        crc.update(pack.bytes.get(*at..end)?);
+        let at = u32::try_from(*at).ok().filter(|at| *at < 1 << 31)?;
+        entries.push((id, crc.sum(), at));
+    }
+    entries.sort_unstable_by_key(|(id, ..)| *id);
+    let mut bytes = b"\xfftOc\0\0\0\x02".to_vec();
+    for first in 0..=u8::MAX {
+        // How many ids begin with this byte or a lower one.
+        let count = entries.partition_point(|(id, ..)| id.as_bytes().first() <= Some(&first));
+        bytes.extend(u32::try_from(count).ok()?.to_be_bytes());
+    }
+    entries.iter().for_each(|(id, ..)| bytes.extend_from_slice(id.as_bytes()));
+    entries.iter().for_each(|(_, crc, _)| bytes.extend(crc.to_be_bytes()));
+    entries.iter().for_each(|(.., at)| bytes.extend(at.to_be_bytes()));
+    bytes.extend_from_slice(pack.bytes.get(objects_end..)?);
+    let sum = Sha1::digest(&bytes);
+    bytes.extend_from_slice(&sum);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use git2::{ObjectType, Oid, Repository};
+
+    use crate::git::objects::{Delta, New, Object};
+    use crate::git::pack::Load;
+
+    fn object(kind: ObjectType, bytes: Vec<u8>, delta: Option<Delta>) -> (Oid, Object) {
+        (Oid::hash_object(kind, &bytes).unwrap(), Object { kind, bytes, delta })
+    }
+
+    fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+        let entries = std::fs::read_dir(folder.join("objects/pack")).unwrap();
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        };
+        let mut files: Vec<_> = entries.map(read).collect();
+        files.sort_unstable();
+        files
+    }
+
+    /// A folder of so many files, whose ids are their numbers.
+    fn folder(files: u8) -> Vec<u8> {
+        let entry = |n: u8| [format!("100644 {n:03}\0").into_bytes(), vec![n; 20]].concat();
+        (0..files).flat_map(entry).collect()
+    }
+
+    #[test]
+    fn a_kept_pack_has_the_index_that_libgit2_makes() {
+        let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let repo = Repository::init_bare(ours.path()).unwrap();
+        let base = repo.odb().unwrap().write(ObjectType::Tree, &folder(20)).unwrap();
+        let mut new: New = (0..120)
+            .map(|n| object(ObjectType::Blob, format!("{n}\n").repeat(n).into(), None))
+            .collect();
+        // On what the server has, and on what it gets before it.
+        let mut base = base;
+        for n in 21..30 {
+            let bytes = crate::git::delta::between(&folder(n - 1), &folder(n)).unwrap();
+            let (id, tree) = object(ObjectType::Tree, folder(n), Some(Delta { base, bytes }));
+            new.insert(id, tree);
+            base = id;
+        }
+        let load = Load::of(new);
+        load.save_to(&repo).unwrap();
+
+        let kept = files(ours.path());
+        let names: Vec<_> = kept.iter().map(|(name, _)| name.rsplit('.').next().unwrap()).collect();
+        assert_eq!(names, ["idx", "pack"]);
+        let other = Repository::init_bare(theirs.path()).unwrap();
+        let odb = other.odb().unwrap();
+        let mut writer = odb.packwriter().unwrap();
+        writer.write_all(&kept[1].1).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(files(theirs.path()).iter().filter(|file| kept.contains(file)).count(), 2);
+        let read = Repository::open_bare(ours.path()).unwrap();
+        for (id, object) in load.objects() {
+            assert_eq!(read.odb().unwrap().read(*id).unwrap().data(), object.bytes, "{id}");
+        }
+    }
+}
