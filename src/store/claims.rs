@@ -15,7 +15,7 @@ use sqlx::{Any, Executor};
 use crate::model::claim::ObjectClaim;
 use crate::model::deployment::Deployment;
 use crate::model::facts::{ClaimedObject, NotOwned, ObjectName, Ownership};
-use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::id::{AppKey, DeployId, RepoName, Slug, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;
 use crate::store::db::Store;
@@ -47,8 +47,8 @@ pub enum ClaimConflict {
     },
 }
 
-/// With more hosts than this, all claims on a target are read.
-const MOST_HOSTS: usize = 300;
+/// With more names of hosts or of objects than this, all claims on a target, or in a namespace, are read.
+const MOST_NAMES: usize = 300;
 
 /// How many rows one statement writes: a statement takes some hundred values.
 const ROWS: usize = 50;
@@ -109,7 +109,7 @@ impl Store {
         app: &AppKey,
         now: Timestamp,
     ) -> Result<Vec<ClaimedObject>, StoreError> {
-        claimed_objects(&self.pool, target, app, now).await
+        claimed_objects(&self.pool, (target, app), None, now).await
     }
 }
 
@@ -285,19 +285,25 @@ async fn ownership<'e>(
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Ownership, StoreError> {
-    let sql = "SELECT 0 AS claimed, repository AS id, repository, slug FROM owners \
+    // One row, as for objects.
+    let sql = "SELECT COALESCE(STRING_AGG(repository, ' ' ORDER BY claimed, repository), '') AS id, \
+         COALESCE(STRING_AGG(CASE WHEN slug = $3 THEN repository END, ' ' \
+         ORDER BY claimed, repository), '') AS app \
+         FROM (SELECT 0 AS claimed, repository, slug FROM owners \
          WHERE target = $1 AND namespace = $2 \
-         UNION ALL SELECT 1 AS claimed, c.repository AS id, c.repository, c.slug FROM claims c \
+         UNION ALL SELECT 1 AS claimed, c.repository, c.slug FROM claims c \
          JOIN deployments d ON d.id = c.deployment AND d.state = 'pushing' \
-         WHERE c.target = $1 AND c.namespace = $2 AND c.host = '' \
-         ORDER BY claimed, repository, slug";
-    let rows = query(sql, (target, &app.namespace)).all(database, "asking whose an app is").await?;
-    let mut owners = Ownership::default();
-    for row in rows {
-        let repository: RepoName = row.id("repository")?;
-        if owners.app.is_none() && row.text("slug")? == app.slug.as_str() {
-            owners.app = Some(repository.clone());
-        }
+         WHERE c.target = $1 AND c.namespace = $2 AND c.host = '') AS claimants";
+    let row = query(sql, (target, app)).one(database, "asking whose an app is").await?;
+    let names = |column: &'static str| {
+        let names = row.text(column)?;
+        let parsed = names
+            .split_whitespace()
+            .map(|name| RepoName::parse(name).map_err(|error| row.corrupt(column, &error)));
+        parsed.collect::<Result<Vec<RepoName>, StoreError>>()
+    };
+    let mut owners = Ownership { app: names("app")?.into_iter().next(), namespace: Vec::new() };
+    for repository in names("id")? {
         if !owners.namespace.contains(&repository) {
             owners.namespace.push(repository);
         }
@@ -318,7 +324,7 @@ async fn claimed<'e>(
     }
     let names: BTreeSet<String> = hosts.iter().flat_map(|host| hosts_over(host)).collect();
     // A star stands for names that nobody can list.
-    let by_name = names.len() <= MOST_HOSTS && !hosts.iter().any(|host| host.starts_with('*'));
+    let by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
     let condition = if by_name {
         format!("c.host IN ({})", placeholders(5, names.len()))
     } else {
@@ -360,7 +366,9 @@ async fn object_conflict(
     if new.is_empty() {
         return Ok(None);
     }
-    let others = claimed_objects(write.sql(), target, app, now).await?;
+    let names: BTreeSet<&str> = new.iter().map(|object| &*object.name).collect();
+    let names = Some(names).filter(|names| names.len() <= MOST_NAMES);
+    let others = claimed_objects(write.sql(), (target, app), names, now).await?;
     let taken = others.into_iter().find(|other| new.contains(&other.object));
     Ok(taken.map(|ClaimedObject { app: slug, object }| {
         let namespace = app.namespace.clone();
@@ -368,26 +376,45 @@ async fn object_conflict(
     }))
 }
 
+/// The objects that deployments of other apps of the namespace have claimed: all, or those of some names.
 async fn claimed_objects<'e>(
     database: impl Executor<'e, Database = Any>,
-    target: &TargetName,
-    app: &AppKey,
+    (target, app): (&TargetName, &AppKey),
+    names: Option<BTreeSet<&str>>,
     now: Timestamp,
 ) -> Result<Vec<ClaimedObject>, StoreError> {
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
-    let sql = "SELECT c.deployment AS id, c.slug, c.api_group, c.kind, c.name FROM object_claims c \
-         JOIN deployments d ON d.id = c.deployment \
+    let names: Vec<String> = names.iter().flatten().map(|name| (*name).to_owned()).collect();
+    let named = if names.is_empty() {
+        String::new()
+    } else {
+        format!("AND c.name IN ({})", placeholders(5, names.len()))
+    };
+    // One row an app: a row of each object costs more than all else of a deployment, where a namespace has
+    // many apps. No part of a name has a space or an end of line.
+    let sql = format!(
+        "SELECT c.slug AS id, STRING_AGG(c.api_group || ' ' || c.kind || ' ' || c.name, '\n') AS objects \
+         FROM object_claims c JOIN deployments d ON d.id = c.deployment \
          AND (d.state = 'pushing' OR (d.state = 'succeeded' AND d.finished_at >= $4)) \
-         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 \
-         ORDER BY c.api_group, c.kind, c.name, c.deployment";
-    let rows = query(sql, (target, app, settled))
-        .all(database, "asking which objects are claimed")
-        .await?;
-    rows.iter().map(claimed_object).collect()
+         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 {named} \
+         GROUP BY c.slug ORDER BY c.slug"
+    );
+    let rows = query_of(sql, (target, app, settled, names));
+    let rows = rows.all(database, "asking which objects are claimed").await?;
+    let mut claimed = Vec::new();
+    for row in rows {
+        let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);
+        let objects: BTreeSet<ObjectName> = objects.lines().filter_map(object_name).collect();
+        claimed
+            .extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
+    }
+    claimed.sort_by(|one, other| one.object.cmp(&other.object));
+    Ok(claimed)
 }
 
-fn claimed_object(row: &Row) -> Result<ClaimedObject, StoreError> {
-    let (group, kind) = (row.text("api_group")?.into(), row.text("kind")?.into());
-    let object = ObjectName { group, kind, name: row.text("name")?.into() };
-    Ok(ClaimedObject { app: row.id("slug")?, object })
+fn object_name(line: &str) -> Option<ObjectName> {
+    let mut parts = line.splitn(3, ' ');
+    let mut part = || parts.next();
+    let (group, kind, name) = (part()?, part()?, part()?);
+    Some(ObjectName { group: group.into(), kind: kind.into(), name: name.into() })
 }

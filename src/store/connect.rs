@@ -29,19 +29,18 @@ const CONNECTIONS: u32 = 12;
 /// workers for a connection.
 const DURABLE_CONNECTIONS: u32 = 4;
 
+/// A connection that has rested for longer is tried before it is used: a server hangs up, and closes those of
+/// a network that has gone.
+const RESTED: Duration = Duration::from_secs(1);
+
 /// How long an operation waits for a connection before it fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// WAL, so that readers do not wait for the writer. NORMAL: a killed process loses nothing, and
-/// what a power cut may take back (the last steps of a deployment) is found out again from the
-/// manifest repository. The busy timeout is for a second process on the same file; within this
-/// one, writers wait for their turn.
+/// WAL, so that readers do not wait for the writer. The busy timeout is for a second process on the same
+/// file; within this one, writers wait for their turn. How far a commit waits for the disk, each
+/// transaction says as it begins.
 const SQLITE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
      PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;";
-
-/// FULL, for `accept`: its answer is a promise, so it waits for the disk.
-const SQLITE_DURABLE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
-     PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
 
 /// No statement of ours is long: one that is has met a fault, and must not block its lane.
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
@@ -84,7 +83,9 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
 /// The connections to one database.
 pub(super) struct Pools {
     pub(super) pool: AnyPool,
-    pub(super) durable: AnyPool,
+    /// On SQLite the one that writes: a second one would read again from the file what the first has changed.
+    /// On PostgreSQL those of what somebody waits for.
+    pub(super) writers: AnyPool,
     pub(super) kind: Kind,
 }
 
@@ -104,12 +105,12 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     migrate(&options, settings, &shown).await?;
     let pool = connections(kind, settings, CONNECTIONS);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let (settings, most) = match kind {
-        Kind::Sqlite => (SQLITE_DURABLE, 1),
-        Kind::Postgres => (settings, DURABLE_CONNECTIONS),
+    let most = match kind {
+        Kind::Sqlite => 1,
+        Kind::Postgres => DURABLE_CONNECTIONS,
     };
-    let durable = connections(kind, settings, most).connect_with(options).await.map_err(&open)?;
-    Ok(Pools { pool, durable, kind })
+    let writers = connections(kind, settings, most).connect_with(options).await.map_err(&open)?;
+    Ok(Pools { pool, writers, kind })
 }
 
 /// Brings the tables up to date, on a connection that nobody uses after it: one whose migration failed
@@ -174,8 +175,16 @@ fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions 
     AnyPoolOptions::new()
         .max_connections(most)
         .acquire_timeout(PATIENCE)
+        .test_before_acquire(false)
         // A file does not hang up; a server does, and a round trip finds it out.
-        .test_before_acquire(kind == Kind::Postgres)
+        .before_acquire(move |connection, rest| {
+            Box::pin(async move {
+                if kind == Kind::Postgres && rest.idle_for > RESTED {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
         })

@@ -16,10 +16,11 @@ use crate::store::write::{Write, Writers};
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(super) pool: AnyPool,
-    /// For events alone: nobody else stands before them, and its commits are on disk when they return.
-    pub(super) durable: AnyPool,
+    /// On SQLite the connection of all that write; on PostgreSQL those of what somebody waits for: nobody else
+    /// stands before that.
+    pub(super) writers: AnyPool,
     pub(super) kind: Kind,
-    pub(super) writers: Writers,
+    pub(super) turns: Writers,
     pub(super) audience: Arc<Audience>,
     /// Rings after each change of this process's.
     pub(super) changed: watch::Sender<()>,
@@ -31,10 +32,10 @@ impl Store {
     /// `sqlite:PATH` makes the file and its folder, readable by their owner only;
     /// `postgres://…` must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
-        let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        let (writers, audience) = (Writers::default(), Arc::default());
+        let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
+        let (turns, audience) = (Writers::default(), Arc::default());
         let changed = watch::Sender::new(());
-        Ok(Self { pool, durable, kind, writers, audience, changed })
+        Ok(Self { pool, writers, kind, turns, audience, changed })
     }
 
     /// The same database, with messages for these from now on.
@@ -55,17 +56,19 @@ impl Store {
 
     /// Closes all connections, after the operations under way.
     pub async fn close(&self) {
-        self.durable.close().await;
+        self.writers.close().await;
         self.pool.close().await;
     }
 
+    /// A transaction of which a power cut may take back the last ones: what is left to do is found out again
+    /// from the manifest repository. A killed process loses none.
     pub(super) async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
-        self.begin_on(&self.pool, doing, false).await
+        self.begin_as(Durability::Process, false, doing).await
     }
 
     /// A transaction that somebody waits for, and that survives a power cut once it is committed.
     pub(super) async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
-        self.begin_on(&self.durable, doing, true).await
+        self.begin_as(Durability::Disk, true, doing).await
     }
 
     /// One statement in a transaction of its own; how many rows it changed.
@@ -81,17 +84,27 @@ impl Store {
     }
 
     /// On SQLite in its turn, or, at once, before the workers that wait for theirs.
-    pub(super) async fn begin_on(
+    pub(super) async fn begin_as(
         &self,
-        pool: &AnyPool,
-        doing: &'static str,
+        durability: Durability,
         at_once: bool,
+        doing: &'static str,
     ) -> Result<Write, StoreError> {
         let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn(at_once).await),
+            Kind::Sqlite => Some(self.turns.turn(at_once).await),
             Kind::Postgres => None,
         };
-        Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
+        let pool = match (self.kind, durability) {
+            (Kind::Postgres, Durability::Process) => &self.pool,
+            _ => &self.writers,
+        };
+        // On SQLite, one that begins by reading could find the write lock taken in its middle.
+        let begin = match (self.kind, durability) {
+            (Kind::Sqlite, Durability::Process) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+            (Kind::Sqlite, Durability::Disk) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+            (Kind::Postgres, _) => "BEGIN",
+        };
+        Write::begin(pool, begin, doing, turn, self.changed.clone()).await
     }
 
     /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
@@ -110,4 +123,13 @@ impl Store {
             Kind::Postgres => format!("{sql} {lock}"),
         })
     }
+}
+
+/// What a committed transaction survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// The end of the process.
+    Process,
+    /// A power cut too: the commit waits for the disk.
+    Disk,
 }

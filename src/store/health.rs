@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::connect::Kind;
-use crate::store::db::Store;
+use crate::store::db::{Durability, Store};
 use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::write::Write;
@@ -44,7 +44,7 @@ impl Store {
         let write = self.begin_durable(DOING).await?;
         self.write_row(write, (row, "event"), now).await?;
         // At once, as an event: behind the workers it would measure how much there is to do.
-        let write = self.begin_on(&self.pool, DOING, true).await?;
+        let write = self.begin_as(Durability::Process, true, DOING).await?;
         self.write_row(write, (row, "worker"), now).await
     }
 

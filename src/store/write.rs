@@ -15,7 +15,6 @@ use sqlx::{Any, AnyConnection, AnyPool, Executor as _, raw_sql};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use crate::store::connect::Kind;
 use crate::store::error::StoreError;
 
 /// How long it may take to undo a transaction: longer than SQLite waits for a lock, which it does not
@@ -59,18 +58,14 @@ pub(super) struct Write {
 
 impl Write {
     pub(super) async fn begin(
-        (pool, kind): (&AnyPool, Kind),
+        pool: &AnyPool,
+        begin: &'static str,
         doing: &'static str,
         turn: Option<Turn>,
         changed: watch::Sender<()>,
     ) -> Result<Self, StoreError> {
         let connection = pool.acquire().await.map_err(StoreError::doing(doing))?;
         let mut write = Self { connection: Some(connection), turn, doing, changed };
-        let begin = match kind {
-            // One that begins by reading could find the write lock taken in its middle.
-            Kind::Sqlite => "BEGIN IMMEDIATE",
-            Kind::Postgres => "BEGIN",
-        };
         match write.sql().execute(raw_sql(begin)).await {
             Ok(_) => Ok(write),
             Err(error) => Err(write.failed(error).await),
