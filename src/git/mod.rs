@@ -7,7 +7,7 @@
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
 //! batch                               several changes, as many commits, one on top of the other
 //! author, signing                     who has asked for a commit, and the signature that proves it ours
-//! pack, push/                         exactly the new objects, and how they come to a server
+//! pack, pack_index, push/             exactly the new objects, and how they come to a server
 //! bare, clone                         how a repository comes to be, and a clone of ours
 //! branch, local                       who holds the branch: a server with our clone of it, or a folder here
 //! remote: http | ssh; transport, failure, token  the way to that server, and as whom

@@ -46,9 +46,9 @@ fn index(pack: &Pack) -> Option<Vec<u8>> {
         let count = entries.partition_point(|(id, ..)| id.as_bytes().first() <= Some(&first));
         bytes.extend(u32::try_from(count).ok()?.to_be_bytes());
     }
-    entries.iter().for_each(|(id, ..)| bytes.extend_from_slice(id.as_bytes()));
-    entries.iter().for_each(|(_, crc, _)| bytes.extend(crc.to_be_bytes()));
-    entries.iter().for_each(|(.., at)| bytes.extend(at.to_be_bytes()));
+    bytes.extend(entries.iter().flat_map(|(id, ..)| id.as_bytes()));
+    bytes.extend(entries.iter().flat_map(|(_, crc, _)| crc.to_be_bytes()));
+    bytes.extend(entries.iter().flat_map(|(.., at)| at.to_be_bytes()));
     bytes.extend_from_slice(pack.bytes.get(objects_end..)?);
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);

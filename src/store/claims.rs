@@ -385,7 +385,7 @@ async fn claimed_objects<'e>(
 ) -> Result<Vec<ClaimedObject>, StoreError> {
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let names: Vec<String> = names.iter().flatten().map(|name| (*name).to_owned()).collect();
-    let named = if names.is_empty() {
+    let condition = if names.is_empty() {
         String::new()
     } else {
         format!("AND c.name IN ({})", placeholders(5, names.len()))
@@ -396,7 +396,7 @@ async fn claimed_objects<'e>(
         "SELECT c.slug AS id, STRING_AGG(c.api_group || ' ' || c.kind || ' ' || c.name, '\n') AS objects \
          FROM object_claims c JOIN deployments d ON d.id = c.deployment \
          AND (d.state = 'pushing' OR (d.state = 'succeeded' AND d.finished_at >= $4)) \
-         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 {named} \
+         WHERE c.target = $1 AND c.namespace = $2 AND c.slug <> $3 {condition} \
          GROUP BY c.slug ORDER BY c.slug"
     );
     let rows = query_of(sql, (target, app, settled, names));
