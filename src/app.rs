@@ -5,7 +5,7 @@ mod access; // as whom we come to git repositories
 pub mod backup; // the embedded database, copied and put back
 mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
-pub mod hands; // the program without its loops
+pub mod stepped; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod prepare; // manifest repositories before their first deployment
 mod pushes; // what Prometheus may ask about the writers
@@ -28,7 +28,7 @@ use crate::app::home::Home;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
-use crate::deployments::facts::Gatherer;
+use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
@@ -110,7 +110,7 @@ impl App {
             .await
             .map_err(cannot_use("the database"))?;
         let store = store.telling(wiring::audience(&settings));
-        if home.has(&settings.storage.url) {
+        if home.contains_database(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(cannot_use("the database"))?;
         }
         let forge = code_host::forge(&settings, &clock).map_err(cannot_use("the forge"))?;
@@ -128,7 +128,7 @@ impl App {
         let deployments = Deployments {
             wake: Arc::default(),
             forge,
-            code_host: code_host::told(&settings.forge),
+            code_host: code_host::describe_code_host(&settings.forge),
             forge_hour: Arc::default(),
             hints: signals::Hints::default(),
             templates,
@@ -182,7 +182,7 @@ impl App {
         })
     }
 
-    /// Where the server listens; the real port if any was asked for.
+    /// Returns where the server listens; the real port if any was asked for.
     ///
     /// # Errors
     /// When the operating system does not say.
@@ -273,7 +273,7 @@ fn gatherer(
     forge: &Forge,
     store: &Store,
     manifests: &[Manifests],
-) -> Result<Gatherer, StartError> {
+) -> Result<FactCollector, StartError> {
     let repositories = manifests.iter().map(|one| inventory::Repository {
         name: one.name.clone(),
         repository: one.repository.clone(),
@@ -283,7 +283,7 @@ fn gatherer(
         Lookups::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)
             .map_err(cannot_use("what is looked up"))?;
     let repositories = repositories.collect();
-    Ok(Gatherer::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
+    Ok(FactCollector::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
 }
 
 fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

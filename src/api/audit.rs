@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::audit::{By, Entry, Found};
+use crate::model::audit::{Entry, Found, Principal};
 
 /// One page, newest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl From<Found> for AuditPage {
 impl From<Entry> for AuditEntry {
     fn from(entry: Entry) -> Self {
         let Entry { id, at, by, act, target, app, subject, reason, outcome } = entry;
-        let By { name, via, from, request } = by;
+        let Principal { name, via, from, request } = by;
         Self {
             id: id.into(),
             at,

@@ -19,8 +19,8 @@ pub mod service; // who calls, and what there is to deploy from and to
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// What a value means to this version; of a form that it does not know, the default. One part of an answer that is
-/// newer must not make the rest unreadable.
+/// Returns what a value means to this version; of a form that it does not know, the default. One part of an answer
+/// that is newer must not make the rest unreadable.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

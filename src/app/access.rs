@@ -60,7 +60,8 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
     }
 }
 
-/// How to come in over ssh; `None` where it is not reached so. The key is asked of [`tokens`].
+/// Returns how to come in over ssh; `None` where it is not reached so. The key is asked of
+/// [`tokens`].
 pub(super) fn ssh(access: &GitAccess) -> Option<ssh::Access> {
     match access {
         GitAccess::Ssh { key: _, access } => Some(access.clone()),

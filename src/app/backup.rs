@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::app::home::{Home, HomeError};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::storage::StorageSettings;
-use crate::model::audit::{By, Entry, Via};
+use crate::model::audit::{AuthMethod, Entry, Principal};
 use crate::model::id::DeployId;
 use crate::store::Store;
 use crate::store::embedded::{Embedded, EmbeddedError};
@@ -42,7 +42,7 @@ pub enum NotCopied {
 }
 
 impl NotCopied {
-    /// Whether we would not, and not could not.
+    /// Returns whether the program refused, and did not fail.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::File(error) => error.is_refusal(),
@@ -61,9 +61,9 @@ pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, 
     Ok(embedded.backup(file).await?)
 }
 
-/// Where the database is, for people.
+/// Returns where the database is, for people.
 pub fn shown_place(storage: &StorageSettings) -> String {
-    match Embedded::of(&storage.url) {
+    match Embedded::from_url(&storage.url) {
         Ok(embedded) => embedded.path().display().to_string(),
         Err(shown) => shown,
     }
@@ -74,7 +74,7 @@ pub fn shown_place(storage: &StorageSettings) -> String {
 /// # Errors
 /// [`NotCopied`]
 pub(crate) fn refuse_elsewhere(storage: &StorageSettings) -> Result<(), EmbeddedError> {
-    Embedded::of(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
+    Embedded::from_url(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
 }
 
 /// Puts a backup in the place of the database, and notes who did it.
@@ -105,7 +105,7 @@ pub async fn restore(
 }
 
 fn embedded(storage: &StorageSettings) -> Result<Embedded, NotCopied> {
-    Embedded::of(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
+    Embedded::from_url(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
 }
 
 async fn note(
@@ -119,7 +119,7 @@ async fn note(
     let entry = Entry {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
-        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },
         act: "restore".into(),
         target: None,
         app: None,

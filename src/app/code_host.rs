@@ -46,7 +46,7 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
     }
 }
 
-/// Where people look at repositories.
+/// Returns where people look at repositories.
 pub(super) fn forge_url(forge: &ForgeSettings) -> Option<String> {
     match forge {
         ForgeSettings::Local { .. } => None,
@@ -54,8 +54,8 @@ pub(super) fn forge_url(forge: &ForgeSettings) -> Option<String> {
     }
 }
 
-/// Where service repositories are, as callers are told.
-pub(super) fn told(forge: &ForgeSettings) -> CodeHost {
+/// Describes to callers where service repositories are.
+pub(super) fn describe_code_host(forge: &ForgeSettings) -> CodeHost {
     match forge {
         ForgeSettings::Local { .. } => CodeHost::Local,
         ForgeSettings::GitHub { api_url, credentials: _, login } => CodeHost::GitHub {

@@ -61,7 +61,8 @@ pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed
     Ok(fetched.buffered(AT_ONCE).collect().await)
 }
 
-/// Whether the app was taken off the target after that deployment; ids are in the order of time.
+/// Returns whether the app was taken off the target after that deployment; ids are in the order of
+/// time.
 async fn was_removed(
     store: &Store,
     app: &AppKey,

@@ -69,8 +69,8 @@ impl Home {
         Ok(Self { lock: file, folder: folder.to_owned() })
     }
 
-    /// Whether the database is a file in this folder: then nobody else has it open.
-    pub(crate) fn has(&self, database: &SecretString) -> bool {
+    /// Returns whether the database is a file in this folder: then no other process has it open.
+    pub(crate) fn contains_database(&self, database: &SecretString) -> bool {
         let path = database.expose_secret().strip_prefix("sqlite:");
         path.is_some_and(|path| Path::new(path).starts_with(&self.folder))
     }
@@ -108,9 +108,9 @@ mod tests {
     fn a_database_in_the_folder_is_nobody_elses() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::enter(folder.path()).unwrap();
-        assert!(home.has(&format!("sqlite:{}/state.db", folder.path().display()).into()));
-        assert!(!home.has(&"sqlite:/elsewhere/state.db".into()));
-        assert!(!home.has(&"postgres://me@localhost/db".into()));
+        assert!(home.contains_database(&format!("sqlite:{}/state.db", folder.path().display()).into()));
+        assert!(!home.contains_database(&"sqlite:/elsewhere/state.db".into()));
+        assert!(!home.contains_database(&"postgres://me@localhost/db".into()));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
 use crate::git::writer::{
-    self, Amendment, Edit, ManifestRepository, Message, RemoteSettings, WriteError, Written,
+    self, ConditionalEdit, Edit, ManifestRepository, Message, RemoteSettings, WriteError, Written,
 };
 use crate::manifests::argocd::application::Source;
 use crate::manifests::bootstrap;
@@ -64,7 +64,7 @@ const PART: &str = "the manifest repository";
 ///
 /// # Errors
 /// The first repository that cannot be prepared; those before it are.
-pub async fn all(
+pub async fn prepare_all(
     settings: &Settings,
     options: Options,
     clock: &Clock,
@@ -143,7 +143,7 @@ async fn write(
     let paths = wanted.iter().map(|wanted| RepoPath::parse(&wanted.path));
     let paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(WriteError::Invalid)?;
     for look in 1.. {
-        let (_, found) = repository.found(paths.clone()).await?;
+        let (_, found) = repository.read_paths(paths.clone()).await?;
         let files = found.iter().zip(&wanted).map(|(found, wanted)| {
             let folder = found.bytes.is_none() && found.seen.is_something();
             let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
@@ -151,12 +151,12 @@ async fn write(
             judged(wanted.clone(), there, options)
         });
         let files: Vec<File> = files.collect();
-        let amendment = amendment(&files, found);
-        if options.dry_run || amendment.edits.is_empty() {
+        let conditional_edit = conditional_edit(&files, found);
+        if options.dry_run || conditional_edit.edits.is_empty() {
             return Ok((files, None));
         }
         // Nobody else takes it over; what somebody has changed since it was seen stays as it is.
-        match repository.amend(amendment, clock.now(), &Lease::without_end()).await {
+        match repository.amend(conditional_edit, clock.now(), &Lease::without_end()).await {
             Ok(Written::Pushed { commit }) => return Ok((files, Some(commit))),
             Ok(Written::Unchanged { .. } | Written::AlreadyPushed { .. }) => {
                 return Ok((files, None));
@@ -168,7 +168,7 @@ async fn write(
     Err(WriteError::Invalid("the repository changes too fast".to_owned()))
 }
 
-fn amendment(files: &[File], found: Vec<Found>) -> Amendment {
+fn conditional_edit(files: &[File], found: Vec<Found>) -> ConditionalEdit {
     let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
     let changed = count(Verdict::Replace) + count(Verdict::Update);
     let message = Message::of_preparation(count(Verdict::Write), changed);
@@ -177,7 +177,7 @@ fn amendment(files: &[File], found: Vec<Found>) -> Amendment {
     });
     let edits =
         written.map(|(file, found)| (found.path.clone(), Edit::File(file.wanted.bytes.clone())));
-    Amendment {
+    ConditionalEdit {
         edits: edits.collect(),
         message,
         seen: found.into_iter().map(|found| (found.path, found.seen)).collect(),

@@ -52,7 +52,7 @@ pub(super) async fn open(
     Ok(opened)
 }
 
-/// Where templates come from, and how to come there.
+/// Returns where templates come from, and how to come there.
 pub(super) fn templates(
     settings: &TemplatesSettings,
     client: &reqwest::Client,
@@ -68,7 +68,8 @@ pub(super) fn templates(
     templates::Source::Repository { git, path: one.path.clone(), refresh: one.refresh }
 }
 
-/// How a branch of a repository is reached: its address, its name and the folder of its clone.
+/// Returns how a branch of a repository is reached: its address, its name and the folder of its
+/// clone.
 fn remote_settings(
     (url, branch, clone_dir): (&str, &str, &Path),
     access: &GitAccess,
@@ -98,7 +99,7 @@ pub(super) fn as_others_see_it(one: &ManifestRepositorySettings) -> String {
     whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
 }
 
-/// What the writer of one is to know.
+/// Returns the settings of the writer of a repository.
 pub(super) fn repository_settings(
     one: &ManifestRepositorySettings,
     client: &reqwest::Client,

@@ -28,7 +28,7 @@ impl From<TemplatesError> for StartError {
     }
 }
 
-/// What a part's error comes to.
+/// Converts the error of a part.
 pub(super) fn cannot_use<E: Into<Boxed>>(part: &'static str) -> impl Fn(E) -> StartError {
     move |error| StartError::Part { part, cause: chain(error.into().as_ref()) }
 }

@@ -18,7 +18,7 @@ use crate::controller::{self, Controller};
 use crate::deployments::{Deployments, removal};
 use crate::forge::Forge;
 use crate::model::id::{TargetName, TeamName};
-use crate::model::notice::Audience;
+use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;
 use crate::notify::argocd::Hook;
 use crate::notify::slack::people::People;
@@ -56,7 +56,7 @@ pub(super) struct Loops {
 }
 
 /// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
-pub(super) fn audience(settings: &Settings) -> Audience {
+pub(super) fn audience(settings: &Settings) -> Subscriptions {
     let (commits, checks) = match &settings.forge {
         ForgeSettings::Local { .. } => (false, false),
         ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),
@@ -64,10 +64,11 @@ pub(super) fn audience(settings: &Settings) -> Audience {
     };
     let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
     let argocd = settings.argocd.keys().cloned().collect();
-    Audience { commits, checks, slack: settings.slack.is_some(), events, argocd }
+    Subscriptions { commits, checks, slack: settings.slack.is_some(), events, argocd }
 }
 
-/// What works beside the server. The client is one for all who are told; it is to follow no redirects.
+/// Builds the loops that work beside the server. The client is one for all who are told; it is to
+/// follow no redirects.
 pub(super) fn loops(
     settings: &Settings,
     instance: &str,
@@ -133,7 +134,8 @@ fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client
     Sinks { deployments, receivers: receivers.collect(), argocd: argocd.collect(), slack }
 }
 
-/// What looks for lost events, if the forge can have some and the operator wants it.
+/// Builds the sweeps that look for lost events, if the forge can have some and the operator wants
+/// it.
 fn sweeps(
     settings: &Settings,
     instance: &str,
@@ -159,7 +161,7 @@ fn sweeps(
     Some(Sweeps::new(deployments.clone(), settings, metrics))
 }
 
-/// What a delivery must satisfy.
+/// Returns what a delivery must satisfy.
 pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     let WebhookSettings { secret, previous, rules, sweep: _ } = settings.webhook.clone();
     let secret = match secret {
@@ -175,7 +177,7 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     Ok(Webhook { secret, previous, rules })
 }
 
-/// What is asked of callers.
+/// Returns what is asked of callers.
 pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
     Ok(Admission {
         tokens: settings.tokens.clone(),

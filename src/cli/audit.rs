@@ -102,7 +102,7 @@ fn list(entries: &[Entry], times: Times, width: Option<usize>) -> String {
 mod tests {
     use super::*;
     use crate::cli::times::TimeStyle;
-    use crate::model::audit::{By, Via};
+    use crate::model::audit::{AuthMethod, Principal};
     use crate::model::id::DeployId;
 
     #[test]
@@ -111,9 +111,9 @@ mod tests {
         let entry = |act: &str| Entry {
             id: DeployId::parse("20261111-090000000-3f9a2c").unwrap(),
             at,
-            by: By {
+            by: Principal {
                 name: "somebody-with-a-long-name".to_owned(),
-                via: Via::Operator,
+                via: AuthMethod::Operator,
                 from: Some("2001:db8::4711".to_owned()),
                 request: None,
             },

@@ -67,7 +67,7 @@ impl Builds {
         server.suggest(list, &about.names(self.target.as_ref())).await
     }
 
-    /// What to ask with the WAML of the working folder, if it is of the app.
+    /// Returns what to ask with the WAML of the working folder, if it is of the app.
     fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
         let waml = context::waml().ok().filter(|waml| waml.app == *app)?;
         let target = self.target.as_ref();

@@ -41,7 +41,7 @@ pub(super) fn page(changes: &[Change], shown: Shown) -> String {
     text
 }
 
-/// Whether nothing but the label of the version would be another.
+/// Returns whether nothing but the label of the version would be another.
 fn is_only_the_version(change: &Change) -> bool {
     let only = |field: &Field| field.path == VERSION;
     change.how == How::Changed && !change.fields.is_empty() && change.fields.iter().all(only)

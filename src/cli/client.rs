@@ -47,21 +47,21 @@ static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A client for one question to a code host; it goes where a repository has moved to.
 pub(super) fn client() -> Result<reqwest::Client, CliError> {
-    made(reqwest::Client::builder().timeout(TIMEOUT))
+    build_client(reqwest::Client::builder().timeout(TIMEOUT))
 }
 
 /// A client for one question to the service: it goes nowhere else, and takes no token there.
 pub(super) fn service_client() -> Result<reqwest::Client, CliError> {
-    made(reqwest::Client::builder().timeout(TIMEOUT).redirect(Policy::none()))
+    build_client(reqwest::Client::builder().timeout(TIMEOUT).redirect(Policy::none()))
 }
 
 /// A client for an answer of the service without an end, which is not silent for long.
 pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
     let patient = reqwest::Client::builder().connect_timeout(TIMEOUT).read_timeout(SILENCE);
-    made(patient.redirect(Policy::none()))
+    build_client(patient.redirect(Policy::none()))
 }
 
-fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
+fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = builder.user_agent(AGENT).referer(false).build();
     client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
@@ -111,7 +111,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(
     Ok(serde_json::from_slice(&read_body(address, response).await?).ok())
 }
 
-/// What answers there is no GitHub.
+/// The error for an answer that is not GitHub's.
 pub(super) fn not_github(address: &str) -> CliError {
     CliError::io(format!("{address} does not answer like GitHub"))
 }
@@ -133,7 +133,8 @@ impl Server {
         self.server.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// Whether an argument, the environment or the settings name the service, be it on this machine.
+    /// Returns whether an argument, the environment or the settings name the service, be it on this
+    /// machine.
     pub(super) fn is_named(&self) -> bool {
         self.server.is_some()
     }
@@ -149,7 +150,7 @@ impl Server {
         self.read(status, &body)
     }
 
-    /// Whether the service is ready; it answers with an error's status while it is not.
+    /// Returns whether the service is ready; it answers with an error's status while it is not.
     pub(super) async fn ready(&self) -> Result<Readiness, CliError> {
         let request = service_client()?.get(self.address("/readyz", &[])?);
         let (_, body) = self.answer(request).await?;
@@ -218,7 +219,7 @@ impl Server {
         })
     }
 
-    /// What comes back, whole.
+    /// Reads the whole answer.
     pub(super) async fn answer(
         &self,
         request: reqwest::RequestBuilder,
@@ -240,7 +241,7 @@ impl Server {
         })
     }
 
-    /// What says who we are: the token that was given, else the login at this service.
+    /// Returns what says who we are: the token that was given, else the login at this service.
     pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
         let known = match &self.token {
             Some(token) => Some(token.clone()),
@@ -282,8 +283,8 @@ impl Server {
         }
     }
 
-    /// What an answer that is an error says. Whatever is wrong with the request itself is a refusal; what
-    /// lies with the service may pass.
+    /// Returns what an answer that is an error says. Whatever is wrong with the request itself is a
+    /// refusal; what lies with the service may pass.
     pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));

@@ -22,13 +22,13 @@ Examples:
   fish        bart completion fish > ~/.config/fish/completions/bart.fish
   powershell  bart completion powershell >> $PROFILE
   elvish      bart completion elvish >> ~/.config/elvish/rc.elv")]
-pub(super) struct Completion {
+pub(super) struct ShellCompletion {
     /// The shell
     #[arg(value_parser = ["bash", "zsh", "fish", "powershell", "elvish"])]
     shell: String,
 }
 
-impl Completion {
+impl ShellCompletion {
     pub(super) fn run(&self) -> Outcome {
         let mut script = Vec::new();
         let shells = Shells::builtins();

@@ -116,7 +116,7 @@ impl Source {
         Ok(loaded)
     }
 
-    /// Where the state is, and nothing else.
+    /// Loads where the state is, and nothing else.
     pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
         Ok(self.read(format, Sources::load_storage)?.0)
     }
@@ -138,7 +138,7 @@ impl Source {
         }
     }
 
-    /// How another command is told of the same configuration: ` --config FILE`, or nothing.
+    /// Returns how another command is told of the same configuration: ` --config FILE`, or nothing.
     pub(super) fn argument(&self) -> String {
         let path = self.config.as_ref().map(|path| format!(" --config {}", path.display()));
         path.unwrap_or_default()

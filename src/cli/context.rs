@@ -77,7 +77,8 @@ pub(super) enum PartialApp {
 }
 
 impl About {
-    /// What is said of the app, where that is not all; none where nothing is, or something that is wrong.
+    /// Returns what is said of the app, where that is not all; none where nothing is, or something that
+    /// is wrong.
     pub(super) fn partial(&self) -> Option<PartialApp> {
         match (&self.app, &self.whose.repository) {
             (Some(text), _) => Slug::parse(text.as_str()).ok().map(PartialApp::Slug),
@@ -86,12 +87,12 @@ impl About {
         }
     }
 
-    /// Whether deployments are asked for by the app, and not by its repository.
+    /// Returns whether deployments are asked for by the app, and not by its repository.
     pub(super) fn names_app(&self) -> bool {
         self.app.is_some()
     }
 
-    /// Whether somebody said which app or repository.
+    /// Returns whether somebody said which app or repository.
     pub(super) fn is_said(&self) -> bool {
         self.app.is_some() || self.whose.repository.is_some()
     }
@@ -135,7 +136,7 @@ impl About {
 }
 
 impl Whose {
-    /// Whether somebody said which one.
+    /// Returns whether somebody said which one.
     pub(super) fn is_said(&self) -> bool {
         self.repository.is_some()
     }
@@ -211,7 +212,7 @@ pub(super) fn head() -> Option<String> {
     Some(commit.id().to_string())
 }
 
-/// Where that WAML is, if there is one.
+/// Returns where that WAML is, if there is one.
 pub(super) fn waml_file() -> Option<PathBuf> {
     nearest(&folder().ok()?)
 }
@@ -262,7 +263,7 @@ fn remote(here: &Path) -> Result<RepoName, CliError> {
         let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
         return Err(unknown(why));
     }
-    named(&url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+    parse_repository(&url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
 }
 
 /// The path of an address at a host where it has more parts than an owner and a name, as GitLab's groups of groups
@@ -309,8 +310,8 @@ fn host(url: &str) -> Option<String> {
     Some(host.to_ascii_lowercase())
 }
 
-/// `OWNER/NAME` at the end of an address: `git@host:OWNER/NAME.git`, `https://host/OWNER/NAME`, or a path.
-fn named(url: &str) -> Option<RepoName> {
+/// Parses `OWNER/NAME` at the end of an address: `git@host:OWNER/NAME.git`, `https://host/OWNER/NAME`, or a path.
+fn parse_repository(url: &str) -> Option<RepoName> {
     let url = url.trim_end_matches('/');
     let url = url.strip_suffix(".git").unwrap_or(url);
     let (rest, name) = url.rsplit_once('/')?;
@@ -331,10 +332,10 @@ mod tests {
             "https://user@github.example.com/acme/shop.git/",
             "/srv/repos/acme/shop.git",
         ] {
-            assert_eq!(named(url).unwrap().as_str(), "acme/shop", "{url}");
+            assert_eq!(parse_repository(url).unwrap().as_str(), "acme/shop", "{url}");
         }
         for url in ["", "shop", "https:///"] {
-            assert_eq!(named(url), None, "{url}");
+            assert_eq!(parse_repository(url), None, "{url}");
         }
     }
 

@@ -94,17 +94,18 @@ impl CliError {
         Self { hint: Some(hints.collect::<Vec<_>>().join("; ")), ..self }
     }
 
-    /// Whether the service will not do it.
+    /// Returns whether the service will not do it.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self.kind, Kind::Refused | Kind::Forbidden | Kind::InTheWay)
     }
 
-    /// Whether a mistyped name may be the reason. A caller who may not see an app is not told whether there is one.
+    /// Returns whether a mistyped name may be the reason. A caller who may not see an app is not told whether there
+    /// is one.
     pub(super) fn may_be_mistyped(&self) -> bool {
         matches!(self.kind, Kind::Refused | Kind::Forbidden)
     }
 
-    /// What is wrong and what to do, in one line.
+    /// Returns what is wrong and what to do, in one line.
     pub(super) fn whole(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),

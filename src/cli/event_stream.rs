@@ -98,8 +98,8 @@ impl Following<'_> {
         }
     }
 
-    /// How one hears of it from now on; `None` where all has been told. The service, or what stands before it, may
-    /// have no streams.
+    /// Connects to the news from now on; `None` where all has been told. The service, or what stands before it,
+    /// may have no streams.
     async fn connect(&self) -> Result<Option<Way>, CliError> {
         let address = self.server.address(&format!("{}/events", self.path), &[])?;
         let mut request = client::patient_client()?.get(address).header(ACCEPT, STREAM);
@@ -152,7 +152,7 @@ async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option
     }
 }
 
-/// What has changed since it was asked before.
+/// Asks what has changed since the last time.
 async fn ask(
     server: &Server,
     path: &str,

@@ -219,8 +219,8 @@ fn beside(tree: &Node, path: &Path, removed: &Node) -> Json {
     })
 }
 
-/// The text of a scalar, or the mask that the tree of masked values has in its place.
-fn shown(text: &str, path: &Path, masked: &Json) -> Json {
+/// Returns the text of a scalar, or the mask that the tree of masked values has in its place.
+fn mask_scalar(text: &str, path: &Path, masked: &Json) -> Json {
     let at = path.0.iter().try_fold(masked, |value, step| match step {
         Step::Key(key) => value.get(key),
         Step::Index(index) => value.get(index),
@@ -235,7 +235,7 @@ fn explained(path: &Path, node: &Node, masked: &Json) -> Explained {
     let Position { file, line, column, .. } = &node.origin.position;
     let written = Written {
         value: match &node.value {
-            Value::Scalar(scalar) => shown(&scalar.text, path, masked),
+            Value::Scalar(scalar) => mask_scalar(&scalar.text, path, masked),
             Value::Null => Json::Null,
             Value::List(_) => serde_json::json!([]),
             Value::Map(_) => serde_json::json!({}),
@@ -274,7 +274,7 @@ fn list(values: &[Explained]) -> String {
     table(columns, noted.collect())
 }
 
-/// What the value does not do, or what the `null` did.
+/// Returns what the value does not do, or what the `null` did.
 fn note(one: &Explained) -> String {
     match (&one.removes, &one.without_effect) {
         (Some(Written { value, file, line, column, .. }), _) => {

@@ -21,7 +21,8 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// Whether a git remote at that host can be one of its repositories; a folder's may be cloned from anywhere.
+    /// Returns whether a git remote at that host can be one of its repositories; a folder's may be cloned from
+    /// anywhere.
     pub(super) fn may_have(&self, remote_host: &str) -> bool {
         match self {
             Self::Local => true,
@@ -34,8 +35,8 @@ impl Host {
         }
     }
 
-    /// Asks the service.
-    pub(super) async fn of(server: &Server) -> Result<Self, CliError> {
+    /// Asks the service for its code host.
+    pub(super) async fn fetch(server: &Server) -> Result<Self, CliError> {
         let view: CodeHostAnswer = server.get("/api/v1/forge", &[]).await?;
         read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))
     }
@@ -57,7 +58,8 @@ fn read(view: CodeHostAnswer) -> Result<Host, String> {
     }
 }
 
-/// Whether both addresses are of one GitHub: a token is shown at the one, and given at the other.
+/// Returns whether both addresses are of one GitHub: a token is shown at the one, and given at the
+/// other.
 fn is_one_github(api_url: &str, web_url: &str) -> bool {
     let host = |url: &str| {
         let url = reqwest::Url::parse(url).ok()?;

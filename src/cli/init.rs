@@ -37,7 +37,7 @@ impl Init {
     pub(super) async fn run(self) -> Outcome {
         let settings = self.source.load(self.output)?.settings;
         let options = Options { dry_run: self.dry_run, force: self.force };
-        let prepared = prepare::all(&settings, options, &Clock::system()).await;
+        let prepared = prepare::prepare_all(&settings, options, &Clock::system()).await;
         let prepared = prepared.map_err(CliError::failed)?;
         let repositories: Vec<Json> = prepared.iter().map(as_json).collect();
         let data = json!({"dry_run": self.dry_run, "repositories": repositories});

@@ -8,7 +8,7 @@ use super::output::Format;
 use crate::config::Sources;
 use crate::deployments::AUDIT;
 use crate::deployments::ledger::{Ledger, check_target};
-use crate::model::audit::{By, Via};
+use crate::model::audit::{AuthMethod, Principal};
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::target::Clusters;
 use crate::support::clock::Clock;
@@ -27,8 +27,8 @@ pub(super) struct Who {
 }
 
 impl Who {
-    /// Who acts and why; and from now on its line is in the log.
-    pub(super) fn act(&self) -> Result<(By, String), CliError> {
+    /// Returns who acts and why; from now on its line is in the log.
+    pub(super) fn act(&self) -> Result<(Principal, String), CliError> {
         let (by, reason) = (self.by.trim(), self.reason.trim());
         for (name, text) in [("--by", by), ("--reason", reason)] {
             if text.is_empty() || text.chars().any(char::is_control) {
@@ -37,7 +37,8 @@ impl Who {
             refuse_invisible(name, text).map_err(CliError::usage)?;
         }
         telemetry::init(LogFormat::Text, &format!("{AUDIT}=info")).map_err(CliError::failed)?;
-        let by = By { name: by.to_owned(), via: Via::Operator, from: None, request: None };
+        let by =
+            Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None };
         Ok((by, reason.to_owned()))
     }
 }

@@ -121,7 +121,7 @@ impl Unlock {
     }
 }
 
-/// Why a lock is not there to be taken away.
+/// Explains why a lock is not there to be taken away.
 fn why_gone(gone: &NotUnlocked) -> String {
     match gone {
         NotUnlocked::Gone { id, by, at, why } => {

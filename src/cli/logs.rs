@@ -62,7 +62,7 @@ impl Logs {
             return self.following(&id).await;
         }
         let log = self.log(&id).await?;
-        output.print(&log, || log.lines.iter().map(shown).collect())
+        output.print(&log, || log.lines.iter().map(format_line).collect())
     }
 
     async fn following(&self, id: &DeployId) -> Outcome {
@@ -89,7 +89,7 @@ impl Logs {
                 continue;
             }
             let text = match self.context.output {
-                Format::Text => shown(&line),
+                Format::Text => format_line(&line),
                 Format::Json | Format::Yaml => {
                     serde_json::to_string(&line).map_err(CliError::failed)? + "\n"
                 }
@@ -138,7 +138,7 @@ pub(super) async fn newest_id(
     }
 }
 
-fn shown(line: &Verbatim<LogLine>) -> String {
+fn format_line(line: &Verbatim<LogLine>) -> String {
     let at = line.at.strftime("%Y-%m-%d %H:%M:%S");
     let mut lines = line.text.lines();
     let first = lines.next().unwrap_or_default();

@@ -61,7 +61,7 @@ impl Context {
     }
 }
 
-/// Where the service takes an act on an app.
+/// Returns where the service takes an act on an app.
 pub(super) fn act_path(target: &TargetName, app: &AppKey, act: &str) -> String {
     format!("/api/v1/apps/{target}/{app}/{act}")
 }
@@ -236,7 +236,7 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
     }
 }
 
-/// What is wrong with the names. Pure.
+/// Returns what is wrong with the names. Pure.
 fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
     let Names { target, app, repository, owner } = names;
     let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known));
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::model::id::RepoName;
 
-    fn known(configured: Option<&[&str]>) -> KnownNames {
+    fn make_known_names(configured: Option<&[&str]>) -> KnownNames {
         let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
         let app = |(namespace, slug): (&str, &str)| (namespace.to_owned(), slug.to_owned());
         KnownNames {
@@ -349,7 +349,7 @@ mod tests {
                 Some("did you mean `prod-eu`?"),
             ),
         ] {
-            let said = judge(&names, &known(configured)).map(|error| error.whole());
+            let said = judge(&names, &make_known_names(configured)).map(|error| error.whole());
             match (&said, wanted) {
                 (Some(said), Some(wanted)) => assert!(said.ends_with(wanted), "{said}"),
                 (said, wanted) => assert_eq!(said.as_deref(), wanted, "{names:?}"),

@@ -48,7 +48,8 @@ pub(super) struct LocalPlan {
 }
 
 impl LocalPlan {
-    /// What is known of the targets: of the file, else of the service, else what it said last.
+    /// Returns what is known of the targets: of the file, else of the service, else what it said
+    /// last.
     pub(super) async fn known_targets(
         &self,
         repository: Option<&RepoName>,
@@ -143,12 +144,12 @@ pub(super) fn refuse(
     sources: &Sources,
     format: Format,
 ) -> Result<CliError, CliError> {
-    tell(violations, sources, format)?;
+    print_violations(violations, sources, format)?;
     Ok(CliError::rejected())
 }
 
 /// Prints violations and warnings in the chosen format.
-pub(super) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
+pub(super) fn print_violations(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
     if format.is_data() {
         return output::data(format, &as_json(violations));
     }

@@ -101,7 +101,7 @@ impl Open {
         Ok(detail.log_url.unwrap_or_else(here))
     }
 
-    /// Where the newest release that arrived is reached.
+    /// Returns where the newest release that arrived is reached.
     async fn address(&self) -> Result<String, CliError> {
         let (about, target) = (&self.about, self.target.as_ref());
         let newest = logs::newest(&self.server, about, target, Some(State::Succeeded)).await?;

@@ -27,7 +27,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Whether it is for programs.
+    /// Returns whether it is for programs.
     pub(super) fn is_data(self) -> bool {
         self != Self::Text
     }
@@ -74,7 +74,7 @@ pub(super) fn document(text: &str) -> Outcome {
     if std::io::stdout().is_terminal() { print(text) } else { write(text) }
 }
 
-/// Where standard output is closed there is nobody to print for.
+/// Writes to standard output; where that is closed, nobody reads it.
 fn write(text: &str) -> Outcome {
     let mut out = anstream::stdout().lock();
     let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
@@ -84,7 +84,7 @@ fn write(text: &str) -> Outcome {
     })
 }
 
-/// How many columns the terminal has that results are printed on; nothing where it is none.
+/// Returns how many columns the terminal has that results are printed on; nothing where it is none.
 pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     let size = out.is_terminal().then(|| terminal_size::terminal_size_of(&out)).flatten();
@@ -168,8 +168,8 @@ impl CliError {
         ExitCode::from(self.exit_code())
     }
 
-    /// Prints it now, because there is more to come; the same without words, for the exit code.
-    pub(super) fn told(&self) -> Self {
+    /// Prints the error now, because more follows; returns it without words, for the exit code.
+    pub(super) fn report_now(&self) -> Self {
         let _later = self.report();
         let kind = if self.exit_code() == 1 { Kind::Rejected } else { Kind::Unread };
         Self::new(kind, "")

@@ -53,7 +53,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
         let Service { server, output } = &self.service;
-        let (tag, targets) = self.named()?;
+        let (tag, targets) = self.parse_names()?;
         let (mut request, sources) = self.request(tag)?;
         let mut plans = Vec::new();
         for target in targets {
@@ -72,8 +72,8 @@ impl Plan {
         if refused { Err(CliError::rejected()) } else { Ok(()) }
     }
 
-    /// The tag, and the targets.
-    fn named(&self) -> Result<(Option<ImageTag>, Vec<TargetName>), CliError> {
+    /// Parses the tag and the targets.
+    fn parse_names(&self) -> Result<(Option<ImageTag>, Vec<TargetName>), CliError> {
         let wrong = |error: IdError| CliError::usage(error.to_string());
         let target = |text: &String| TargetName::parse(text.as_str()).map_err(wrong);
         if self.live {

@@ -63,7 +63,7 @@ impl KnownTargets {
         Self { snapshot: None, from: Origin::Unknown(why.to_owned()) }
     }
 
-    /// What a file says, as `the-deployer platform export` writes it.
+    /// Reads what a file says, as `the-deployer platform export` writes it.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(path).map_err(CliError::file("read", path))?;
         let snapshot = serde_json::from_str(&text).map_err(|error| {
@@ -141,7 +141,7 @@ impl KnownTargets {
         all.into_iter().map(|one| downgrade_unless_certain(one, &of_others)).collect()
     }
 
-    /// What people should know of whence it is known; empty where it is as of now.
+    /// Returns a note for people on where the answer comes from; empty where it is as of now.
     pub(super) fn note(&self, targets: &[TargetName]) -> String {
         let times = Times::system();
         let of = |snapshot: &ClusterSnapshot| times.maybe_ago(snapshot.taken_at);
@@ -190,8 +190,8 @@ pub(super) fn facts(clusters: Clusters) -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters)
 }
 
-/// What is said of one target. Where it is not known what it offers, what only some clusters would refuse is a
-/// warning.
+/// Returns what is said of one target. Where it is not known what it offers, what only some clusters would
+/// refuse is a warning.
 pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
     known.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
         Ok(rendered) => rendered.warnings,
@@ -230,7 +230,8 @@ fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> 
     Violation { severity: Severity::Warning, ..violation }
 }
 
-/// Where what a service said is kept, for each repository: a token may see other targets of another.
+/// Returns where what a service said is kept, for each repository: a token may see other targets of
+/// another.
 fn cache(server: &str, repository: &RepoName) -> Option<PathBuf> {
     let environment = config::environment();
     let folder = |name: &str| {

@@ -77,7 +77,7 @@ impl Render {
             return Err(self.refused(&input, &world, &known)?);
         };
         if self.output == Format::Text && !rendered.warnings.is_empty() {
-            offline::tell(&rendered.warnings, &world.sources, self.output)?;
+            offline::print_violations(&rendered.warnings, &world.sources, self.output)?;
         }
         match &self.out {
             Some(folder) => self.write(folder, &rendered, &known),
@@ -91,7 +91,7 @@ impl Render {
         let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
             return Ok(repository);
         };
-        let asked = tokio::time::timeout(PATIENCE, Host::of(&self.local.server));
+        let asked = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
         let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
         match of_service.and_then(Result::ok) {
             Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
@@ -100,7 +100,7 @@ impl Render {
         }
     }
 
-    /// What is planned. Where nobody says which repository this is, it must not matter.
+    /// Returns what is planned. Where nobody says which repository this is, it must not matter.
     fn input(
         &self,
         waml: &Arc<Waml>,
@@ -121,13 +121,14 @@ impl Render {
         let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
         let [one, other] = ["one/one", "other/other"].map(|name| {
             let input = of(RepoName::parse(name).expect("two words are a repository"));
-            let image = questions::of(&input, &clusters).map(|questions| questions.image);
+            let image =
+                questions::collect_questions(&input, &clusters).map(|questions| questions.image);
             (input, image)
         });
         if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
     }
 
-    /// Why it cannot be rendered.
+    /// Returns why it cannot be rendered.
     fn refused(
         &self,
         input: &Input,

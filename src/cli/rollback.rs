@@ -192,7 +192,7 @@ impl Rollback {
 fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &HoldAfter) -> String {
     let RollbackAnswer { deployment, from, to, warning, notes, hold, changes } = answer;
     let (from, back) =
-        (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
+        (from.as_ref().map_or("files that were edited by hand".to_owned(), format_version), format_version(to));
     let place = format!("{BOLD}{app}{BOLD:#} on {target}");
     let mut text = match deployment {
         None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
@@ -223,7 +223,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
 }
 
-/// What keeps automation off the app by now.
+/// Returns what keeps automation off the app by now.
 fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
     let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
     let said = match state {
@@ -243,7 +243,7 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
     format!("{NOTE}hold{NOTE:#}: {said}\n")
 }
 
-fn named(version: &RollbackVersion) -> String {
+fn format_version(version: &RollbackVersion) -> String {
     // The id begins with its time.
     let RollbackVersion { id, tag, actor, .. } = version;
     let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}  "));

@@ -173,8 +173,8 @@ fn violations(text: &str) -> Vec<Violation> {
     all_violations::of_unnamed(rejection, draft.as_ref(), None, &TEMPLATES, &clusters).violations
 }
 
-/// The violations in every form in which somebody reads them.
-fn shown(text: &str, violations: &[Violation]) -> String {
+/// Renders the violations in every form in which somebody reads them.
+fn render_violations(text: &str, violations: &[Violation]) -> String {
     let mut sources = Sources::default();
     sources.add(FILE, text);
     let mut out = diagnostics::render(violations, &sources);
@@ -231,7 +231,7 @@ fn a_secret_is_in_no_message_and_no_excerpt_wherever_it_is_written() {
             assert!(written.contains(secret), "{section}");
             for end in ["\n", "\r"] {
                 let text = file(&written).replace('\n', end);
-                let said = shown(&text, &violations(&text));
+                let said = render_violations(&text, &violations(&text));
                 if said.contains(secret) {
                     let line = said.lines().find(|line| line.contains(secret)).unwrap_or_default();
                     leaks.push(format!("{written:?} with {end:?}: {line}"));
@@ -247,7 +247,7 @@ fn a_secret_is_in_no_message_and_no_excerpt_wherever_it_is_written() {
 #[test]
 fn what_is_wrong_can_be_read_beside_a_secret() {
     let text = file("env: [{name: DB_PASSWORD, valeu: hunter2}, {name: PORT, value: 80}]");
-    let said = shown(&text, &violations(&text));
+    let said = render_violations(&text, &violations(&text));
     for part in ["valeu", "DB_PASSWORD", "did you mean `value`?", "name: PORT", "{bad: 1}"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -264,7 +264,7 @@ fn differences(before: &str, after: &str) -> String {
     let live = planned(before);
     let text = file(after).replace("  u: {bad: 1}\n", "");
     let input = input(Waml::parse(FILE, text.as_bytes()).unwrap());
-    let outcome = dry_run::of(&input, &facts(), &live);
+    let outcome = dry_run::plan_dry_run(&input, &facts(), &live);
     assert_eq!(outcome.outcome, dry_run::Outcome::Changes, "{before} → {after}");
     let mut out = serde_json::to_string(&outcome.changes).unwrap();
     let changes: Vec<crate::model::change::Change> = serde_json::from_str(&out).unwrap();
@@ -280,7 +280,7 @@ fn differences(before: &str, after: &str) -> String {
         not_looked_at: 0,
         left: None,
     };
-    out += &format!("{:?}", text::told(&preview));
+    out += &format!("{:?}", text::describe_preview(&preview));
     for file in live.iter().chain(&planned(after)) {
         out += &diff::shown_text(file).unwrap_or_default();
     }

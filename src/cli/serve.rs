@@ -48,7 +48,7 @@ impl Serve {
                 .hint("`the-deployer config check` looks at the configuration alone")
         };
         let app = App::build(settings, Clock::system()).await.map_err(started)?;
-        tell(&shown);
+        log_locations(&shown);
         tracing::info!(address = %app.address().map_err(started)?, "listening");
         app.run(stop).await.map_err(started)
     }
@@ -77,8 +77,8 @@ fn on_signal(stop: CancellationToken) -> Outcome {
     Ok(())
 }
 
-/// Where everything is, for who started it without a configuration.
-fn tell(settings: &Settings) {
+/// Logs where everything is, for an operator who started it without a configuration.
+fn log_locations(settings: &Settings) {
     let folder = settings.storage.folder.display();
     if let WebhookSecret::Kept(path) = &settings.webhook.secret {
         tracing::info!(file = %path.display(), "the webhook's secret is kept in a file");

@@ -109,7 +109,7 @@ struct Everything {
     service: Readiness,
 }
 
-/// Whether a deployment is of the app.
+/// Returns whether a deployment is of the app.
 fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
     app.target == one.target
         && match &one.app {
@@ -175,7 +175,7 @@ impl Status {
         unknown.map_or(Ok(()), Err)
     }
 
-    /// What could be read; else people are told at least what the service waits for.
+    /// Returns what could be read; else people are told at least what the service waits for.
     fn or_readiness<T>(
         &self,
         read: Result<T, CliError>,
@@ -187,7 +187,8 @@ impl Status {
         read
     }
 
-    /// Where the app is, and where its WAML says that it may be; and what could not be looked at.
+    /// Returns where the app is, and where its WAML says that it may be; and what could not be
+    /// looked at.
     async fn targets(
         &self,
         app: &AppKey,

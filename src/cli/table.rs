@@ -72,7 +72,7 @@ impl Column {
         Self { paint: Some(paint), ..self }
     }
 
-    /// How narrow it may get, if it is so wide.
+    /// Returns how narrow it may get, if it is so wide.
     fn least(&self, width: usize) -> usize {
         match self.fit {
             Fit::Whole => width,
@@ -108,7 +108,7 @@ pub(super) fn layout<const N: usize>(
     width: Option<usize>,
 ) -> String {
     // Shown before the columns are measured.
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(shown).into()).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(format_cell).into()).collect();
     let shown = columns.iter().enumerate().map(|(place, column)| {
         let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
         let width = cells.max().unwrap_or(0).max(column.header.width());
@@ -130,8 +130,8 @@ pub(super) fn layout<const N: usize>(
     text
 }
 
-/// A cell is one line, with everything seen that is in it.
-fn shown(cell: String) -> String {
+/// Formats a cell as one line in which nothing is invisible.
+fn format_cell(cell: String) -> String {
     let cell = if cell.contains(['\n', '\t', '\r']) {
         cell.split_whitespace().collect::<Vec<_>>().join(" ")
     } else {

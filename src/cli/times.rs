@@ -100,8 +100,8 @@ impl Times {
         Self { now: Clock::system().now(), style }
     }
 
-    /// When something happened: `3 h ago`; a day where it is longer ago than anybody counts. The clock of the service
-    /// may be ahead of ours.
+    /// Formats when something happened: `3 h ago`; a day where it is longer ago than anybody counts. The clock of the
+    /// service may be ahead of ours.
     pub(super) fn ago(&self, at: Timestamp) -> String {
         match self.style {
             TimeStyle::Absolute => absolute(at),
@@ -112,7 +112,7 @@ impl Times {
         }
     }
 
-    /// When something happens: `in 3 h`.
+    /// Formats when something happens: `in 3 h`.
     pub(super) fn ahead(&self, at: Timestamp) -> String {
         match self.style {
             TimeStyle::Absolute => absolute(at),
@@ -132,7 +132,7 @@ impl Times {
         }
     }
 
-    /// When something happened, where that is known.
+    /// Formats when something happened, where that is known.
     pub(super) fn maybe_ago(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.ago(at))
     }
@@ -145,12 +145,13 @@ impl Times {
         })
     }
 
-    /// When something happened, if that is known, in a table: to the minute, so that 80 columns have room for it.
+    /// Formats when something happened, if that is known, in a table: to the minute, so that 80 columns have room
+    /// for it.
     pub(super) fn past_cell(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ago))
     }
 
-    /// When something happens, if it does, in a table.
+    /// Formats when something happens, if it does, in a table.
     pub(super) fn future_cell(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ahead))
     }

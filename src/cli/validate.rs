@@ -62,7 +62,7 @@ impl Validate {
             let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
             output::note(&known.note(&targets));
             if !violations.is_empty() {
-                offline::tell(&violations, &world.sources, self.output)?;
+                offline::print_violations(&violations, &world.sources, self.output)?;
             }
         }
         match &world.waml {
@@ -91,7 +91,7 @@ impl Validate {
     }
 }
 
-/// What is said of one target; warnings too.
+/// Returns what is said of one target; warnings too.
 pub(super) fn of_target(
     waml: &Arc<Waml>,
     target: &TargetName,

@@ -212,7 +212,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether two addresses are the same to Argo CD.
+/// Returns whether two addresses are the same to Argo CD.
 fn is_same_server(one: &str, other: &str) -> bool {
     let normal = |url: &str| {
         let url = url.trim_end_matches('/').to_ascii_lowercase();
@@ -221,7 +221,7 @@ fn is_same_server(one: &str, other: &str) -> bool {
     normal(one) == normal(other)
 }
 
-/// Whether no namespace can have apps of both.
+/// Returns whether no namespace can have apps of both.
 fn are_apart(one: &Target, other: &Target) -> bool {
     let [ours, theirs] = [one, other].map(|target| target.policies.namespaces.allow.as_deref());
     let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };

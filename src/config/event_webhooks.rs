@@ -96,7 +96,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether nobody on the way can read along.
+/// Returns whether nobody on the way can read along.
 pub(super) fn is_safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     match (url.scheme(), url.host_str()) {

@@ -120,7 +120,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// How long a client is waited for.
+    /// Reads how long a client is waited for.
     fn patience(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let patience = self.duration(path, text, default);
         if !(Duration::from_millis(100)..=Duration::from_mins(5)).contains(&patience) {

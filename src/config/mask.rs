@@ -73,7 +73,8 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     }
 }
 
-/// Whether an address has a name or a password in it. Over ssh a name is none: the key is the secret.
+/// Returns whether an address has a name or a password in it. Over ssh a name is none: the key is
+/// the secret.
 pub(super) fn has_credentials(text: &str) -> bool {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -81,8 +82,8 @@ pub(super) fn has_credentials(text: &str) -> bool {
     in_front.is_some_and(|user| scheme != "ssh" || user.contains(':')) || text.contains("password=")
 }
 
-/// Whether an address is one of Slack's for incoming webhooks, or a text a token of Slack's: either
-/// lets everybody write who sees it.
+/// Returns whether an address is one of Slack's for incoming webhooks, or a text a token of
+/// Slack's: either lets everybody write who sees it.
 fn is_slacks(text: &str) -> bool {
     text.contains("://hooks.slack") || text.starts_with("xox")
 }

@@ -57,7 +57,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Which team's members may deploy to a target.
+    /// Checks the teams whose members may deploy to a target.
     pub(super) fn deploy_teams(&mut self, path: &str, names: &[String]) {
         self.teams(path, names);
     }

@@ -27,18 +27,19 @@ impl<'a> Report<'a> {
         self.add(path, Violation::warning(RULE, message).help(help));
     }
 
-    /// Whether that part is wrong in its form, so that nothing follows from what it says.
+    /// Returns whether that part is wrong in its form, so that nothing follows from what it says.
     pub(super) fn is_broken(&self, part: &str) -> bool {
         self.root.get(part).is_some_and(Node::has_broken)
     }
 
-    /// Whether something at that path or below was taken out for its form, and has been told of.
+    /// Returns whether something at that path or below was taken out for its form, and has been
+    /// told of.
     pub(super) fn lacks_something(&self, path: &str) -> bool {
         let path = Path::parse(path).unwrap_or_default();
         self.root.at(&path).is_some_and(Node::has_broken)
     }
 
-    /// What is wrong in its form already is told once.
+    /// Adds a violation, unless its part is wrong in its form already: that is told once.
     fn add(&mut self, path: &str, violation: Violation) {
         let way = Path::parse(path).unwrap_or_default();
         let (node, position) = self.root.nearest(&way);

@@ -54,7 +54,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a list is no longer than can be looked at for every deployment.
+    /// Reports a list that is longer than can be looked at for every deployment.
     pub(super) fn few(&mut self, path: &str, count: usize) {
         if count > MOST {
             let message = format!("these are {count}, more than the limit of {MOST}");

@@ -82,8 +82,8 @@ const CREDENTIALS: &str = "/run/credentials";
 /// The variable that names the folder of this process.
 const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
-/// Where a secret's file is. A credential of systemd's unit is there only while that unit runs; another process
-/// has it in the folder that `CREDENTIALS_DIRECTORY` names.
+/// Returns the path of a secret's file. A credential of systemd's unit is there only while that
+/// unit runs; another process has it in the folder that `CREDENTIALS_DIRECTORY` names.
 pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
     let below = path.strip_prefix(CREDENTIALS).ok();
     let name = below.filter(|below| below.components().count() == 2).and_then(Path::file_name);

@@ -69,7 +69,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What keeps a key from being used, and what to do; its text is not shown.
+/// Returns what keeps a key from being used, and what to do; its text is not shown.
 fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
     if !text.contains("PRIVATE KEY-----") {
         return Some((
@@ -93,7 +93,7 @@ fn has_passphrase(text: &str) -> bool {
     text.contains("ENCRYPTED") || cipher.is_some_and(|cipher| !cipher.starts_with(b"none"))
 }
 
-/// Whether a line of the file may be of that host: by its name, by a pattern or hashed.
+/// Returns whether a line of the file may be of that host: by its name, by a pattern or hashed.
 fn may_name(text: &str, host: &str) -> bool {
     text.lines().map(str::trim).filter(|line| !line.starts_with('#')).any(|line| {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with('@'));
@@ -121,7 +121,7 @@ mod tests {
 
     const KEY: &str = "ssh: {key: {env: OPEN}, known_hosts: HOSTS}";
 
-    /// What becomes of a manifest repository, with a file of known hosts in place of `HOSTS`.
+    /// Loads the settings of a manifest repository, with a file of known hosts in place of `HOSTS`.
     fn with(repository: &str) -> Result<Loaded, Rejection> {
         let folder = tempfile::tempdir().unwrap();
         let hosts = folder.path().join("hosts");

@@ -56,7 +56,7 @@ pub enum WebhookSecret {
 }
 
 impl Resolver<'_> {
-    /// Which repositories may deploy: all where neither they nor organizations are named.
+    /// Reads which repositories may deploy: all where neither they nor organizations are named.
     pub(super) fn repositories(
         &mut self,
         globs: Option<Vec<String>>,
@@ -104,7 +104,7 @@ impl Resolver<'_> {
         globs
     }
 
-    /// Which environments are for us.
+    /// Reads which environments are for us.
     pub(super) fn environments(&mut self, globs: Option<Vec<String>>) -> Environments {
         let Some(globs) = globs else { return Environments::any() };
         if globs.is_empty() {
@@ -153,7 +153,7 @@ impl Resolver<'_> {
         enabled.unwrap_or(app).then_some(rules)
     }
 
-    /// How often lost events are looked for; `None` for never.
+    /// Reads how often lost events are looked for; `None` for never.
     pub(super) fn sweep(&mut self, text: Option<String>) -> Option<Duration> {
         let path = "forge.github.sweep";
         let Some(text) = text else { return Some(SWEEP) };

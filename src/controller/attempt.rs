@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::controller::outcome::{self, AttemptOutcome, Next, Trouble};
+use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
 use crate::controller::worker::{Controller, Leased};
 use crate::deployments::outcome::{NotPlanned, Planned, Problem, Remedy, WriteOutcome};
 use crate::deployments::stages::Stages;
@@ -20,7 +20,9 @@ use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
-use crate::store::{Claim, End, Ending, Findings, Held, MOST_DEATHS, PushTurn, StoreError};
+use crate::store::{
+    Claim, Completion, FinalState, Findings, Held, MOST_DEATHS, PushTurn, StoreError,
+};
 use crate::support::retry::RetryPolicy;
 
 /// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
@@ -37,13 +39,13 @@ enum Abort {
     Superseded(DeployId),
     /// Another worker took over.
     LeaseLost,
-    Trouble(Trouble),
+    AttemptError(AttemptError),
     Store(StoreError),
 }
 
 impl From<Problem> for Abort {
     fn from(problem: Problem) -> Self {
-        Self::Trouble(Trouble::Problem(problem))
+        Self::AttemptError(AttemptError::Problem(problem))
     }
 }
 
@@ -103,10 +105,10 @@ impl Controller {
     ) -> Result<AttemptOutcome, StoreError> {
         let claim = &leased.claim;
         if claim.deaths >= MOST_DEATHS {
-            return self.trouble(claim, Trouble::KillsProcess, Findings::default()).await;
+            return self.trouble(claim, AttemptError::KillsProcess, Findings::default()).await;
         }
         if claim.failures >= RetryPolicy::default().failures {
-            return self.trouble(claim, Trouble::DiedTooOften, Findings::default()).await;
+            return self.trouble(claim, AttemptError::DiedTooOften, Findings::default()).await;
         }
         let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
         if let Some(Err(_taken)) = alone {
@@ -133,18 +135,18 @@ impl Controller {
             }
         };
         let known = Findings { stages: stages.times(), ..Findings::default() };
-        self.trouble(claim, Trouble::Problem(problem), known).await
+        self.trouble(claim, AttemptError::Problem(problem), known).await
     }
 
     async fn record(
         &self,
         claim: &Claim,
-        ended: Result<Ending, Abort>,
+        ended: Result<Completion, Abort>,
         known: Findings,
     ) -> Result<AttemptOutcome, StoreError> {
         match ended {
             Ok(ending) => {
-                self.end(claim, &Ending { known, ..ending }, AttemptOutcome::Succeeded).await
+                self.end(claim, &Completion { known, ..ending }, AttemptOutcome::Succeeded).await
             }
             Err(Abort::Superseded(by)) => {
                 tracing::info!(%by, "superseded by a newer deployment");
@@ -154,7 +156,7 @@ impl Controller {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
-            Err(Abort::Trouble(trouble)) => self.trouble(claim, trouble, known).await,
+            Err(Abort::AttemptError(trouble)) => self.trouble(claim, trouble, known).await,
             Err(Abort::Store(error)) => Err(error),
         }
     }
@@ -162,11 +164,11 @@ impl Controller {
     async fn trouble(
         &self,
         claim: &Claim,
-        trouble: Trouble,
+        trouble: AttemptError,
         known: Findings,
     ) -> Result<AttemptOutcome, StoreError> {
         let (policy, now) = (RetryPolicy::default(), self.clock.now());
-        if let Trouble::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {
+        if let AttemptError::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {
             let since = claim.refused_since.unwrap_or(now);
             if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
                 tracing::warn!(%at, %since, reason = summary, "put off");
@@ -188,7 +190,7 @@ impl Controller {
     async fn end(
         &self,
         claim: &Claim,
-        ending: &Ending,
+        ending: &Completion,
         did: AttemptOutcome,
     ) -> Result<AttemptOutcome, StoreError> {
         if self.store.finish(claim, ending, self.clock.now()).await? == Held::Lost {
@@ -197,8 +199,8 @@ impl Controller {
         }
         let (violations, summary) = (ending.violations.len(), &ending.summary);
         match ending.end {
-            End::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
-            End::Failed => tracing::warn!(violations, summary, "deployment failed"),
+            FinalState::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
+            FinalState::Failed => tracing::warn!(violations, summary, "deployment failed"),
         }
         Ok(did)
     }
@@ -249,7 +251,7 @@ impl Controller {
         leased: &Leased,
         stages: &Stages,
         known: &mut Findings,
-    ) -> Result<Ending, Abort> {
+    ) -> Result<Completion, Abort> {
         let claim = &leased.claim;
         if claim.deployment.state == State::Pushing
             && let Some(ending) = self.recover_push(claim, known).await?
@@ -294,13 +296,13 @@ impl Controller {
         }
     }
 
-    /// What an earlier attempt pushed before it died. The plan is not made again for that: by now
-    /// the templates may be others, and what is in the repository counts.
+    /// Recovers what an earlier attempt pushed before it died. The plan is not made again for that:
+    /// by now the templates may be others, and what is in the repository counts.
     async fn recover_push(
         &self,
         claim: &Claim,
         known: &mut Findings,
-    ) -> Result<Option<Ending>, Problem> {
+    ) -> Result<Option<Completion>, Problem> {
         let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(earlier.map(|(pushed, hand_edit)| {
             known.hand_edit = hand_edit;
@@ -331,7 +333,7 @@ impl Controller {
             Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {
                 *known =
                     Findings { app, template, templates_commit, contact, ..Findings::default() };
-                Err(Abort::Trouble(Trouble::Rejected(rejection)))
+                Err(Abort::AttemptError(AttemptError::Rejected(rejection)))
             }
             Err(NotPlanned::Problem(problem)) => Err(problem.into()),
         }
@@ -344,7 +346,7 @@ impl Controller {
         rollback: &Rollback,
         stages: &Stages,
         known: &mut Findings,
-    ) -> Result<Ending, Abort> {
+    ) -> Result<Completion, Abort> {
         let deployment = &claim.deployment;
         known.take_claims(self.deployments.restore_claims(deployment, rollback).await?);
         known.stages = stages.times();

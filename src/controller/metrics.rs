@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -14,9 +14,9 @@ use crate::store::Depth;
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     pub(super) stages: StageDurations,
-    attempts: Family<OutcomeLabel, Counter>,
-    queue: Family<StateLabel, Gauge>,
-    outbox: Family<StateLabel, Gauge>,
+    attempts: Endpoint<OutcomeLabel, Counter>,
+    queue: Endpoint<StateLabel, Gauge>,
+    outbox: Endpoint<StateLabel, Gauge>,
     oldest: Gauge,
 }
 
@@ -59,7 +59,7 @@ impl Metrics {
 
     pub(super) fn depth(&self, depth: &Depth, now: Timestamp) {
         let Depth { queued, running, oldest, unsent, parked } = *depth;
-        let set = |family: &Family<StateLabel, Gauge>, state, n: u64| {
+        let set = |family: &Endpoint<StateLabel, Gauge>, state, n: u64| {
             family.get_or_create(&StateLabel { state }).set(i64::try_from(n).unwrap_or(i64::MAX));
         };
         set(&self.queue, "queued", queued);

@@ -13,7 +13,7 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, End, Ending, Findings, Held, MOST_DEATHS};
+use crate::store::{ClaimConflict, Completion, FinalState, Findings, Held, MOST_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
@@ -55,7 +55,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// What was recorded, unless another worker had the deployment by then.
+    /// Returns what was recorded, unless another worker had the deployment by then.
     pub(super) fn if_held(self, held: Held) -> Self {
         if held == Held::Yes { self } else { Self::LeaseLost }
     }
@@ -63,7 +63,7 @@ impl AttemptOutcome {
 
 /// Why an attempt did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum AttemptError {
     /// The WAML breaks rules.
     Rejected(Rejection),
     /// Something went wrong outside.
@@ -78,7 +78,7 @@ pub enum Trouble {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// It has failed.
-    End(Box<Ending>),
+    End(Box<Completion>),
     /// Another attempt.
     Retry {
         /// When.
@@ -88,9 +88,10 @@ pub enum Next {
     },
 }
 
-/// What happens after trouble with a deployment received at that time; `failures` were before it.
+/// Returns what happens after trouble with a deployment received at that time; `failures` were
+/// before it.
 pub fn after(
-    trouble: Trouble,
+    trouble: AttemptError,
     known: Findings,
     received_at: Timestamp,
     failures: u32,
@@ -98,21 +99,21 @@ pub fn after(
     now: Timestamp,
 ) -> Next {
     let (state, sentence) = match trouble {
-        Trouble::Rejected(rejection) => {
+        AttemptError::Rejected(rejection) => {
             let (sentence, violations) = (rejection.to_string(), rejection.violations.into());
             return Next::End(failed(ForgeState::Failure, &sentence, violations, known).into());
         }
-        Trouble::DiedTooOften => {
+        AttemptError::DiedTooOften => {
             (ForgeState::Error, format!("given up: {failures} attempts failed or died on the way"))
         }
-        Trouble::KillsProcess => {
+        AttemptError::KillsProcess => {
             let sentence = format!(
                 "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
                  deployment; the operator finds in its log and its memory limit why"
             );
             (ForgeState::Error, sentence)
         }
-        Trouble::Problem(Problem { remedy, message }) => match remedy {
+        AttemptError::Problem(Problem { remedy, message }) => match remedy {
             Remedy::Reject => (ForgeState::Failure, message),
             Remedy::GiveUp => (ForgeState::Error, message),
             Remedy::Doubt => {
@@ -143,8 +144,8 @@ pub fn after(
     Next::End(failed(state, &sentence, Violations::default(), known).into())
 }
 
-/// When something is tried again that was refused since that time, and what is said of it meanwhile;
-/// `None` where the refusal is believed.
+/// Returns when something is tried again that was refused since that time, and what is said of it
+/// meanwhile; `None` where the refusal is believed.
 pub(super) fn doubted(
     message: &str,
     since: Timestamp,
@@ -163,8 +164,8 @@ pub(super) fn doubted(
     Some((at, waiting(&message, failures, at)))
 }
 
-/// When a preview is tried again after a problem; `None` when it is given up. `failures` were
-/// before it, and the pull request was heard of at that time.
+/// Returns when a preview is tried again after a problem; `None` when it is given up. `failures`
+/// were before it, and the pull request was heard of at that time.
 pub(super) fn preview_again(
     problem: &Problem,
     received_at: Timestamp,
@@ -182,7 +183,7 @@ pub(super) fn preview_again(
 }
 
 /// The end of a deployment or rollback that is in the manifest repository.
-pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Ending {
+pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
     let tag = &deployment.request.release.tag;
     match &deployment.rollback {
         Some(rollback) => rolled_back(pushed, tag, rollback),
@@ -190,7 +191,7 @@ pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>
     }
 }
 
-fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
+fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Completion {
     let Rollback { to, reason, hold, .. } = rollback;
     let commit = pushed.commit.short();
     let what = if pushed.changed {
@@ -199,8 +200,8 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
         format!("nothing to roll back: commit {commit} has revision {to} of {tag}")
     };
     let held = if *hold { "; automation is held" } else { "" };
-    Ending {
-        end: End::Succeeded(pushed),
+    Completion {
+        end: FinalState::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
         summary: format!("{what}{held}"),
         violations: Violations::default(),
@@ -209,7 +210,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
 }
 
 /// The end of a deployment that is in the manifest repository.
-fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending {
+fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Completion {
     let commit = pushed.commit.short();
     let what = if pushed.changed {
         format!("{tag} is in the manifest repository, commit {commit}")
@@ -221,8 +222,8 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         1 => format!("{what}; 1 warning"),
         n => format!("{what}; {n} warnings"),
     };
-    Ending {
-        end: End::Succeeded(pushed),
+    Completion {
+        end: FinalState::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
         violations: warnings.into(),
@@ -230,7 +231,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
     }
 }
 
-/// What another deployment has claimed, and no rule has refused.
+/// Returns what another deployment has claimed, and no rule has refused.
 pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem {
     let Revision { app, target, .. } = revision;
     let message = match conflict {
@@ -259,9 +260,14 @@ pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> Problem {
     Problem::reject(format!("not rolled back: {message}"))
 }
 
-fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Findings) -> Ending {
-    Ending {
-        end: End::Failed,
+fn failed(
+    state: ForgeState,
+    sentence: &str,
+    violations: Violations,
+    known: Findings,
+) -> Completion {
+    Completion {
+        end: FinalState::Failed,
         status: ForgeStatus::new(state, sentence),
         summary: one_line(sentence, LONGEST_SUMMARY),
         violations,
@@ -295,10 +301,17 @@ mod tests {
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {
-        after(Trouble::Problem(problem(remedy)), Findings::default(), NOW, failures, &PATIENCE, NOW)
+        after(
+            AttemptError::Problem(problem(remedy)),
+            Findings::default(),
+            NOW,
+            failures,
+            &PATIENCE,
+            NOW,
+        )
     }
 
-    fn end(next: Next) -> Ending {
+    fn end(next: Next) -> Completion {
         match next {
             Next::End(ending) => *ending,
             Next::Retry { .. } => panic!("{next:?}"),
@@ -366,7 +379,7 @@ mod tests {
         let (mut now, mut looks) = (0, vec![]);
         let ending = loop {
             let failures = u32::try_from(looks.len()).unwrap();
-            let trouble = Trouble::Problem(problem(late));
+            let trouble = AttemptError::Problem(problem(late));
             match after(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
                 Next::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
@@ -379,7 +392,7 @@ mod tests {
         assert_eq!(looks, [1, 3, 7, 15, 20], "doubled, and once at the end");
         assert_eq!(ending.summary, "the forge does not answer");
         assert_eq!(ending.status.state, ForgeState::Failure);
-        let trouble = Trouble::Problem(problem(late));
+        let trouble = AttemptError::Problem(problem(late));
         let long_ago = after(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
         assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
     }
@@ -395,7 +408,7 @@ mod tests {
         let violations =
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
-        let trouble = Trouble::Rejected(rejection);
+        let trouble = AttemptError::Rejected(rejection);
         let ending = end(after(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
         assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");

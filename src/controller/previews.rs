@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sha2::{Digest as _, Sha256};
@@ -84,7 +84,7 @@ impl PreviewOutcome {
 /// The metrics of previews. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
-    attempts: Family<OutcomeLabel, Counter>,
+    attempts: Endpoint<OutcomeLabel, Counter>,
     waiting: Gauge,
 }
 
@@ -133,7 +133,7 @@ impl Previews {
         tokio::join!(self.work(&stop), self.keep_renewing(&stop));
     }
 
-    /// When the next preview can be made, if one waits.
+    /// Returns when the next preview can be made, if one waits.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
         let due = self.store.next_preview().await?;
         Ok(due.map(|due| due.max(self.may_write_at())))
@@ -296,13 +296,13 @@ impl Previews {
                 return Ok(PreviewOutcome::Nothing);
             }
             Glance::Say(told) => told,
-            Glance::Look => self.look(claim, shown).await?,
+            Glance::Look => self.compute_preview(claim, shown).await?,
         };
         self.show(claim, shown, &told).await
     }
 
-    /// Looks closer; who waits for longer than a moment sees that it is under way.
-    async fn look(
+    /// Computes the preview; one that takes longer than a moment is shown as under way.
+    async fn compute_preview(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
@@ -351,7 +351,7 @@ impl Previews {
         Ok(PreviewOutcome::Shown)
     }
 
-    /// What could not be found out is tried again; when it is given up, the check run says so: one
+    /// Tries again what could not be found out; when it is given up, the check run says so: one
     /// that hangs would hold up the pull request.
     async fn unknown(
         &self,

@@ -2,7 +2,7 @@
 //! repositories, moved branches, pull requests.
 
 use crate::deployments::{Deployments, Fault};
-use crate::model::audit::{By, Entry};
+use crate::model::audit::{Entry, Principal};
 use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, NamedRepository, PullRequest, Push,
 };
@@ -29,7 +29,7 @@ type DirectRequest<'a> =
 #[derive(Debug, Clone, Copy)]
 pub struct AuditContext<'a> {
     /// Who asks.
-    pub by: &'a By,
+    pub by: &'a Principal,
     /// The app that the WAML of the commit is of; `None` where it cannot be read.
     pub app: Option<&'a AppKey>,
 }
@@ -105,7 +105,7 @@ impl Deployments {
         };
         match stored {
             Stored::New => {
-                self.wake.all();
+                self.wake.notify_all();
                 tracing::info!(
                     deployment = %id, %delivery, repository = %request.release.repository,
                     target = %request.target, tag = %request.release.tag, actor = request.actor,
@@ -128,7 +128,7 @@ impl Deployments {
     ) -> Result<RollbackTurn, StoreError> {
         let turn = self.store.accept_rollback(new, act, self.clock.now()).await?;
         if turn == RollbackTurn::Yes {
-            self.wake.all();
+            self.wake.notify_all();
             tracing::info!(
                 deployment = %new.id, app = %new.app, target = %new.request.target,
                 to = %new.rollback.to, actor = new.request.actor, reason = new.rollback.reason,
@@ -138,7 +138,7 @@ impl Deployments {
         Ok(turn)
     }
 
-    /// What the audit log gets of a deployment that somebody asked us for.
+    /// Returns the entry of the audit log for a deployment that somebody asked us for.
     fn deploy_entry(
         &self,
         request: &DeploymentRequest,
@@ -171,8 +171,8 @@ impl Deployments {
         }
     }
 
-    /// Whether somebody follows the branch that has moved; then it is looked at soon. The event itself is not
-    /// needed any more: one that is lost costs the time until the next look.
+    /// Returns whether somebody follows the branch that has moved; then it is looked at soon. The event
+    /// itself is not needed any more: one that is lost costs the time until the next look.
     pub(crate) fn notice_push(&self, push: &Push) -> bool {
         self.templates.pushed(push)
     }

@@ -9,7 +9,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, RepoName};
 use crate::model::lock::Lock;
 use crate::model::notice::Sink;
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{AppInstance, Placed};
 use crate::model::rollback::Hold;
 use crate::store::{Filter, StoreError, Told};
 
@@ -54,8 +54,8 @@ pub enum Synced {
 const MOST_UNDER_WAY: u32 = 20;
 
 impl Deployments {
-    /// How it is now; `None` if nobody ever heard of it there.
-    pub(crate) async fn find_app(&self, spot: &Spot) -> Result<Option<AppNow>, NotShown> {
+    /// Finds how the app is now; `None` if nobody ever heard of it there.
+    pub(crate) async fn find_app(&self, spot: &AppInstance) -> Result<Option<AppNow>, NotShown> {
         let last = self.newest(of_app(spot)).await?;
         if self.manifests_of(&spot.target).is_err() && last.is_none() {
             return Ok(None);
@@ -89,7 +89,10 @@ impl Deployments {
     }
 
     /// Its history; `None` if the manifest repository has nothing of it.
-    pub(crate) async fn find_history(&self, spot: &Spot) -> Result<Option<History>, NotShown> {
+    pub(crate) async fn find_history(
+        &self,
+        spot: &AppInstance,
+    ) -> Result<Option<History>, NotShown> {
         let history = self.history_of(spot).await?;
         Ok(Some(history).filter(|all| all.hand_edited || !all.revisions.is_empty()))
     }
@@ -101,11 +104,11 @@ impl Deployments {
         Ok(page.deployments.into_iter().next())
     }
 
-    /// Which app a deployment is of is not known before its WAML has been read; until then it may be
-    /// any one of its repository.
+    /// Finds the deployments under way. Which app one is of is not known before its WAML has been
+    /// read; until then it may be any one of its repository.
     async fn under_way(
         &self,
-        spot: &Spot,
+        spot: &AppInstance,
         repository: Option<RepoName>,
     ) -> Result<Vec<Deployment>, Fault> {
         let target = Some(spot.target.clone());
@@ -120,7 +123,7 @@ impl Deployments {
         Ok(found)
     }
 
-    /// What became of the message about the newest push.
+    /// Returns what became of the message about the newest push.
     async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, Fault> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
         let told: Result<_, StoreError> = self.store.messages(&last.id).await;
@@ -129,7 +132,7 @@ impl Deployments {
     }
 }
 
-/// Whether the deployment is a rollback to that revision.
+/// Returns whether the deployment is a rollback to that revision.
 fn is_back_to(deployment: &Deployment, live: Option<&Revision>) -> bool {
     let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
     to.is_some() && to == live.map(|live| &live.id)
@@ -143,7 +146,7 @@ fn sync(told: Told) -> Synced {
     }
 }
 
-fn of_app(spot: &Spot) -> Filter {
+fn of_app(spot: &AppInstance) -> Filter {
     Filter { target: Some(spot.target.clone()), app: Some(spot.app.clone()), ..Filter::default() }
 }
 

@@ -6,7 +6,7 @@ use crate::deployments::Deployments;
 use crate::lookups::NotKnown;
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
-use crate::model::placed::{Listed, Missing, Placed, Spot};
+use crate::model::placed::{AppInstance, Listed, Missing, Placed};
 use crate::store::StoreError;
 
 /// Which apps to list; what is absent does not restrict.
@@ -21,7 +21,7 @@ pub struct AppsQuery {
     /// In this state.
     pub state: Option<AppState>,
     /// After this one, in the order of their spots.
-    pub after: Option<Spot>,
+    pub after: Option<AppInstance>,
     /// At most so many; at least 1.
     pub limit: u32,
 }
@@ -72,7 +72,7 @@ pub struct AppLine {
 }
 
 impl AppLine {
-    /// Whether it is in that state.
+    /// Returns whether the app is in that state.
     pub fn is(&self, state: AppState) -> bool {
         match state {
             AppState::Live => self.placed.live.is_some(),
@@ -89,7 +89,7 @@ pub struct AppsPage {
     /// The apps.
     pub apps: Vec<AppLine>,
     /// The `after` of the next page, if there is one.
-    pub next: Option<Spot>,
+    pub next: Option<AppInstance>,
     /// Where there may be more apps: repositories that cannot be read now.
     pub missing: Missing,
 }
@@ -110,12 +110,12 @@ impl Deployments {
         let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
         let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
-        let spots: Vec<&Spot> = apps.iter().map(|one| &one.spot).collect();
+        let spots: Vec<&AppInstance> = apps.iter().map(|one| &one.spot).collect();
         let mut failed = self.store.newest_failed(&spots).await.map_err(|error| unread(&error))?;
         let to_line = |placed: Placed| {
             let known = placed.live.as_ref().and_then(|id| made.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
-            let Spot { target, app } = &placed.spot;
+            let AppInstance { target, app } = &placed.spot;
             let (spot, owner) = (&placed.spot, placed.owner.as_deref());
             AppLine {
                 locked: locks.iter().any(|(_, lock)| stops(&lock.scope, spot, owner)),
@@ -147,14 +147,15 @@ fn unread(error: &StoreError) -> String {
 /// Those of the locks that stop an app, in their order.
 pub(super) fn stopping(
     locks: Vec<(LockId, Lock)>,
-    spot: &Spot,
+    spot: &AppInstance,
     owner: Option<&str>,
 ) -> Vec<(LockId, Lock)> {
     locks.into_iter().filter(|(_, lock)| stops(&lock.scope, spot, owner)).collect()
 }
 
-/// Whether a lock of that scope stops the app. An owner is the same in either case of letters.
-fn stops(scope: &LockScope, spot: &Spot, owner: Option<&str>) -> bool {
+/// Returns whether a lock of that scope stops the app. An owner is the same in either case of
+/// letters.
+fn stops(scope: &LockScope, spot: &AppInstance, owner: Option<&str>) -> bool {
     match scope {
         LockScope::Everything => true,
         LockScope::Target(target) => *target == spot.target,
@@ -169,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_lock_stops_what_it_is_for() {
-        let spot = Spot::parse("prod/devx/shop").unwrap();
+        let spot = AppInstance::parse("prod/devx/shop").unwrap();
         let owner = Some("Squad@example.com");
-        let other = Spot::parse("prod/devx/cart").unwrap();
+        let other = AppInstance::parse("prod/devx/cart").unwrap();
         for (scope, stopped) in [
             (LockScope::Everything, true),
             (LockScope::Target("prod".parse().unwrap()), true),

@@ -45,7 +45,7 @@ impl Deployments {
         })
     }
 
-    /// What the code host knows a deployment's repository by, where an event has said it.
+    /// Returns what the code host knows a deployment's repository by, where an event has said it.
     pub(super) async fn identity_of(
         &self,
         deployment: &Deployment,
@@ -73,7 +73,7 @@ impl Deployments {
             self.can_be_written(&deployment.request.target).await?;
         }
         drop(going);
-        let live = LiveClaims::of(&facts);
+        let live = LiveClaims::from_facts(&facts);
         let stages = stages.clone();
         let (rendered, waml) =
             self.planners.beside(move || plan_now(&input, &facts, &stages)).await??;
@@ -109,13 +109,13 @@ impl Deployments {
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let questions =
-            questions::of(&input, &self.clusters).map(|questions| asked_by(request, questions));
+        let questions = questions::collect_questions(&input, &self.clusters)
+            .map(|questions| asked_by(request, questions));
         Ok((input, questions))
     }
 }
 
-/// Who asks is nothing of the WAML.
+/// Adds who asks, which the WAML does not say.
 fn asked_by(request: &DeploymentRequest, questions: Questions) -> Questions {
     let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
     Questions { automatic, actor, ..questions }
@@ -185,7 +185,7 @@ struct LiveClaims {
 }
 
 impl LiveClaims {
-    fn of(facts: &Facts) -> Self {
+    fn from_facts(facts: &Facts) -> Self {
         let mut live = Self::default();
         if let Fact::Known { value, .. } = &facts.own_routes {
             live.routes.clone_from(value);
@@ -208,7 +208,7 @@ pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<
 /// The routes that an app's files make live. Those that can be read: others are not ours.
 pub(super) fn routes_of(app: &AppKey, files: &[ManifestFile]) -> Vec<Route> {
     let routing = files.iter().filter(|file| routes::can_be_in(&file.name));
-    routes::of(app, &routing.cloned().collect::<Vec<_>>()).found
+    routes::read_routes(app, &routing.cloned().collect::<Vec<_>>()).found
 }
 
 /// The same as they are claimed; `live` are those that the app has already.
@@ -279,7 +279,7 @@ impl Deployments {
         })
     }
 
-    /// What would be deployed, or why not. Begins and ends its stages in `stages`.
+    /// Plans what would be deployed, or says why not. Begins and ends its stages in `stages`.
     pub(crate) async fn plan_attempt(
         &self,
         deployment: &Deployment,
@@ -287,7 +287,7 @@ impl Deployments {
         stages: &Stages,
     ) -> Result<Planned, NotPlanned> {
         let source = self.manifests_of(&deployment.request.target)?;
-        let on_its_way = source.repository.announce(&deployment.request.release);
+        let pending = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
         let identity = self.identity_of(deployment).await?;
         let request = DeploymentRequest { identity, ..deployment.request.clone() };
@@ -305,7 +305,7 @@ impl Deployments {
             contact: Some(contact(&waml)),
             warnings: rendered.warnings,
             write: Box::new(write),
-            on_its_way,
+            pending,
         })
     }
 
@@ -314,7 +314,7 @@ impl Deployments {
     pub(crate) async fn write_plan(
         &self,
         deployment: &Deployment,
-        Planned { write, on_its_way, .. }: Planned,
+        Planned { write, pending, .. }: Planned,
         at: Timestamp,
         lease: &Lease,
     ) -> WriteOutcome {
@@ -325,11 +325,11 @@ impl Deployments {
         let (digest, hand_edits) = (write.revision.digest.clone(), write.hand_edits.clone());
         let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
         // Doing it again does nothing: the deploy id says what was done.
-        let written = repository.write_announced(*write, at, lease, Some(on_its_way)).await;
+        let written = repository.write_announced(*write, at, lease, Some(pending)).await;
         if matches!(written, Ok(Written::Pushed { .. })) {
             self.facts.pushed();
         }
-        let hand_edit = hand_edits.found();
+        let hand_edit = hand_edits.read_hand_edit();
         if let Some(edit) = &hand_edit {
             let (id, replaced) = (&deployment.id, edit.replaced);
             tracing::warn!(
@@ -341,7 +341,7 @@ impl Deployments {
         WriteOutcome { ended, hand_edit }
     }
 
-    /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
+    /// Finds what an earlier attempt has pushed for this deployment, if it has. Asked where a push
     /// was begun and nobody knows how it ended.
     pub(crate) async fn find_earlier_push(
         &self,

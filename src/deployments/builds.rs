@@ -61,7 +61,8 @@ pub struct AppImage {
 }
 
 impl AppImage {
-    /// Whether the image's name is that of the repository, or lies below it: `ghcr.io/acme/shop/worker` of `acme/shop`.
+    /// Returns whether the image's name is that of the repository, or lies below it: `ghcr.io/acme/shop/worker` of
+    /// `acme/shop`.
     pub fn is_named_like_its_repository(&self) -> bool {
         let repository = self.release.repository.as_str().to_ascii_lowercase();
         let name = self.image.split_once('/').map_or("", |(_, name)| name);
@@ -276,9 +277,10 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
     Ok(Arc::new(waml))
 }
 
-/// Where the image is, as the target's section names it.
+/// Returns where the image is, as the target's section names it.
 fn image(deployments: &Deployments, input: &Input) -> Result<Image, NoBuilds> {
-    let named = questions::of(input, &deployments.clusters).map(|questions| questions.image);
+    let named = questions::collect_questions(input, &deployments.clusters)
+        .map(|questions| questions.image);
     let image = named.as_deref().and_then(Image::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {

@@ -33,8 +33,8 @@ impl Deployments {
         all.chain(forge).collect()
     }
 
-    /// What whoever looks at deployments should know: the code host limits us, so that what it shows
-    /// comes late. Shown to anybody.
+    /// Returns what whoever looks at deployments should know: the code host limits us, so that what
+    /// it shows comes late. Shown to anybody.
     pub(crate) fn remark(&self) -> Option<String> {
         // Nothing is asked here: everybody may ask how the service is, as often as they like.
         let hour = self.forge_hour.used_up_until(self.clock.now());

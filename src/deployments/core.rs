@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::deployments::facts::Gatherer;
+use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{Health, Readiness};
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
@@ -36,7 +36,7 @@ pub struct Deployments {
     pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[Manifests]>,
     pub(crate) clusters: Clusters,
-    pub(crate) facts: Gatherer,
+    pub(crate) facts: FactCollector,
     pub(crate) waml: WamlFile,
     pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,

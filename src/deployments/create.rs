@@ -6,7 +6,7 @@ use crate::deployments::accept::{Acceptance, AuditContext};
 use crate::deployments::{CodeHost, Deployments, Fault};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
-use crate::model::audit::By;
+use crate::model::audit::Principal;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
@@ -62,7 +62,7 @@ impl Deployments {
     pub(crate) async fn create_deployment(
         &self,
         wanted: Wanted,
-        by: By,
+        by: Principal,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, NotAsked> {
         let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };

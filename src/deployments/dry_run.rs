@@ -82,8 +82,8 @@ pub enum DryRunError {
 }
 
 impl Deployments {
-    /// What would come of a deployment now, of an app that may be seen. Changes nothing anywhere; who stops
-    /// waiting ends it.
+    /// Computes what would come of a deployment now, of an app that may be seen. Changes nothing anywhere;
+    /// who stops waiting ends it.
     pub(crate) async fn dry_run(
         &self,
         request: PlanRequest,
@@ -182,8 +182,8 @@ async fn under_present_name(
     Ok((PlanRequest { repository: name, ..request }, OtherNames { renamed, recorded }))
 }
 
-/// Whether a deployment of the repository makes it the app's owner under its present name. A transferred one needs a
-/// person, as a deployment of it does.
+/// Returns whether a deployment of the repository makes it the app's owner under its present name. A transferred one
+/// needs a person, as a deployment of it does.
 fn is_the_one(
     owner: &RepoName,
     known: Option<RepositoryIdentity>,
@@ -226,9 +226,9 @@ impl DryRunRequest<'_> {
         Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
     }
 
-    /// Whether the app is nobody else's, as a WAML may have any name in it, and then what is live of
-    /// it. What is live and has no owner on record may be anybody's. Where there is no such target, a
-    /// rule says so.
+    /// Returns whether the app is nobody else's, as a WAML may have any name in it, and then what is
+    /// live of it. What is live and has no owner on record may be anybody's. Where there is no such
+    /// target, a rule says so.
     async fn live(&self) -> Result<(bool, Vec<ManifestFile>), DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner = self.deployments.store.ownership(target, app).await.map_err(Fault::new)?.app;
@@ -241,7 +241,7 @@ impl DryRunRequest<'_> {
         Ok((ours, if ours { live } else { Vec::new() }))
     }
 
-    /// Whether a name on record is that of the request's repository.
+    /// Returns whether a name on record is that of the request's repository.
     fn is_us(&self, theirs: &RepoName) -> bool {
         let recorded = self.names.recorded.as_ref();
         theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
@@ -287,7 +287,7 @@ impl DryRunRequest<'_> {
             templates: self.deployments.templates.now(),
         };
         let asking = move || {
-            let questions = questions::of(&input, &clusters);
+            let questions = questions::collect_questions(&input, &clusters);
             (input, questions)
         };
         let (input, questions) = planners.beside(asking).await?;
@@ -300,7 +300,7 @@ impl DryRunRequest<'_> {
         });
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
-        let run = planners.beside(move || dry_run::of(&input, &facts, &live)).await?;
+        let run = planners.beside(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != Outcome::Refused {
             return Err(Fault::new("no rule refused what nobody could ask about").into());
         }
@@ -352,7 +352,8 @@ impl DryRunRequest<'_> {
     }
 }
 
-/// What a hold means for a deployment, by whom it keeps from deploying; nothing where that is nobody.
+/// Explains what a hold means for a deployment, by whom it keeps from deploying; nothing where that
+/// is nobody.
 fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     match holds {
         Holds::Off => None,

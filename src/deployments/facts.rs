@@ -23,7 +23,7 @@ use crate::model::facts::{
 };
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::Lock;
-use crate::model::placed::{Listed, Placed, Spot};
+use crate::model::placed::{AppInstance, Listed, Placed};
 use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;
@@ -38,7 +38,7 @@ const MOST_SECRETS: usize = 200;
 
 /// Asks registries, secret stores, repositories and the store. Clones share its connections and what they remember.
 #[derive(Clone)]
-pub struct Gatherer(Arc<Inner>);
+pub struct FactCollector(Arc<Inner>);
 
 struct Inner {
     clock: Clock,
@@ -54,7 +54,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A value, and when it was so.
 type Dated<T> = (T, Timestamp);
 
-impl Gatherer {
+impl FactCollector {
     /// One that asks these; nobody is asked anything yet.
     pub fn new(
         lookups: Lookups,
@@ -102,7 +102,7 @@ impl Gatherer {
             live,
             namespace,
         };
-        tell(&facts, questions);
+        log_missing_facts(&facts, questions);
         facts
     }
 
@@ -116,7 +116,7 @@ impl Gatherer {
         &self,
         target: Option<&TargetName>,
         app: Option<&AppKey>,
-        after: Option<&Spot>,
+        after: Option<&AppInstance>,
         most: usize,
     ) -> Result<Listed, NotKnown> {
         let page = |now, patience| self.0.inventory.page(target, app, after, most, now, patience);
@@ -127,7 +127,7 @@ impl Gatherer {
     ///
     /// # Errors
     /// When the target's repository is missing.
-    pub async fn app(&self, spot: &Spot) -> Result<Option<Placed>, NotKnown> {
+    pub async fn app(&self, spot: &AppInstance) -> Result<Option<Placed>, NotKnown> {
         self.bounded(|now, patience| self.0.inventory.app(spot, now, patience)).await
     }
 
@@ -152,14 +152,15 @@ impl Gatherer {
         app: &AppKey,
         hosts: &[String],
     ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
-        let found = self.bounded(|now, _| self.0.inventory.look(target, app, hosts, now)).await?;
+        let found = self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now)).await?;
         let (Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
         Ok((routes.map_err(|error| not_known(&error))?, own_routes))
     }
 
-    /// What the apps of a namespace have on a target, and what deployments under way have claimed.
+    /// Returns what the apps of a namespace have on a target, and what deployments under way have
+    /// claimed.
     ///
     /// # Errors
     /// When the target's repository or the database is missing.
@@ -168,7 +169,7 @@ impl Gatherer {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Arc<NamespaceObjects>, NotKnown> {
-        let found = self.bounded(|now, _| self.0.inventory.look(target, app, &[], now)).await?;
+        let found = self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, &[], now)).await?;
         let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
         Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
     }
@@ -198,7 +199,7 @@ impl Gatherer {
         })
     }
 
-    /// Whether the configuration lets us ask for this image.
+    /// Returns whether the configuration lets us ask for this image.
     pub fn may_ask(&self, image: &Image) -> bool {
         self.0.lookups.registries.may_ask(image)
     }
@@ -257,7 +258,7 @@ impl Asked<'_> {
 
     async fn other_apps(&self) -> Result<Dated<Looked>, NotKnown> {
         let Questions { target, app, hosts, .. } = self.questions;
-        self.inner.inventory.look(&target.name, app, hosts, self.now).await
+        self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
 
     /// With whose they are, and with those that deployments under way have claimed: what is live
@@ -328,7 +329,7 @@ impl Asked<'_> {
             return Fact::NotAsked;
         };
         let asking = async {
-            let found = registries.has(&image, self.now).await?;
+            let found = registries.find_tag(&image, self.now).await?;
             Ok((found.there, found.at))
         };
         self.bounded(&format!("the registry {}", image.host), asking).await
@@ -438,8 +439,8 @@ fn not_known(error: &dyn std::error::Error) -> NotKnown {
     NotKnown::new(error.to_string())
 }
 
-/// What could not be had, for the operator: the rules tell the developer.
-fn tell(facts: &Facts, questions: &Questions) {
+/// Logs the missing facts for the operator: the rules tell the developer.
+fn log_missing_facts(facts: &Facts, questions: &Questions) {
     let Facts {
         taken_at: _,
         clusters: _,

@@ -44,7 +44,7 @@ impl Health {
         Self { replica, folder, database: Readiness::nearby(), disk: Readiness::nearby() }
     }
 
-    /// Whether events and their progress can be stored.
+    /// Checks whether events and their progress can be stored.
     pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> Answer {
         let (store, replica, now) = (store.clone(), self.replica.clone(), clock.now());
         let ask = async move {
@@ -56,23 +56,23 @@ impl Health {
         self.database.or("database", clock.clone(), ask).await
     }
 
-    /// Whether clones and what is embedded can be written.
+    /// Checks whether clones and what is embedded can be written.
     pub(crate) async fn disk(&self, clock: &Clock) -> Answer {
         let folder = self.folder.clone();
         let ask = async move {
             let tried = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
             match tried {
                 Ok(tried) => tried.map_err(|error| NotReady {
-                    waiting_for: disk::wanted(&error).to_owned(),
+                    waiting_for: disk::describe_io_error(&error).to_owned(),
                     cause: error.to_string(),
                 }),
-                Err(fault) => Err(NotReady::said(fault.to_string())),
+                Err(fault) => Err(NotReady::new(fault.to_string())),
             }
         };
         self.disk.or("disk", clock.clone(), ask).await
     }
 
-    /// Whether a change could be pushed.
+    /// Checks whether a change could be pushed.
     pub(crate) async fn repository(
         (name, repository): (&str, &ManifestRepository),
         readiness: &Readiness,
@@ -90,7 +90,7 @@ fn not_ready(error: &WriteError) -> NotReady {
             waiting_for: "its folder on this machine, which cannot be used: see the log".to_owned(),
             cause: cause.clone(),
         },
-        error => NotReady::said(error.to_string()),
+        error => NotReady::new(error.to_string()),
     }
 }
 
@@ -114,8 +114,8 @@ pub(crate) struct NotReady {
 }
 
 impl NotReady {
-    /// Both in the same words.
-    pub(crate) fn said(words: impl Into<String>) -> Self {
+    /// Uses the same words for both.
+    pub(crate) fn new(words: impl Into<String>) -> Self {
         let words = words.into();
         Self { waiting_for: words.clone(), cause: words }
     }
@@ -164,7 +164,7 @@ impl Readiness {
             *last = Some((clock.now(), answer.clone()));
             answer
         });
-        asking.await.unwrap_or_else(|fault| Err(NotReady::said(fault.to_string())))
+        asking.await.unwrap_or_else(|fault| Err(NotReady::new(fault.to_string())))
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let ask = async || {
             let asked = Arc::clone(&asked);
             let ask = async move {
-                Err(NotReady::said(format!("no {}", asked.fetch_add(1, Ordering::SeqCst))))
+                Err(NotReady::new(format!("no {}", asked.fetch_add(1, Ordering::SeqCst))))
             };
             readiness.or("it", clock.clone(), ask).await.unwrap_err().waiting_for
         };
@@ -215,7 +215,7 @@ mod tests {
             let goes_on = Arc::clone(&goes_on);
             async move {
                 goes_on.notified().await;
-                Err(NotReady::said("slow"))
+                Err(NotReady::new("slow"))
             }
         };
         let left =
@@ -223,6 +223,6 @@ mod tests {
         assert!(left.is_err());
         goes_on.notify_one();
         let second = readiness.or("it", clock, async { panic!("it is asked only once") }).await;
-        assert_eq!(second, Err(NotReady::said("slow")));
+        assert_eq!(second, Err(NotReady::new("slow")));
     }
 }

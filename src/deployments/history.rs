@@ -14,7 +14,7 @@ use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::live_history::{Kept, LiveHistory, RolledBackFrom};
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
 use crate::store::Filter;
@@ -89,7 +89,7 @@ impl Deployments {
     /// had the branch then. `None` for a target that there is none for.
     pub(super) async fn repository(
         &self,
-        spot: &Spot,
+        spot: &AppInstance,
     ) -> Result<Option<(&ManifestRepository, bool)>, NotShown> {
         let Ok(manifests) = self.manifests_of(&spot.target) else { return Ok(None) };
         let current = self.facts.current(&spot.target).await;
@@ -98,7 +98,7 @@ impl Deployments {
     }
 
     /// The app's history; empty where the repository has nothing of it.
-    pub(super) async fn history_of(&self, spot: &Spot) -> Result<History, NotShown> {
+    pub(super) async fn history_of(&self, spot: &AppInstance) -> Result<History, NotShown> {
         let Some((repository, branch)) = self.repository(spot).await? else {
             return Ok(History::default());
         };
@@ -132,7 +132,8 @@ impl Deployments {
         Ok(History { revisions: revisions.collect(), hand_edited })
     }
 
-    /// Which revision of an app was live after which on a target, as far back as one goes for it.
+    /// Returns which revision of an app was live after which on a target, as far back as one goes
+    /// for it.
     pub(crate) async fn live_history(
         &self,
         target: &TargetName,
@@ -145,7 +146,7 @@ impl Deployments {
 
     async fn rolled_back_from(
         &self,
-        spot: &Spot,
+        spot: &AppInstance,
         kept: &Kept,
     ) -> Result<BTreeMap<DeployId, RolledBackFrom>, Fault> {
         let past = self.live_history(&spot.target, &spot.app).await?;
@@ -157,7 +158,7 @@ impl Deployments {
     /// One revision with its files, against what is live; `None` if it is not kept.
     pub(crate) async fn find_revision(
         &self,
-        spot: &Spot,
+        spot: &AppInstance,
         id: &DeployId,
     ) -> Result<Option<RevisionFiles>, NotShown> {
         let history = self.history_of(spot).await?;
@@ -176,8 +177,8 @@ impl Deployments {
     }
 }
 
-/// What differs between two sets of files, but for what is in a Secret; `None` where some are not such
-/// as we write.
+/// Returns what differs between two sets of files, but for what is in a Secret; `None` where some are
+/// not such as we write.
 pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
     diff::objects(before).and(diff::objects(after))?;
     Some(diff::between(before, after, CONTEXT).0)

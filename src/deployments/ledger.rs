@@ -4,7 +4,7 @@
 use secrecy::SecretString;
 
 use crate::deployments::fault::AUDIT;
-use crate::model::audit::{By, Entry, Found, Search};
+use crate::model::audit::{Entry, Found, Principal, Search};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{Moved, Owned, Store, StoreError};
@@ -68,7 +68,7 @@ impl Ledger {
         Ok(from)
     }
 
-    /// What the audit log has of what is looked for, newest first.
+    /// Reads what the audit log has of what is looked for, newest first.
     pub async fn audited(&self, search: &Search) -> Result<Found, StoreError> {
         self.store.audited(search).await
     }
@@ -77,8 +77,9 @@ impl Ledger {
         check_target(&self.clusters, target)
     }
 
-    /// What the audit log gets of an act; what it is about comes with what it is done to.
-    pub(super) fn entry(&self, act: &'static str, reason: String, by: By) -> Entry {
+    /// Returns the entry of the audit log for an act; what it is about comes with what it is done
+    /// to.
+    pub(super) fn entry(&self, act: &'static str, reason: String, by: Principal) -> Entry {
         let (id, at) = (DeployId::of(self.clock.draw()), self.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
         let act = act.into();
@@ -86,7 +87,8 @@ impl Ledger {
     }
 }
 
-/// Whether the configuration has a target: an act on a mistyped one would do nothing, and look as if it did.
+/// Checks that the configuration has a target: an act on a mistyped one would do nothing, and look as if it
+/// did.
 ///
 /// # Errors
 /// That it has none of that name, and a hint at those that it has.

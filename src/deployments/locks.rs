@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::ledger::Ledger;
 use crate::deployments::{AUDIT, Deployments, Fault};
-use crate::model::audit::{By, Via};
+use crate::model::audit::{AuthMethod, Principal};
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, LockId};
 use crate::model::lock::{Lock, LockFilter, LockScope};
@@ -108,13 +108,13 @@ impl Ledger {
     pub async fn lock(
         &self,
         request: LockRequest,
-        by: By,
+        by: Principal,
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<(LockId, Lock), NotLocked> {
         let LockRequest { scope, reason, ends } = request;
         self.is_known(&scope).map_err(NotLocked::Unmeant)?;
         let since = self.clock.now();
-        let longest = (by.via != Via::Operator).then_some(LONGEST_LOCK);
+        let longest = (by.via != AuthMethod::Operator).then_some(LONGEST_LOCK);
         let until = ends.map(|ends| end(ends, since, longest)).transpose()?;
         let (id, who) = (LockId::of(&clock::random_digits()), by.name.clone());
         let lock = Lock { scope, reason: reason.clone(), by: who.clone(), since, until };
@@ -137,7 +137,7 @@ impl Ledger {
         &self,
         id: &LockId,
         reason: String,
-        by: By,
+        by: Principal,
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<Lock, NotUnlocked> {
         let entry = self.entry("unlock", reason, by);
@@ -172,13 +172,13 @@ impl Deployments {
         &self,
         id: &DeployId,
         reason: String,
-        by: By,
+        by: Principal,
         reply: &Reply<Deployment>,
     ) -> Result<Deployment, NotCancelled> {
         let entry = self.ledger.entry("cancel", reason, by);
         match self.store.cancel(id, &entry, reply).await.map_err(Fault::new)? {
             Cancelled::Yes(deployment) => {
-                self.wake.all();
+                self.wake.notify_all();
                 let (by, reason) = (&entry.by.name, &entry.reason);
                 tracing::info!(target: AUDIT, deployment = %id, by, reason, "cancelled");
                 Ok(*deployment)
@@ -199,8 +199,8 @@ impl Deployments {
 /// Who means longer means until it is taken away, or has mistyped. An operator may.
 const LONGEST_LOCK: SignedDuration = SignedDuration::from_hours(366 * 24);
 
-/// When a lock that begins now ends. A time beyond the calendar is none: the lock would never end,
-/// which nobody asked for.
+/// Returns when a lock that begins now ends. A time beyond the calendar is none: the lock would
+/// never end, which nobody asked for.
 fn end(
     ends: Ends,
     now: Timestamp,

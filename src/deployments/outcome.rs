@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::forge::error::ForgeError;
-use crate::git::writer::{OnItsWay, Write, WriteError, Written};
+use crate::git::writer::{PendingRelease, Write, WriteError, Written};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;
@@ -32,7 +32,7 @@ pub struct Planned {
     /// For the writer.
     pub(crate) write: Box<Write>,
     /// Its repository awaits it.
-    pub(super) on_its_way: OnItsWay,
+    pub(super) pending: PendingRelease,
 }
 
 /// Why there is no plan.
@@ -76,7 +76,7 @@ impl From<Problem> for WriteOutcome {
     }
 }
 
-/// What a write left behind.
+/// Returns what a write left behind.
 pub(crate) fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
     let (commit, changed) = match written {
         Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
@@ -144,7 +144,7 @@ impl Problem {
 }
 
 impl Remedy {
-    /// Whether the same call may go well later.
+    /// Returns whether the same call may go well later.
     pub(crate) fn may_pass(self) -> bool {
         match self {
             Self::Retry { .. } => true,

@@ -33,10 +33,10 @@ const DRY_RUNS: usize = 4;
 impl Planners {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self::of(processors, LONGEST_WAIT)
+        Self::with_limits(processors, LONGEST_WAIT)
     }
 
-    fn of(processors: usize, longest_wait: Duration) -> Self {
+    fn with_limits(processors: usize, longest_wait: Duration) -> Self {
         let places = |n| Arc::new(Semaphore::new(n));
         let (all, dry_runs) = (places(processors), places(DRY_RUNS));
         Self { all, dry_runs, longest_wait, dry_run: None }
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
-        let planners = Planners::of(1, LONGEST_WAIT);
+        let planners = Planners::with_limits(1, LONGEST_WAIT);
         let end = begin_and_leave(&planners).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
-        let planners = Planners::of(DRY_RUNS + 1, LONGEST_WAIT);
+        let planners = Planners::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
             ends.push(begin_and_leave(&planners.for_dry_run().unwrap()).await);
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_is_not_waited_for_for_ever() {
-        let planners = Planners::of(1, Duration::from_millis(10));
+        let planners = Planners::with_limits(1, Duration::from_millis(10));
         let end = begin_and_leave(&planners).await;
         let problem = planners.beside(|| ()).await.unwrap_err();
         assert_eq!(problem.remedy, Remedy::Retry { after: None });

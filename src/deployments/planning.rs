@@ -44,7 +44,7 @@ impl Deployments {
         all_violations::of_unnamed(rejection, draft.as_ref(), target, &templates, &self.clusters)
     }
 
-    /// What the questions ask for; where a rule refuses the WAML anyway, nothing is asked.
+    /// Gathers what the questions ask for; where a rule refuses the WAML anyway, nothing is asked.
     pub(super) async fn gather(&self, questions: Option<&Questions>) -> Facts {
         match questions {
             Some(questions) => self.facts.gather(questions, self.clusters.clone()).await,
@@ -52,7 +52,7 @@ impl Deployments {
         }
     }
 
-    /// What the app's `latest` holds on the target; empty where nothing is deployed.
+    /// Returns what the app's `latest` holds on the target; empty where nothing is deployed.
     pub(super) async fn live(
         &self,
         app: &AppKey,

@@ -47,7 +47,8 @@ pub enum Place {
 }
 
 impl Deployments {
-    /// Whether there is something to preview. `shown` says that an earlier head has a check run.
+    /// Returns whether there is something to preview. `shown` says that an earlier head has a check
+    /// run.
     pub(crate) async fn glance_at_pull_request(
         &self,
         request: &PullRequest,
@@ -68,7 +69,7 @@ impl Deployments {
         })
     }
 
-    /// What the pull request would change.
+    /// Computes what the pull request would change.
     pub(crate) async fn preview_pull_request(
         &self,
         request: &PullRequest,
@@ -89,7 +90,7 @@ impl Deployments {
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
         let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
-        self.planners.beside(move || text::told(&preview)).await
+        self.planners.beside(move || text::describe_preview(&preview)).await
     }
 
     /// Shows it at the head; gives the number of the check run.

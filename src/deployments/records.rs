@@ -20,7 +20,8 @@ impl Deployments {
         Ok(Some((found, statuses)))
     }
 
-    /// What a deployment changed in its app's `latest`; `None` where nobody can tell it (any more).
+    /// Returns what a deployment changed in its app's `latest`; `None` where nobody can tell it
+    /// (any more).
     pub(crate) async fn changes(&self, deployment: &Deployment) -> Option<Vec<Change>> {
         let (Some(pushed), Some(app)) = (&deployment.pushed, &deployment.app) else { return None };
         if !pushed.changed {

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::{Deployments, Fault, Manifests};
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
-    Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+    ConditionalEdit, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
 use crate::manifests::removal;
-use crate::model::audit::By;
+use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
@@ -127,8 +127,8 @@ async fn remove(
     carry_out(deployments, manifests, (removal, &request.by, &reply), found).await
 }
 
-/// What became of a removal that was begun under the same key, by a process that died; `None` where
-/// it did nothing.
+/// Returns what became of a removal that was begun under the same key, by a process that died;
+/// `None` where it did nothing.
 async fn begun_before(
     deployments: &Deployments,
     act: &DeployId,
@@ -145,7 +145,7 @@ async fn begun_before(
     }
 }
 
-/// What the repository says of the past where it has nothing of the app.
+/// Returns what the repository says of the past where it has nothing of the app.
 async fn gone_before(
     deployments: &Deployments,
     request: &RemovalRequest,
@@ -172,7 +172,8 @@ fn judged(
     if !found.others.is_empty() {
         return Err(NotRemoved::Foreign(found.others.clone()));
     }
-    let taken = removal::taken(&found.latest, found.application.as_deref(), found.paths.clone());
+    let taken =
+        removal::plan_removal(&found.latest, found.application.as_deref(), found.paths.clone());
     if !taken.keeps_data.is_empty() && !request.with_data {
         return Err(NotRemoved::KeepsData(taken.keeps_data));
     }
@@ -185,7 +186,7 @@ fn judged(
 async fn carry_out(
     deployments: &Deployments,
     manifests: &Manifests,
-    (removal, by, reply): (Removal, &By, &Reply<Gone>),
+    (removal, by, reply): (Removal, &Principal, &Reply<Gone>),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
@@ -200,7 +201,7 @@ async fn carry_out(
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let (change, lease) = (amendment(&removal, found), Lease::asked_for(asked_at, HOLD));
+    let (change, lease) = (conditional_edit(&removal, found), Lease::asked_for(asked_at, HOLD));
     let written = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
     match written {
         Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
@@ -226,12 +227,12 @@ fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     ))
 }
 
-fn amendment(removal: &Removal, found: Footprint) -> Amendment {
+fn conditional_edit(removal: &Removal, found: Footprint) -> ConditionalEdit {
     let Removal { id, target, app, actor, reason, taken, .. } = removal.clone();
     let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
     let note = RemovalNote { id, app, target, actor, reason, digest };
     let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
-    Amendment {
+    ConditionalEdit {
         edits: there.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
         message: Message::of_removal(&note),
         seen: found.seen,

@@ -25,7 +25,7 @@ pub struct Wake {
 
 impl Wake {
     /// There may be a deployment to work on, and something to tell of it.
-    pub(crate) fn all(&self) {
+    pub(crate) fn notify_all(&self) {
         self.workers.notify_one();
         self.outbox();
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::model::deployment::{Stage, StageTime};
@@ -14,7 +14,7 @@ use crate::support::sync::lock;
 
 /// How long stages take, for Prometheus. Clones share it.
 #[derive(Debug, Clone)]
-pub struct StageDurations(pub(crate) Family<StageLabel, Histogram, fn() -> Histogram>);
+pub struct StageDurations(pub(crate) Endpoint<StageLabel, Histogram, fn() -> Histogram>);
 
 /// A stage, as a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,7 +28,7 @@ const BUCKETS: [f64; 14] =
 
 impl Default for StageDurations {
     fn default() -> Self {
-        Self(Family::new_with_constructor(|| Histogram::new(BUCKETS)))
+        Self(Endpoint::new_with_constructor(|| Histogram::new(BUCKETS)))
     }
 }
 
@@ -45,7 +45,7 @@ struct Inner {
 
 /// A stage that is going on; it ends when this is dropped.
 #[must_use = "the stage ends when this is dropped"]
-pub struct Going {
+pub struct StageTimer {
     stages: Stages,
     stage: Stage,
     since: Stopwatch,
@@ -58,13 +58,13 @@ impl Stages {
     }
 
     /// Begins a stage.
-    pub fn begin(&self, stage: Stage) -> Going {
+    pub fn begin(&self, stage: Stage) -> StageTimer {
         let Inner { deployment, clock, .. } = &*self.0;
         tracing::info!(
             target: "the_deployer::stage",
             %deployment, stage = stage.as_str(), "{} begins", stage.as_str()
         );
-        Going { stages: self.clone(), stage, since: clock.stopwatch() }
+        StageTimer { stages: self.clone(), stage, since: clock.stopwatch() }
     }
 
     /// Records a stage that has ended.
@@ -86,7 +86,7 @@ impl Stages {
     }
 }
 
-impl Drop for Going {
+impl Drop for StageTimer {
     fn drop(&mut self) {
         self.stages.took(self.stage, self.since.micros());
     }

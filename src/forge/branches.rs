@@ -19,18 +19,18 @@ impl Wanted {
         Self { exact: exact.into_iter().cloned().collect(), globs: Globs::parse_readable(globs) }
     }
 
-    /// Whether branches must be listed.
+    /// Returns whether branches must be listed.
     pub(super) fn has_globs(&self) -> bool {
         !self.globs.is_empty()
     }
 
-    /// Whether a glob means that branch, and no whole name does already.
+    /// Returns whether a glob means that branch, and no whole name does already.
     pub(super) fn is_by_glob(&self, branch: &str) -> bool {
         self.globs.is_match(branch) && !self.exact.iter().any(|exact| exact == branch)
     }
 
-    /// Whether that branch is meant.
-    pub(super) fn has(&self, branch: &str) -> bool {
+    /// Returns whether that branch is meant.
+    pub(super) fn contains_branch(&self, branch: &str) -> bool {
         self.globs.is_match(branch) || self.exact.iter().any(|exact| exact == branch)
     }
 }
@@ -45,10 +45,10 @@ mod tests {
         assert_eq!(wanted.exact, ["main"]);
         assert!(wanted.has_globs() && !Wanted::of(&["main".to_owned()]).has_globs());
         for branch in ["main", "release/1", "release/1/2", "v7"] {
-            assert!(wanted.has(branch), "{branch}");
+            assert!(wanted.contains_branch(branch), "{branch}");
         }
         for branch in ["maintenance", "release", "v77", "{", ""] {
-            assert!(!wanted.has(branch), "{branch}");
+            assert!(!wanted.contains_branch(branch), "{branch}");
         }
         assert!(wanted.is_by_glob("v7") && !wanted.is_by_glob("main"));
     }

@@ -203,7 +203,7 @@ pub enum ForgeError {
 }
 
 impl ForgeError {
-    /// Whether what was to be written may be there although there was an error.
+    /// Returns whether what was to be written may be there although there was an error.
     pub fn may_have_arrived(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
@@ -216,7 +216,7 @@ impl ForgeError {
         }
     }
 
-    /// What to do next.
+    /// Says whether to try again, and when.
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::RateLimited { retry_after, .. } => {

@@ -140,7 +140,7 @@ impl Read {
                 continue;
             };
             let is_on = || Ok(tip == commit || git.graph_descendant_of(tip, commit)?);
-            if wanted.has(name) && is_on().map_err(corrupt)? {
+            if wanted.contains_branch(name) && is_on().map_err(corrupt)? {
                 found.push(name.to_owned());
             }
         }
@@ -164,7 +164,8 @@ impl Read {
         }
     }
 
-    /// Where the repository is. A link that leads out of the root is as good as not there.
+    /// Returns the folder of the repository. A link that leads out of the root is as good as not
+    /// there.
     fn folder(&self) -> Result<PathBuf, ForgeError> {
         let (owner, name) = (self.repository.owner(), self.repository.name());
         let folder = self.root.join(owner).join(format!("{name}.git"));

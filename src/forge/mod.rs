@@ -21,7 +21,7 @@ use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;
 
 pub use crate::forge::status::{
-    Begun, CommitState, CommitStatus, ListedStatus, ROLLBACK_TASK, Status,
+    CommitState, CommitStatus, ListedStatus, NewDeployment, ROLLBACK_TASK, Status,
 };
 
 /// A code host. Every answer is bounded. Errors are [`ForgeError`](error::ForgeError)s: what is missing, and by their

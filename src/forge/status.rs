@@ -21,7 +21,7 @@ pub struct Status {
 
 /// A deployment that began here, as the code host is to have it: a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun {
+pub struct NewDeployment {
     /// Ours; it is in the payload, by which the deployment is found again.
     pub id: DeployId,
     /// What becomes live.

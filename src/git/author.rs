@@ -23,7 +23,7 @@ pub struct CommitIdentity {
 
 /// Who asked for a change; free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker<'a> {
+pub(super) enum CommitAuthor<'a> {
     /// As the code host names an account: whose deployment it is.
     Login(&'a str),
     /// As we do, the name of a token: whose removal it is.
@@ -33,9 +33,9 @@ pub(super) enum Asker<'a> {
 /// The author that somebody is at a code host whose people have addresses at `people`; `None` where
 /// nothing is left of the name that a commit can hold, or where the host does not know any more who
 /// it was.
-pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<CommitIdentity> {
-    let (Asker::Login(actor) | Asker::Named(actor)) = asker;
-    if asker == Asker::Login(NOBODY) {
+pub(super) fn author(asker: CommitAuthor<'_>, people: &str) -> Option<CommitIdentity> {
+    let (CommitAuthor::Login(actor) | CommitAuthor::Named(actor)) = asker;
+    if asker == CommitAuthor::Login(NOBODY) {
         return None;
     }
     let name: String = actor.chars().map(|c| if is_of_a_name(c) { c } else { ' ' }).collect();
@@ -45,12 +45,13 @@ pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<CommitIdentity> {
     let name = name.trim_matches([' ', '.', ',', ':', ';', '"', '\\', '\'']).to_owned();
     let mailbox: String = name.chars().map(|c| if is_of_a_login(c) { c } else { '-' }).collect();
     // What had to be changed is not the login that was told, and may be another one.
-    let theirs = matches!(asker, Asker::Login(login) if login == mailbox);
+    let theirs = matches!(asker, CommitAuthor::Login(login) if login == mailbox);
     let domain = if theirs { people } else { NOWHERE };
     (!name.is_empty()).then(|| CommitIdentity { name, email: format!("{mailbox}@{domain}") })
 }
 
-/// What ends a name in a commit, and what makes it look like another one, is none.
+/// Returns whether a character may be in a name: none that ends it in a commit, or makes it look
+/// like another one.
 fn is_of_a_name(c: char) -> bool {
     !c.is_control() && !is_invisible(c) && !matches!(c, '<' | '>')
 }
@@ -64,7 +65,7 @@ fn is_of_a_login(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn of(asker: Asker<'_>) -> Option<String> {
+    fn format_author(asker: CommitAuthor<'_>) -> Option<String> {
         author(asker, "users.noreply.github.com")
             .map(|CommitIdentity { name, email }| format!("{name} <{email}>"))
     }
@@ -75,28 +76,28 @@ mod tests {
             ("alice", "alice <alice@users.noreply.github.com>"),
             ("dependabot[bot]", "dependabot[bot] <dependabot[bot]@users.noreply.github.com>"),
         ] {
-            assert_eq!(of(Asker::Login(actor)).as_deref(), Some(expected));
+            assert_eq!(format_author(CommitAuthor::Login(actor)).as_deref(), Some(expected));
         }
     }
 
     #[test]
     fn a_name_that_is_no_login_is_no_strangers_address() {
         for (asker, expected) in [
-            (Asker::Named("alice"), "alice <alice@localhost>"),
+            (CommitAuthor::Named("alice"), "alice <alice@localhost>"),
             (
-                Asker::Named("unknown, on this machine"),
+                CommitAuthor::Named("unknown, on this machine"),
                 "unknown, on this machine <unknown--on-this-machine@localhost>",
             ),
-            (Asker::Login("Jo  van Dam"), "Jo van Dam <Jo-van-Dam@localhost>"),
-            (Asker::Login("Æsa"), "Æsa <-sa@localhost>"),
-            (Asker::Login("583231+octocat"), "583231+octocat <583231-octocat@localhost>"),
-            (Asker::Login(".eve"), "eve <eve@localhost>"),
-            (Asker::Named("ghost"), "ghost <ghost@localhost>"),
+            (CommitAuthor::Login("Jo  van Dam"), "Jo van Dam <Jo-van-Dam@localhost>"),
+            (CommitAuthor::Login("Æsa"), "Æsa <-sa@localhost>"),
+            (CommitAuthor::Login("583231+octocat"), "583231+octocat <583231-octocat@localhost>"),
+            (CommitAuthor::Login(".eve"), "eve <eve@localhost>"),
+            (CommitAuthor::Named("ghost"), "ghost <ghost@localhost>"),
         ] {
-            assert_eq!(of(asker).as_deref(), Some(expected));
+            assert_eq!(format_author(asker).as_deref(), Some(expected));
         }
         assert_eq!(
-            of(Asker::Login("ghost")),
+            format_author(CommitAuthor::Login("ghost")),
             None,
             "GitHub's word for nobody, and an account there"
         );
@@ -107,8 +108,8 @@ mod tests {
         for actor in
             ["eve <root@example.com>\nx", "eve\0", "eve\u{202e}", "\"eve;", "eve>\r\ncommitter x"]
         {
-            for asker in [Asker::Login(actor), Asker::Named(actor)] {
-                let text = of(asker).unwrap();
+            for asker in [CommitAuthor::Login(actor), CommitAuthor::Named(actor)] {
+                let text = format_author(asker).unwrap();
                 assert_eq!(text.matches(['<', '>']).count(), 2, "{text}");
                 assert!(text.starts_with("eve") && !text.contains(char::is_control), "{text}");
                 let CommitIdentity { name, email } = author(asker, "example.com").unwrap();
@@ -117,14 +118,14 @@ mod tests {
                 git2::Signature::new(&name, &email, &git2::Time::new(0, 0)).unwrap();
             }
         }
-        let long = author(Asker::Login(&"x".repeat(10_000)), "example.com").unwrap();
+        let long = author(CommitAuthor::Login(&"x".repeat(10_000)), "example.com").unwrap();
         assert_eq!(long.name.len(), LONGEST);
     }
 
     #[test]
     fn who_has_no_name_is_no_author() {
         for actor in ["", " ", "<>", "\n", " . ", "\"\""] {
-            assert_eq!(of(Asker::Login(actor)), None, "{actor:?}");
+            assert_eq!(format_author(CommitAuthor::Login(actor)), None, "{actor:?}");
         }
     }
 }

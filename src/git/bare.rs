@@ -60,7 +60,7 @@ fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Whether that folder is still at that path.
+/// Returns whether that folder is still at that path.
 fn is_same(opened: &File, path: &Path) -> bool {
     let Ok((opened, there)) = opened.metadata().and_then(|one| Ok((one, fs::metadata(path)?)))
     else {
@@ -69,7 +69,7 @@ fn is_same(opened: &File, path: &Path) -> bool {
     (opened.dev(), opened.ino()) == (there.dev(), there.ino())
 }
 
-/// What a process left that was killed while it made one.
+/// Removes what a process left that was killed while it made a repository.
 fn clear(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -82,14 +82,14 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a folder is a repository that was begun and not finished: it never had an object or a
-/// branch.
+/// Returns whether a folder is a repository that was begun and not finished: it never had an object
+/// or a branch.
 pub(super) fn is_half_made(folder: &Path) -> bool {
     let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     !empty && is_skeleton(folder) && Repository::open_bare(folder).is_err()
 }
 
-/// Whether nothing is in a folder but what a new repository has.
+/// Returns whether nothing is in a folder but what a new repository has.
 fn is_skeleton(folder: &Path) -> bool {
     const NEW: [&str; 11] = [
         "HEAD",

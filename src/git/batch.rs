@@ -28,7 +28,7 @@ const LARGEST: usize = 32 * 1024 * 1024;
 pub(super) struct Built {
     /// What became of each change, in order; of the first ones only, where the others would have
     /// made the push too large.
-    pub(super) fates: Vec<Fate>,
+    pub(super) outcomes: Vec<ChangeOutcome>,
     /// The last commit; `None` if there was nothing to commit.
     pub(super) tip: Option<Oid>,
     /// Exactly what the server has not.
@@ -36,20 +36,20 @@ pub(super) struct Built {
 }
 
 impl Built {
-    /// Whether nothing could be signed just now, whatever the tip is.
+    /// Returns whether nothing could be signed just now, whatever the tip is.
     pub(super) fn is_unsigned(&self) -> bool {
-        self.fates.iter().all(is_unsigned)
+        self.outcomes.iter().all(is_unsigned)
     }
 }
 
-/// Whether gpg failed in a way that passes: that hits whoever comes next, too.
-fn is_unsigned(fate: &Fate) -> bool {
-    matches!(fate, Fate::Failed(WriteError::NotSigned { why, .. }) if why.passes())
+/// Returns whether gpg failed in a way that passes: that hits whoever comes next, too.
+fn is_unsigned(outcome: &ChangeOutcome) -> bool {
+    matches!(outcome, ChangeOutcome::Failed(WriteError::NotSigned { why, .. }) if why.passes())
 }
 
 /// What became of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ChangeOutcome {
     /// It is that commit.
     Commit(Oid),
     /// Everything is there as it would be written.
@@ -71,44 +71,44 @@ pub(super) fn build(
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
     let mut objects = Objects::over(repo, repository, tip)?;
     let (mut at, mut made) = (tip, None);
-    let mut fates: Vec<Fate> = Vec::with_capacity(jobs.len());
+    let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
     for job in jobs {
         // Each may take the whole time that gpg has.
-        if let Some(unsigned) = fates.last().filter(|fate| is_unsigned(fate)) {
-            fates.push(unsigned.clone());
+        if let Some(unsigned) = outcomes.last().filter(|outcome| is_unsigned(outcome)) {
+            outcomes.push(unsigned.clone());
             continue;
         }
         if objects.bytes() > LARGEST {
             break;
         }
         if job.change.id().is_some_and(|id| arrived.contains(id)) {
-            fates.push(Fate::AlreadyThere);
+            outcomes.push(ChangeOutcome::AlreadyThere);
             continue;
         }
         let mark = objects.mark();
-        let fate = match job.change.edit(&mut objects, root) {
+        let outcome = match job.change.edit(&mut objects, root) {
             Ok(Edited::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at) {
                 Ok(text) => {
                     let commit = objects.commit(text)?;
                     (root, at, made) = (Some(tree), Some(commit), Some(commit));
-                    Fate::Commit(commit)
+                    ChangeOutcome::Commit(commit)
                 }
                 Err(why) => {
                     let repository = repository.to_owned();
-                    Fate::Failed(WriteError::NotSigned { repository, why })
+                    ChangeOutcome::Failed(WriteError::NotSigned { repository, why })
                 }
             },
-            Ok(Edited::Unchanged) => Fate::Unchanged,
-            Ok(Edited::AlreadyThere) => Fate::AlreadyThere,
-            Err(Trouble::Error(error)) => Fate::Failed(error),
+            Ok(Edited::Unchanged) => ChangeOutcome::Unchanged,
+            Ok(Edited::AlreadyThere) => ChangeOutcome::AlreadyThere,
+            Err(Trouble::Error(error)) => ChangeOutcome::Failed(error),
             Err(damaged) => return Err(damaged),
         };
-        if !matches!(fate, Fate::Commit(_)) {
+        if !matches!(outcome, ChangeOutcome::Commit(_)) {
             objects.back_to(mark);
         }
-        fates.push(fate);
+        outcomes.push(outcome);
     }
-    Ok(Built { fates, tip: made, load: Load::of(objects.into_new()) })
+    Ok(Built { outcomes, tip: made, load: Load::of(objects.into_new()) })
 }
 
 /// Who makes commits.
@@ -148,7 +148,7 @@ impl Committer {
     }
 }
 
-/// Whether somebody of that name can make commits.
+/// Checks that commits can have that name and address.
 pub(super) fn check(CommitIdentity { name, email }: &CommitIdentity) -> Result<(), WriteError> {
     if plain(name).is_empty() || plain(email).is_empty() {
         let message = format!("{name:?} <{email:?}> cannot be the author of a commit");

@@ -44,7 +44,7 @@ impl Location {
         })
     }
 
-    /// Where it can be read beside the writer.
+    /// Returns the place where the branch can be read beside the writer.
     pub(super) fn place(&self) -> Place {
         match self {
             Self::Local { path, reference, .. } => {
@@ -56,7 +56,7 @@ impl Location {
         }
     }
 
-    /// Whether a write could begin: one small request.
+    /// Checks that a write could begin: one small request.
     pub(super) fn ready(&self) -> Result<(), Trouble> {
         match self {
             Self::Local { path, reference, alone } => {
@@ -129,14 +129,14 @@ impl BranchBackend {
             Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {
                 Ok(Tip { at: *at, fresh: false })
             }
-            Self::Local(_) | Self::Remote(_) => Ok(Tip { at: self.look()?, fresh: true }),
+            Self::Local(_) | Self::Remote(_) => Ok(Tip { at: self.fetch_tip()?, fresh: true }),
         }
     }
 
-    pub(super) fn look(&mut self) -> Result<Option<Oid>, Trouble> {
+    pub(super) fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
         match self {
-            Self::Local(local) => local.look(),
-            Self::Remote(remote) => remote.look(),
+            Self::Local(local) => local.read_tip(),
+            Self::Remote(remote) => remote.fetch_tip(),
         }
     }
 
@@ -205,7 +205,7 @@ impl RemoteBranch {
         let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
             .map_err(|error| WriteError::disk(&remote, folder, error))?;
         let tip = tip.map_or(Seen::NotYet, |tip| Seen::At(Some(tip)));
-        let (reference, push) = (reference.to_owned(), push::of(by, remote.clone()));
+        let (reference, push) = (reference.to_owned(), push::build_push(by, remote.clone()));
         Ok(Self { clone, reference, remote, by, push, tip, next: Next::None(0) })
     }
 
@@ -222,7 +222,7 @@ impl RemoteBranch {
     ///
     /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
     /// sees: it would take every other app away.
-    fn look(&mut self) -> Result<Option<Oid>, Trouble> {
+    fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
         let found = self.clone.fetch(&self.remote, &self.reference);
         let found = found.map_err(|error| error.trouble(&self.remote))?;
         let (repository, branch) = (self.remote.to_string(), self.branch());
@@ -273,8 +273,8 @@ impl RemoteBranch {
         Ok(published)
     }
 
-    /// Whether there was a branch at this address, as far as this service knows. The clone itself does
-    /// not tell: it may have been made anew since.
+    /// Returns whether there was a branch at this address, as far as this service knows. The clone
+    /// itself does not tell: it may have been made anew since.
     fn had_a_branch(&self) -> bool {
         fs::read_to_string(self.note()).is_ok_and(|known| known == self.clone.marker)
     }
@@ -319,7 +319,7 @@ impl RemoteBranch {
         let (reference, remote, by) = (self.reference.clone(), self.remote.clone(), self.by);
         std::thread::spawn(move || {
             let next = Self::open(&beside, &reference, remote, by);
-            next.and_then(|mut next| next.look()).is_ok()
+            next.and_then(|mut next| next.fetch_tip()).is_ok()
         })
     }
 
@@ -329,7 +329,7 @@ impl RemoteBranch {
         let folder = self.clone.folder.clone();
         let beside = with_suffix(&folder, "next");
         let open = |at: &Path| Self::open(at, &self.reference, self.remote.clone(), self.by);
-        open(&beside)?.look()?;
+        open(&beside)?.fetch_tip()?;
         clone::replace(&folder, &beside)
             .map_err(|error| WriteError::disk(&self.remote, &folder, error))?;
         *self = open(&folder)?;

@@ -57,7 +57,8 @@ impl PushLimiter {
         Self { limiter, per_minute, pushes: VecDeque::new() }
     }
 
-    /// How long the next push has to wait; never more than a minute, whatever the clock does.
+    /// Returns how long the next push has to wait; never more than a minute, whatever the clock
+    /// does.
     pub(super) fn wait(&mut self, now: Timestamp) -> Duration {
         // What lies in the future was counted before the clock was put back.
         self.pushes.retain(|at| *at <= now && since(*at, now) < MINUTE);
@@ -85,7 +86,7 @@ fn since(at: Timestamp, now: Timestamp) -> Duration {
 mod tests {
     use super::*;
 
-    /// When each of so many pushes goes, in seconds, if all want to go at once.
+    /// Returns when each of so many pushes goes, in seconds, if all want to go at once.
     fn times(budget: PushBudget, count: usize) -> Vec<u64> {
         let mut limiter = PushLimiter::new(budget);
         let begin = Timestamp::UNIX_EPOCH;

@@ -2,8 +2,8 @@
 
 use git2::Oid;
 
-use crate::git::amendment::{self, Amendment};
-use crate::git::author::Asker;
+use crate::git::author::CommitAuthor;
+use crate::git::conditional_edit::{self, ConditionalEdit};
 use crate::git::deployment::{self, Write};
 use crate::git::edits::Edited;
 use crate::git::error::Trouble;
@@ -20,7 +20,7 @@ pub(super) enum Change {
     /// A former revision is made live again.
     Restore(Box<Restore>),
     /// Something that was decided on after a look.
-    Amend(Amendment),
+    Amend(ConditionalEdit),
 }
 
 impl Change {
@@ -33,7 +33,9 @@ impl Change {
         match self {
             Self::Deploy(write) => deployment::edit(objects, root, write),
             Self::Restore(restore) => rollback::edit(objects, root, restore),
-            Self::Amend(amendment) => amendment::edit(objects, root, amendment),
+            Self::Amend(conditional_edit) => {
+                conditional_edit::edit(objects, root, conditional_edit)
+            }
         }
     }
 
@@ -41,32 +43,34 @@ impl Change {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Deploy(write) => {
-                let edit = write.hand_edits.found();
+                let edit = write.hand_edits.read_hand_edit();
                 commit_message(&write.revision, &write.note, edit.as_ref())
             }
             Self::Restore(restore) => {
-                let edit = restore.hand_edits.found();
+                let edit = restore.hand_edits.read_hand_edit();
                 restore.message.over(edit.as_ref())
             }
-            Self::Amend(amendment) => amendment.message.text.clone(),
+            Self::Amend(conditional_edit) => conditional_edit.message.text.clone(),
         }
     }
 
-    /// Who asked for it; `None` where no person did.
-    pub(super) fn asker(&self) -> Option<Asker<'_>> {
+    /// Returns the person who asked for the change; `None` where no person did.
+    pub(super) fn asker(&self) -> Option<CommitAuthor<'_>> {
         match self {
-            Self::Deploy(write) => Some(Asker::Login(&write.note.actor)),
-            Self::Restore(restore) => restore.message.actor.as_deref().map(Asker::Named),
-            Self::Amend(amendment) => amendment.message.actor.as_deref().map(Asker::Named),
+            Self::Deploy(write) => Some(CommitAuthor::Login(&write.note.actor)),
+            Self::Restore(restore) => restore.message.actor.as_deref().map(CommitAuthor::Named),
+            Self::Amend(conditional_edit) => {
+                conditional_edit.message.actor.as_deref().map(CommitAuthor::Named)
+            }
         }
     }
 
-    /// What its commit is found again by.
+    /// Returns the id that its commit is found again by.
     pub(super) fn id(&self) -> Option<&DeployId> {
         match self {
             Self::Deploy(write) => Some(&write.revision.id),
             Self::Restore(restore) => restore.message.id.as_ref(),
-            Self::Amend(amendment) => amendment.message.id.as_ref(),
+            Self::Amend(conditional_edit) => conditional_edit.message.id.as_ref(),
         }
     }
 }

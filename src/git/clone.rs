@@ -147,7 +147,7 @@ impl CachedClone {
         self.repo.reference(TRACKING, tip, true, "seen").map(drop)
     }
 
-    /// Whether so much has piled up that a new clone is cheaper to use.
+    /// Returns whether so much has piled up that a new clone is cheaper to use.
     pub(super) fn is_full(&self) -> bool {
         let objects = self.folder.join("objects");
         let count = |inner| fs::read_dir(objects.join(inner)).map_or(0, Iterator::count);
@@ -193,7 +193,7 @@ pub(super) fn replace(folder: &Path, by: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a process left that died while it replaced a clone.
+/// Takes back the clone that a process was replacing when it died.
 fn recover(folder: &Path) {
     let old = with_suffix(folder, "old");
     if folder.exists() || !old.join(MARKER).is_file() {

@@ -80,7 +80,7 @@ fn low_byte(number: usize) -> u8 {
 mod tests {
     use super::*;
 
-    /// What a reader of the difference makes of it, as the format's description says.
+    /// Applies the difference as a reader does, as the format's description says.
     fn applied(former: &[u8], delta: &[u8]) -> Vec<u8> {
         let mut rest = delta;
         let mut next = || {

@@ -7,7 +7,7 @@ use crate::git::edits::{self, Edited, Edits, Leaf};
 use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::Kind;
 use crate::git::handedit::Watch;
-use crate::git::handedit::look::look;
+use crate::git::handedit::look::find_hand_edit;
 use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
@@ -146,7 +146,7 @@ impl History {
         let ((repo, tip), path) = (objects.base(), path.to_string());
         let found = match self.latest {
             Some(now) if now == by => None,
-            now => look(repo, tip, &path, now, &self.revisions)?,
+            now => find_hand_edit(repo, tip, &path, now, &self.revisions)?,
         };
         hand_edits.note(found.clone());
         match found.filter(|_| hand_edits.policy == HandEdits::Stop) {

@@ -222,7 +222,7 @@ impl WriteError {
         }
     }
 
-    /// Whether trying again can help. The only place that decides it.
+    /// Says whether trying again can help. The only place that decides it.
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
@@ -307,8 +307,8 @@ pub enum SigningError {
 }
 
 impl SigningError {
-    /// Whether trying again can help. A machine without memory, a full disk, an agent that is away:
-    /// all that passes. Final is only what is known to be.
+    /// Returns whether trying again can help. A machine without memory, a full disk, an agent that
+    /// is away: all that passes. Final is only what is known to be.
     pub fn passes(&self) -> bool {
         matches!(self, Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_))
     }
@@ -332,7 +332,7 @@ pub(super) enum Trouble {
     Damaged(#[from] git2::Error),
 }
 
-/// What to do about a repository that is not there.
+/// Says what to do about a repository that is not there.
 fn missing_help(repository: &str) -> &'static str {
     if Path::new(repository).is_absolute() {
         "the folder is gone. Put it back from a backup, or correct its path in the configuration. Do not start the \

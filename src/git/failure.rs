@@ -70,7 +70,7 @@ impl Failure {
         Self::Broken(format!("the exchange was not over after {} s", after.as_secs_f32()))
     }
 
-    /// Whether the server surely did nothing with what was sent.
+    /// Returns whether the server surely did nothing with what was sent.
     pub(super) fn is_definite(&self) -> bool {
         matches!(
             self,
@@ -98,12 +98,12 @@ impl Failure {
                 WriteError::Invalid(format!("{repository}: {cause}"))
             }
             Self::Server { .. } | Self::Broken(_) => WriteError::unreachable(repository, cause),
-            Self::Said { kind, words, trust } => said(kind, words, &trust, repository, help),
+            Self::Said { kind, words, trust } => convert_complaint(kind, words, &trust, repository, help),
         }
     }
 }
 
-fn said(kind: Kind, said: String, trust: &str, repository: String, help: &str) -> WriteError {
+fn convert_complaint(kind: Kind, said: String, trust: &str, repository: String, help: &str) -> WriteError {
     let refused = |help: &str| WriteError::KeyRefused {
         repository: repository.clone(),
         said: said.clone(),
@@ -125,7 +125,7 @@ fn said(kind: Kind, said: String, trust: &str, repository: String, help: &str) -
     }
 }
 
-/// What to say of a push whose answer is only these words.
+/// Describes a push whose answer is only these words.
 pub(super) fn unreported(words: &str) -> String {
     let said = words.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("the server did not report what became of the push, but said: {said}")

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Now(Arc<dyn Fn() -> Moment + Send + Sync>);
 
 impl Now {
-    /// What is asked for the time.
+    /// Makes a clock of the function that is asked for the time.
     pub fn by(now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -58,7 +58,7 @@ impl Fence {
         Self { leases: leases.cloned().collect(), now: Some(now.clone()) }
     }
 
-    /// Whether one of the leases has ended: then nothing of it may be sent.
+    /// Returns whether one of the leases has ended: then nothing of it may be sent.
     pub(super) fn is_closed(&self) -> bool {
         self.left().is_zero()
     }

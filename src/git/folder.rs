@@ -122,7 +122,7 @@ mod tests {
         Oid::from_bytes(&[n; ID]).unwrap()
     }
 
-    /// What libgit2 makes of the same edits.
+    /// Makes the same edits with libgit2.
     fn theirs(edits: &[(&str, Option<(Kind, u8)>)]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let repo = git2::Repository::init_bare(folder.path()).unwrap();

@@ -120,8 +120,8 @@ impl TrackedBranch {
     ///
     /// # Errors
     /// Why it could not be had; what was had before is still there.
-    pub async fn look(&self) -> Result<CommitSha, FollowError> {
-        self.with(Tracked::look).await
+    pub async fn fetch_tip(&self) -> Result<CommitSha, FollowError> {
+        self.with(Tracked::fetch_tip).await
     }
 
     /// The commit that was judged good last; it can be read without the host.
@@ -150,8 +150,8 @@ impl TrackedBranch {
         .await
     }
 
-    /// What lies in a folder of a commit, sorted by path; nothing where there is no such folder.
-    /// Names that begin with a dot, and what lies deeper than the limit, are left out.
+    /// Reads the entries of a folder at a commit, sorted by path; nothing where there is no such
+    /// folder. Names that begin with a dot, and what lies deeper than the limit, are left out.
     ///
     /// # Errors
     /// When it is too much, or the clone cannot be read.
@@ -188,7 +188,7 @@ impl TrackedBranch {
 }
 
 impl Tracked {
-    fn look(&mut self) -> Result<CommitSha, FollowError> {
+    fn fetch_tip(&mut self) -> Result<CommitSha, FollowError> {
         let found = match self.fetch() {
             // Another clone would fare no better, and this one would be lost.
             Err(FollowError::OnDisk { cause, .. })

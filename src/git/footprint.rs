@@ -1,11 +1,11 @@
 //! Everything that an app has in the repository on one target, and what was seen of other paths.
 //!
 //! For who decides on a change after a look: with what was found comes what it is recognised by
-//! ([`Seen`]), so that the change is made only if it is still so.
+//! ([`Precondition`]), so that the change is made only if it is still so.
 
 use git2::{ObjectType, Repository, Tree, TreeWalkMode, TreeWalkResult};
 
-use crate::git::amendment::Seen;
+use crate::git::conditional_edit::Precondition;
 use crate::git::error::WriteError;
 use crate::git::layout::{self, RepoPath};
 use crate::git::tree;
@@ -31,7 +31,7 @@ pub struct Footprint {
     /// folder in one of them.
     pub others: Vec<String>,
     /// What all of that is recognised by.
-    pub seen: Vec<(RepoPath, Seen)>,
+    pub seen: Vec<(RepoPath, Precondition)>,
 }
 
 /// A file, or that there is none.
@@ -42,18 +42,18 @@ pub struct Found {
     /// Its bytes; `None` if there is no file.
     pub bytes: Option<Vec<u8>>,
     /// What it is recognised by.
-    pub seen: Seen,
+    pub seen: Precondition,
 }
 
 impl Footprint {
-    /// Whether there is nothing of the app.
+    /// Returns whether there is nothing of the app.
     pub fn is_empty(&self) -> bool {
         self.seen.iter().all(|(_, seen)| !seen.is_something())
     }
 }
 
 impl ManifestRepository {
-    /// What an app has in the repository on one target.
+    /// Reads all that an app has in the repository on one target.
     pub async fn footprint(
         &self,
         target: &TargetName,
@@ -68,14 +68,14 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files at these paths, and the commit that they were seen at.
-    pub async fn found(
+    /// Reads the files at these paths, and the commit that they were seen at.
+    pub async fn read_paths(
         &self,
         paths: Vec<RepoPath>,
     ) -> Result<(Option<CommitSha>, Vec<Found>), WriteError> {
         self.at_tip(move |repo, tip| {
             let root = tree::root(repo, tip)?;
-            let found = paths.iter().map(|path| found(repo, root.as_ref(), path));
+            let found = paths.iter().map(|path| find_file(repo, root.as_ref(), path));
             Ok((tip.map(tree::sha), found.collect::<Result<_, _>>()?))
         })
         .await
@@ -93,12 +93,12 @@ impl ManifestRepository {
     }
 }
 
-fn found(
+fn find_file(
     repo: &Repository,
     root: Option<&Tree<'_>>,
     path: &RepoPath,
 ) -> Result<Found, git2::Error> {
-    let seen = Seen(tree::find(root, path)?.map(|(id, _)| id));
+    let seen = Precondition(tree::find(root, path)?.map(|(id, _)| id));
     Ok(Found { path: path.clone(), bytes: tree::file(repo, root, path)?, seen })
 }
 
@@ -108,7 +108,7 @@ fn footprint(
     file: &RepoPath,
     folder: &RepoPath,
 ) -> Result<Footprint, git2::Error> {
-    let application = found(repo, root, file)?;
+    let application = find_file(repo, root, file)?;
     let there = tree::find(root, folder)?;
     let mut footprint = Footprint {
         paths: application.seen.is_something().then(|| file.to_string()).into_iter().collect(),
@@ -117,7 +117,7 @@ fn footprint(
         others: Vec::new(),
         seen: vec![
             (file.clone(), application.seen),
-            (folder.clone(), Seen(there.map(|(id, _)| id))),
+            (folder.clone(), Precondition(there.map(|(id, _)| id))),
         ],
     };
     match there {

@@ -58,7 +58,7 @@ impl Exchange {
         format!("application/x-{}-{kind}", self.service)
     }
 
-    /// Whether what is sent may change something.
+    /// Returns whether what is sent may change something.
     pub(super) fn is_push(self) -> bool {
         self.service == "git-receive-pack" && !self.advertise
     }
@@ -75,13 +75,13 @@ impl Wire {
         let request = self.request(exchange, body);
         let again = request.try_clone();
         let token = self.token(self.tokens.any())?;
-        let refused = match (self.once(exchange, request, token.as_ref()), token) {
+        let refused = match (self.send_once(exchange, request, token.as_ref()), token) {
             (Err(Failure::Unauthorized { status: 401 }), Some(token)) => token,
             (other, _) => return other,
         };
         // The host let nothing in, so that nothing can be done twice.
         match (again, self.token(self.tokens.instead_of(&refused))?) {
-            (Some(request), Some(token)) => self.once(exchange, request, Some(&token)),
+            (Some(request), Some(token)) => self.send_once(exchange, request, Some(&token)),
             _ => Err(Failure::Unauthorized { status: 401 }),
         }
     }
@@ -105,8 +105,8 @@ impl Wire {
         Ok(chunk.map(Into::into))
     }
 
-    /// What the server says, unless it is silent for too long or the fence closes. That is looked at
-    /// first: who stood still sends nothing more.
+    /// Waits for the server's answer, unless it is silent for too long or the fence closes. The
+    /// fence is looked at first: who stood still sends nothing more.
     fn heard<T>(&self, said: impl Future<Output = reqwest::Result<T>>) -> Result<T, Failure> {
         self.runtime.block_on(async {
             tokio::select! {
@@ -139,7 +139,7 @@ impl Wire {
             .body(body)
     }
 
-    fn once(
+    fn send_once(
         &self,
         exchange: Exchange,
         request: reqwest::RequestBuilder,

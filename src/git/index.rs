@@ -105,8 +105,8 @@ impl ManifestRepository {
 }
 
 impl Follower {
-    /// What has changed since the last call; all there is at the first. After an error nothing
-    /// counts as seen that was not before.
+    /// Reads what has changed since the last call; all there is at the first. After an error
+    /// nothing counts as seen that was not before.
     ///
     /// # Errors
     /// When the repository cannot be read, also not after it was opened again; and while a clone
@@ -146,7 +146,7 @@ impl Follower {
         Ok(Some(changes))
     }
 
-    /// How many files were read for all [`Follower::changes`] so far.
+    /// Returns how many files were read for all [`Follower::changes`] so far.
     pub fn files_read(&self) -> u64 {
         self.read
     }
@@ -232,14 +232,14 @@ impl Follower {
         &mut self,
         read: impl Fn(&Repository, Option<&Tree<'_>>, &Self) -> Result<T, git2::Error>,
     ) -> Result<T, WriteError> {
-        let read = self.once(&read).or_else(|_| {
+        let read = self.try_read(&read).or_else(|_| {
             self.repo = None;
-            self.once(&read)
+            self.try_read(&read)
         });
         read.map_err(|error| self.place.failed(&error))
     }
 
-    fn once<T>(
+    fn try_read<T>(
         &mut self,
         read: &impl Fn(&Repository, Option<&Tree<'_>>, &Self) -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {

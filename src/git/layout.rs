@@ -109,7 +109,7 @@ pub fn parent_file(target: &TargetName) -> RepoPath {
     RepoPath(vec!["apps".to_owned(), format!("{target}.yaml")])
 }
 
-/// Which revisions go when `written` joins `present` (its folder may hold it already).
+/// Returns the revisions that go when `written` joins `present` (its folder may hold it already).
 ///
 /// The newest [`REVISIONS_KEPT`] stay, the one just written among them whatever its time; so does
 /// `live`, the one that `latest` equals, however old it is.

@@ -51,8 +51,8 @@ impl LocalBranch {
         Ok(())
     }
 
-    /// Where the branch is now; `None` in an empty repository.
-    pub(super) fn look(&self) -> Result<Option<Oid>, Trouble> {
+    /// Reads the commit that the branch is at now; `None` in an empty repository.
+    pub(super) fn read_tip(&self) -> Result<Option<Oid>, Trouble> {
         if !self.path.exists() {
             return Err(WriteError::NotFound { repository: self.path.display().to_string() }.into());
         }
@@ -73,10 +73,10 @@ impl LocalBranch {
         }
     }
 
-    /// Whether a write could begin. Objects are written there: that the branch can be read does not
-    /// show that they can.
+    /// Checks that a write could begin. Objects are written there: that the branch can be read does
+    /// not show that they can.
     pub(super) fn ready(&self) -> Result<(), Trouble> {
-        self.look()?;
+        self.read_tip()?;
         disk::try_write(&self.path)
             .map_err(|error| WriteError::disk(self.path.display(), &self.path, error).into())
     }
@@ -126,7 +126,7 @@ impl LocalBranch {
             Err(error) if error.code() == ErrorCode::Locked => return Ok(self.locked()),
             Err(error) => return Err(error.into()),
         }
-        if self.look()? != base {
+        if self.read_tip()? != base {
             return Ok(Published::Lost);
         }
         if fence.is_closed() {

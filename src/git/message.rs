@@ -166,7 +166,7 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
     with_trailers(format!("deploy {app} {} to {target}", note.tag), &trailers)
 }
 
-/// What is not known is left out.
+/// Formats the value of a trailer; one that is not known is left out.
 fn text_of<T: ToString>(value: Option<&T>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }
@@ -179,7 +179,7 @@ fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
     message
 }
 
-/// Whether a commit message is the one of that deployment, rollback or removal.
+/// Returns whether a commit message is the one of that deployment, rollback or removal.
 pub fn is_of(message: &str, id: &DeployId) -> bool {
     ids_of(message).any(|one| one == *id)
 }
@@ -194,7 +194,7 @@ pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
     message.lines().skip(2).filter_map(value)
 }
 
-/// Whether a deployment's message says that it replaced what somebody had edited by hand.
+/// Returns whether a deployment's message says that it replaced what somebody had edited by hand.
 pub(super) fn says_replaced(message: &str) -> bool {
     message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))
 }

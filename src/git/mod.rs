@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
-//! change: deployment | rollback | amendment   what may be done, each one commit
+//! change: deployment | rollback | conditional_edit  what may be done, each one commit
 //! handedit                            what somebody changed in an app's `latest` beside us
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
 //! batch                               several changes, as many commits, one on top of the other
@@ -26,7 +26,7 @@
 //! Imports `model` and `support` only: it knows no store, no forge and no clock. The time of a commit is handed in.
 
 pub mod address;
-mod amendment;
+mod conditional_edit;
 mod author;
 mod bare;
 mod batch;

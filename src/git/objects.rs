@@ -63,7 +63,7 @@ impl<'r> Objects<'r> {
         Ok(Self { repo, repository, tip, odb, new: New::new(), bytes: 0, there })
     }
 
-    /// Why a change is void that was decided on when something else was there.
+    /// Returns the error of a change that is void: it was decided on when something else was there.
     pub(super) fn moved(&self, path: &RepoPath) -> Trouble {
         let repository = self.repository.to_owned();
         WriteError::Moved { repository, path: path.to_string() }.into()
@@ -78,12 +78,12 @@ impl<'r> Objects<'r> {
         self.new
     }
 
-    /// How much was made, in bytes.
+    /// Returns the size of what was made, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many objects were made so far: a place to come back to.
+    /// Returns how many objects were made so far: a place to come back to.
     pub(super) fn mark(&self) -> usize {
         self.new.len()
     }
@@ -159,7 +159,7 @@ impl<'r> Objects<'r> {
         Ok(Some(self.odb.read(id)?.data().to_vec()))
     }
 
-    /// What is at a path.
+    /// Finds what is at a path.
     pub(super) fn find(
         &self,
         root: Option<Oid>,

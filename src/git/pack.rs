@@ -174,7 +174,8 @@ impl Pack {
         self.bytes.push(byte);
     }
 
-    /// How far back: seven bits a byte, the highest first, each next group one less.
+    /// Writes how far back the base is: seven bits a byte, the highest first, each next group one
+    /// less.
     fn offset(&mut self, mut back: usize) {
         let mut groups = vec![low_bits(back, 7)];
         back >>= 7;

@@ -20,7 +20,7 @@ use crate::git::trailers::{Words, deed};
 use crate::git::tree;
 use crate::git::writer::{ManifestRepository, blocking};
 use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName};
-use crate::model::past::{Deed, PastDeployment};
+use crate::model::past::{CommitRecord, PastDeployment};
 use crate::model::rollback::TreeId;
 
 /// The most deeds that are read, the newest: a hundred a day for years.
@@ -33,7 +33,7 @@ const MOST_UNREAD: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Past {
     /// What was done, oldest first; each id once.
-    pub deeds: Vec<Deed>,
+    pub records: Vec<CommitRecord>,
     /// Every app that stands, in order.
     pub standing: Vec<Standing>,
     /// Commits that speak of a deed and that nothing can be made of: which, and why.
@@ -56,7 +56,7 @@ pub struct Standing {
 }
 
 impl ManifestRepository {
-    /// What was done on the branch, from its first commit on.
+    /// Reads what was done on the branch, from its first commit on.
     ///
     /// # Errors
     /// When the server cannot be asked, or the repository cannot be read.
@@ -95,22 +95,22 @@ fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
     walk.push(tip)?;
     for id in walk {
-        if past.deeds.len() >= MOST {
+        if past.records.len() >= MOST {
             past.cut = true;
             break;
         }
-        look(repo, id?, &mut past)?;
+        read_commit(repo, id?, &mut past)?;
     }
-    past.deeds.reverse();
+    past.records.reverse();
     // A commit that was taken over by somebody else's says the same again: the first one did it.
-    past.deeds.retain(|deed| match deed {
-        Deed::Deployment(one) => seen.insert(one.id.clone()),
-        Deed::Removal(one) => seen.insert(one.id.clone()),
+    past.records.retain(|deed| match deed {
+        CommitRecord::Deployment(one) => seen.insert(one.id.clone()),
+        CommitRecord::Removal(one) => seen.insert(one.id.clone()),
     });
     Ok(past)
 }
 
-fn look(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
+fn read_commit(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
     let commit = repo.find_commit(id)?;
     let message = String::from_utf8_lossy(commit.message_bytes());
     let at = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -118,11 +118,11 @@ fn look(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
     let words = Words { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
-        Some(Ok(Deed::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
-            Some(one) => past.deeds.push(Deed::Deployment(Box::new(one))),
+        Some(Ok(CommitRecord::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
+            Some(one) => past.records.push(CommitRecord::Deployment(Box::new(one))),
             None => not_read(past, sha, "it has no folder of that revision".to_owned()),
         },
-        Some(Ok(removal @ Deed::Removal(_))) => past.deeds.push(removal),
+        Some(Ok(removal @ CommitRecord::Removal(_))) => past.records.push(removal),
         Some(Err(why)) => not_read(past, sha, why),
     }
     Ok(())
@@ -172,7 +172,7 @@ fn standing(repo: &Repository, tip: Oid) -> Result<Vec<Standing>, Trouble> {
             for (slug, _) in folders(&layout::namespace_folder(&target, &namespace))? {
                 let Ok(slug) = Slug::parse(slug) else { continue };
                 let app = AppKey { namespace: namespace.clone(), slug };
-                let kept = tree::kept(repo, Some(&root), &target, &app)?;
+                let kept = tree::read_history(repo, Some(&root), &target, &app)?;
                 if kept.latest.is_none() {
                     continue;
                 }

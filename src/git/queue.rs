@@ -23,7 +23,7 @@ use crate::support::sync::lock;
 pub(super) const LONGEST: usize = 1_000;
 /// How long a job waits for other targets of its release that are on their way: they are planned in
 /// milliseconds. One that takes longer goes with the next push.
-const COMPANY: Duration = Duration::from_millis(150);
+const LINGER: Duration = Duration::from_millis(150);
 
 /// What a push builds on; no commit where there was no branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,8 +42,8 @@ pub(super) struct Job {
     /// The tip that it was tried on first, where a push of it was sent and did not get through, or
     /// nobody knows whether it did.
     pub(super) tried_on: Option<Base>,
-    /// Says, as long as the job is here, that it is on its way: see [`Coming`].
-    pub(super) on_its_way: Option<OnItsWay>,
+    /// Says, as long as the job is here, that it is on its way: see [`PendingReleases`].
+    pub(super) pending: Option<PendingRelease>,
 }
 
 impl Job {
@@ -52,8 +52,8 @@ impl Job {
         let _gone = self.answer.send(with);
     }
 
-    /// Whether somebody waits for it still. A change that nobody waits for is not made: whoever
-    /// brought it has lost it to another, or has been told to stop.
+    /// Returns whether somebody still waits for the change. A change that nobody waits for is not
+    /// made: whoever brought it has lost it to another, or has been told to stop.
     pub(super) fn is_awaited(&self) -> bool {
         !self.answer.is_closed()
     }
@@ -62,7 +62,7 @@ impl Job {
 /// The writer's end of the queue.
 pub(super) struct Queue {
     pub(super) jobs: mpsc::Receiver<Job>,
-    pub(super) coming: Coming,
+    pub(super) coming: PendingReleases,
 }
 
 impl Queue {
@@ -70,12 +70,12 @@ impl Queue {
     pub(super) async fn next(&mut self) -> Option<Vec<Job>> {
         let mut jobs = vec![self.jobs.recv().await?];
         self.join(&mut jobs);
-        let _enough = tokio::time::timeout(COMPANY, self.company(&mut jobs)).await;
+        let _enough = tokio::time::timeout(LINGER, self.linger(&mut jobs)).await;
         Some(jobs)
     }
 
     /// Until every target of these releases that is on its way is here.
-    async fn company(&mut self, jobs: &mut Vec<Job>) {
+    async fn linger(&mut self, jobs: &mut Vec<Job>) {
         while self.coming.awaits(jobs) {
             self.coming.0.changed.notified().await;
             self.join(jobs);
@@ -95,7 +95,7 @@ impl Queue {
 /// Which releases are on their way to the writer, and to how many targets. A deployment is, from the
 /// moment it is planned until its job is answered. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Coming(Arc<Shared>);
+pub(super) struct PendingReleases(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -105,15 +105,15 @@ struct Shared {
 
 /// A deployment is on its way to the writer, until this is dropped.
 #[must_use = "dropping it says that the deployment is no longer on its way"]
-pub struct OnItsWay {
-    coming: Coming,
+pub struct PendingRelease {
+    coming: PendingReleases,
     release: Release,
 }
 
-impl Coming {
-    pub(super) fn announce(&self, release: &Release) -> OnItsWay {
+impl PendingReleases {
+    pub(super) fn announce(&self, release: &Release) -> PendingRelease {
         *lock(&self.0.counts).entry(release.clone()).or_default() += 1;
-        OnItsWay { coming: self.clone(), release: release.clone() }
+        PendingRelease { coming: self.clone(), release: release.clone() }
     }
 
     /// A job has come: whoever waits for it looks again.
@@ -121,17 +121,17 @@ impl Coming {
         self.0.changed.notify_one();
     }
 
-    /// Whether all that is here is one release, and more of it is on its way. Who waits beside it
-    /// waits for nobody else's targets: under load nobody ever waits for company.
+    /// Returns whether all that is here is one release, and more of it is on its way. Who waits
+    /// beside it waits for nobody else's targets: under load nobody ever waits for company.
     fn awaits(&self, jobs: &[Job]) -> bool {
-        let releases = jobs.iter().map(|job| job.on_its_way.as_ref().map(|way| &way.release));
+        let releases = jobs.iter().map(|job| job.pending.as_ref().map(|way| &way.release));
         let Some(Some(first)) = releases.clone().next() else { return false };
         let one = releases.into_iter().all(|release| release == Some(first));
         one && lock(&self.0.counts).get(first).is_some_and(|all| *all > jobs.len())
     }
 }
 
-impl Drop for OnItsWay {
+impl Drop for PendingRelease {
     fn drop(&mut self) {
         let mut counts = lock(&self.coming.0.counts);
         if let Some(count) = counts.get_mut(&self.release) {

@@ -1,7 +1,7 @@
 //! What is in a manifest repository: an app's history, what is live, and what a commit changed.
 //!
-//! Most questions look at the branch as it is now, after asking the server; `…_beside` and `kept` do not
-//! wait for it, and `here` reads what is known without asking. Reads only.
+//! Most questions look at the branch as it is now, after asking the server; `…_beside` do not wait
+//! for it, and `read_local_repository` reads what is known without asking. Reads only.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use git2::{Commit, Delta, Oid, Repository};
 
 use crate::git::branch::{Location, Place};
 use crate::git::error::WriteError;
-use crate::git::handedit::look::look;
+use crate::git::handedit::look::find_hand_edit;
 use crate::git::writer::ManifestRepository;
 use crate::git::{layout, message, tree};
 use crate::model::hand_edit::HandEdit;
@@ -66,21 +66,21 @@ impl ManifestRepository {
     pub async fn history(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
         let (target, app) = (target.clone(), app.clone());
         self.at_tip(move |repo, tip| {
-            tree::kept(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
+            tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
         })
         .await
     }
 
-    /// The same, without waiting for a push that is under way, or for a server that does not answer:
-    /// then it is as it was before that, and what is decided by it is looked at once more when it is
-    /// done.
+    /// Reads the history without waiting for a push that is under way, or for a server that does
+    /// not answer: then it is as it was before that, and what is decided by it is looked at once
+    /// more when it is done.
     ///
     /// # Errors
     /// When the repository cannot be read.
-    pub async fn kept(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+    pub async fn read_history_beside(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
         let (target, app) = (target.clone(), app.clone());
         self.beside(move |repo, tip| {
-            tree::kept(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
+            tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
         })
         .await
     }
@@ -127,7 +127,7 @@ impl ManifestRepository {
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<(bool, T), WriteError> {
-        self.here(move |repo, place| {
+        self.read_local_repository(move |repo, place| {
             let tip = tree::present(repo.refname_to_id(&place.reference))?;
             Ok((tip.is_some(), read(repo, tip)?))
         })
@@ -135,7 +135,7 @@ impl ManifestRepository {
     }
 
     /// Reads what is here with a handle of its own: waits for nobody, and asks no server.
-    pub(super) async fn here<T: Send + 'static>(
+    pub(super) async fn read_local_repository<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Repository, &Place) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
@@ -158,8 +158,8 @@ impl ManifestRepository {
         Ok(self.change_of(&tip).await?.map_or_else(Vec::new, |change| change.paths))
     }
 
-    /// What a commit changed. `None` if that cannot be told here: a clone does not have it, or not
-    /// its parent; and if it touched more than ten thousand paths.
+    /// Reads what a commit changed. `None` if that cannot be told here: a clone does not have it,
+    /// or not its parent; and if it touched more than ten thousand paths.
     ///
     /// Reads what is here, beside the writer, and asks no server.
     ///
@@ -167,7 +167,7 @@ impl ManifestRepository {
     /// When the repository cannot be read.
     pub async fn change_of(&self, commit: &CommitSha) -> Result<Option<CommitChange>, WriteError> {
         let commit = commit.clone();
-        self.here(move |repo, _| {
+        self.read_local_repository(move |repo, _| {
             let Some((before, commit)) = with_parent(repo, &commit)? else { return Ok(None) };
             let tree = before.as_ref().map(Commit::tree).transpose()?;
             let diff = repo.diff_tree_to_tree(tree.as_ref(), Some(&commit.tree()?), None)?;
@@ -182,9 +182,9 @@ impl ManifestRepository {
         .await
     }
 
-    /// What a deployment has replaced of somebody's hand, as its commit and the one before say;
-    /// `None` where it replaced nothing, or where our clone does not go back so far. For one whose
-    /// process died before it could be recorded.
+    /// Reads what a deployment has replaced of somebody's hand, as its commit and the one before
+    /// say; `None` where it replaced nothing, or where our clone does not go back so far. For one
+    /// whose process died before it could be recorded.
     pub async fn replaced_edit(
         &self,
         target: &TargetName,
@@ -204,18 +204,18 @@ impl ManifestRepository {
             let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
             let latest = layout::latest_folder(&target, &app);
             let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
-            let found = look(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
+            let found = find_hand_edit(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
             Ok(found.map(|found| HandEdit { replaced: true, ..found }))
         })
         .await
     }
 
-    /// Where it can be read beside the writer.
+    /// Returns the place where the branch can be read beside the writer.
     pub(super) fn place(&self) -> Place {
         self.location().place()
     }
 
-    /// Whether it is a folder of this machine: then there is no server to ask.
+    /// Returns whether the repository is a folder of this machine: then there is no server to ask.
     pub fn is_local(&self) -> bool {
         matches!(self.location(), Location::Local { .. })
     }

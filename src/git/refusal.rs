@@ -42,12 +42,12 @@ pub enum Kind {
 }
 
 impl Refusal {
-    /// Whether it may pass by itself.
+    /// Returns whether the refusal may pass by itself.
     pub fn passes(&self) -> bool {
         self.kind == Kind::ServerFault
     }
 
-    /// What to do about it.
+    /// Says what to do about the refusal.
     pub fn help(&self) -> &'static str {
         match self.kind {
             Kind::Protected => {

@@ -52,7 +52,7 @@ impl ManifestRepository {
     /// When the repository cannot be read; so for all that follow.
     pub async fn revisions(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
         let (target, app) = (target.clone(), app.clone());
-        self.here(move |repo, place| tree::kept(repo, place.root(repo)?.as_ref(), &target, &app))
+        self.read_local_repository(move |repo, place| tree::read_history(repo, place.root(repo)?.as_ref(), &target, &app))
             .await
     }
 
@@ -68,7 +68,7 @@ impl ManifestRepository {
             Some(id) => layout::revision_folder(target, app, id),
             None => layout::latest_folder(target, app),
         };
-        self.here(move |repo, place| files_at(repo, place.root(repo)?.as_ref(), &folder)).await
+        self.read_local_repository(move |repo, place| files_at(repo, place.root(repo)?.as_ref(), &folder)).await
     }
 
     /// The files of an app's `latest` around a commit. `None` if that cannot be told here: a clone
@@ -80,7 +80,7 @@ impl ManifestRepository {
         app: &AppKey,
     ) -> Result<Option<Around>, WriteError> {
         let (commit, folder) = (commit.clone(), layout::latest_folder(target, app));
-        self.here(move |repo, _| {
+        self.read_local_repository(move |repo, _| {
             let Some((before, after)) = with_parent(repo, &commit)? else { return Ok(None) };
             let before = before.as_ref().map(Commit::tree).transpose()?;
             Ok(Some(Around {
@@ -91,7 +91,7 @@ impl ManifestRepository {
         .await
     }
 
-    /// What the commits of these deployments say, on the way back from the branch's tip: some
+    /// Reads what the commits of these deployments say, on the way back from the branch's tip: some
     /// thousand commits, or as far as a clone goes.
     pub async fn said_of(
         &self,
@@ -100,7 +100,7 @@ impl ManifestRepository {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.here(move |repo, place| {
+        self.read_local_repository(move |repo, place| {
             let mut found = BTreeMap::new();
             let Some(tip) = place.tip(repo)? else { return Ok(found) };
             repo.find_commit(tip)?;

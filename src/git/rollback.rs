@@ -3,7 +3,7 @@
 
 use git2::Oid;
 
-use crate::git::amendment::Seen;
+use crate::git::conditional_edit::Precondition;
 use crate::git::edits::{Edited, Edits, Leaf};
 use crate::git::error::Trouble;
 use crate::git::handedit::Watch;
@@ -29,7 +29,7 @@ pub struct Restore {
     pub over: ExpectedLatest,
     /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
     /// alone.
-    pub application: Option<(Seen, Vec<u8>)>,
+    pub application: Option<(Precondition, Vec<u8>)>,
     /// What the commit says.
     pub message: Message,
     /// What is to be done about what somebody edited by hand, and where that is told.
@@ -62,7 +62,7 @@ impl Restore {
 
     /// The same, which also writes the app's Application if that is still what was seen.
     #[must_use]
-    pub fn with_application(self, application: Option<(Seen, Vec<u8>)>) -> Self {
+    pub fn with_application(self, application: Option<(Precondition, Vec<u8>)>) -> Self {
         Self { application, ..self }
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn edit(
     }
     present.watch(objects, &latest, wanted, hand_edits)?;
     let mut edits = Edits::default();
-    if let Some((Seen(seen), bytes)) = application {
+    if let Some((Precondition(seen), bytes)) = application {
         let file = layout::application_file(target, app);
         if objects.find(root, &file)?.map(|(id, _)| id) != *seen {
             return Err(objects.moved(&file));

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use git2::Oid;
 
-use crate::git::batch::{self, Built, Committer, Fate};
+use crate::git::batch::{self, Built, ChangeOutcome, Committer};
 use crate::git::branch::{BranchBackend, Tip};
 use crate::git::change::Change;
 use crate::git::error::{Trouble, WriteError};
@@ -158,21 +158,23 @@ impl Writer {
             )?;
             if let Some(last) = built.tip {
                 // After the tip was read, and before anything is sent: see `fence`.
-                let fence =
-                    Fence::of(jobs.iter().take(built.fates.len()).map(|job| &job.lease), &self.now);
+                let fence = Fence::of(
+                    jobs.iter().take(built.outcomes.len()).map(|job| &job.lease),
+                    &self.now,
+                );
                 if fence.is_closed() || !jobs.iter().all(Job::is_awaited) {
                     return Ok(Attempt::Late);
                 }
-                for job in jobs.iter_mut().take(built.fates.len()) {
+                for job in jobs.iter_mut().take(built.outcomes.len()) {
                     job.tried_on.get_or_insert(Base(tip.at));
                 }
                 *pushed = true;
                 return self.publish((&tip, last), built, jobs, &fence);
             }
             if tip.fresh || built.is_unsigned() {
-                return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), false));
+                return Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), false));
             }
-            tip = Tip { at: self.home.look()?, fresh: true };
+            tip = Tip { at: self.home.fetch_tip()?, fresh: true };
         }
     }
 
@@ -189,11 +191,11 @@ impl Writer {
         };
         match published {
             Published::Late => Ok(Attempt::Late),
-            Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), true)),
+            Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), true)),
             Published::Lost => Ok(Attempt::Lost(self.lost_races())),
             Published::Locked(error) => Ok(Attempt::Lost(error)),
             // A server may refuse for want of what lay below an old tip, before it looks at the branch.
-            Published::Refused(_) if !tip.fresh && self.home.look()? != tip.at => {
+            Published::Refused(_) if !tip.fresh && self.home.fetch_tip()? != tip.at => {
                 Ok(Attempt::Lost(self.lost_races()))
             }
             Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
@@ -204,19 +206,19 @@ impl Writer {
     /// The connection was cut after the pack was sent. If the branch has our last commit now, the
     /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
     fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
-        let tip = self.home.look().ok().flatten();
+        let tip = self.home.fetch_tip().ok().flatten();
         match tip.filter(|tip| {
             back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
         }) {
-            Some(tip) => Attempt::Told(self.answers(Some(tip), built.fates, jobs), true),
+            Some(tip) => Attempt::Told(self.answers(Some(tip), built.outcomes, jobs), true),
             // It was cut by us. If it comes late, the branch is the fence for the others' next try.
             None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
-            None => Attempt::Told(vec![Err(error); built.fates.len()], false),
+            None => Attempt::Told(vec![Err(error); built.outcomes.len()], false),
         }
     }
 
-    /// What of the jobs that were tried has come to the branch since: a push of which nobody knew
-    /// how it ended, or another's of the same change.
+    /// Returns which of the jobs that were tried have come to the branch since: a push of which
+    /// nobody knew how it ended, or another's of the same change.
     fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
         let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
         let mut bases: HashSet<Base> = tried.collect();
@@ -232,28 +234,35 @@ impl Writer {
         ids
     }
 
-    /// What everybody is told; the fates are final, and `tip` is what they were decided on.
-    fn answers(&self, tip: Option<Oid>, fates: Vec<Fate>, jobs: &[Job]) -> Answers {
+    /// Builds the answer of each job; the fates are final, and `tip` is what they were decided on.
+    fn answers(&self, tip: Option<Oid>, outcomes: Vec<ChangeOutcome>, jobs: &[Job]) -> Answers {
         let mut at = tip;
-        let answer = |(fate, job): (Fate, &Job)| {
-            if let Fate::Commit(commit) = fate {
+        let answer = |(outcome, job): (ChangeOutcome, &Job)| {
+            if let ChangeOutcome::Commit(commit) = outcome {
                 at = Some(commit);
             }
-            self.answer(fate, at, &job.change)
+            self.answer(outcome, at, &job.change)
         };
-        fates.into_iter().zip(jobs).map(answer).collect()
+        outcomes.into_iter().zip(jobs).map(answer).collect()
     }
 
-    fn answer(&self, fate: Fate, tip: Option<Oid>, change: &Change) -> Result<Written, WriteError> {
-        match (fate, tip) {
-            (Fate::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
-            (Fate::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
-            (Fate::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
-            (Fate::Failed(error), _) => Err(error),
-            (Fate::Unchanged | Fate::AlreadyThere, None) => Err(WriteError::Corrupt {
-                repository: self.name.clone(),
-                cause: "an empty repository holds something".to_owned(),
-            }),
+    fn answer(
+        &self,
+        outcome: ChangeOutcome,
+        tip: Option<Oid>,
+        change: &Change,
+    ) -> Result<Written, WriteError> {
+        match (outcome, tip) {
+            (ChangeOutcome::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
+            (ChangeOutcome::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
+            (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
+            (ChangeOutcome::Failed(error), _) => Err(error),
+            (ChangeOutcome::Unchanged | ChangeOutcome::AlreadyThere, None) => {
+                Err(WriteError::Corrupt {
+                    repository: self.name.clone(),
+                    cause: "an empty repository holds something".to_owned(),
+                })
+            }
         }
     }
 

@@ -72,7 +72,7 @@ impl Snapshot {
         tree::sha(self.commit)
     }
 
-    /// What lies in a folder, as [`crate::git::follow::TrackedBranch::folder`] gives it.
+    /// Reads the entries of a folder, as [`crate::git::follow::TrackedBranch::folder`] gives it.
     ///
     /// # Errors
     /// A sentence: it is too much, or the repository is damaged.
@@ -96,7 +96,8 @@ pub(super) enum Failed {
     Git(#[from] git2::Error),
 }
 
-/// What lies in a folder of a commit, sorted by path; nothing where there is no such folder.
+/// Reads the entries of a folder at a commit, sorted by path; nothing where there is no such
+/// folder.
 pub(super) fn read(
     repo: &Repository,
     commit: Oid,

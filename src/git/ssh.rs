@@ -82,7 +82,7 @@ impl Ssh {
         Ok(folder)
     }
 
-    /// What to do about a host that is not believed.
+    /// Says what to do about a host that is not believed.
     fn trust(&self) -> String {
         let port = self.address.port().map_or_else(String::new, |port| format!("-p {port} "));
         let (host, file) = (self.address.host(), self.known_hosts.display());
@@ -92,7 +92,7 @@ impl Ssh {
         )
     }
 
-    /// What to do about a key that is not accepted.
+    /// Says what to do about a key that is not accepted.
     pub(super) fn help(&self) -> &str {
         self.keys.help()
     }

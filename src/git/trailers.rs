@@ -12,7 +12,7 @@ use crate::git::message::{DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID}
 use crate::model::deployment::Pushed;
 use crate::model::event::NOBODY;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::past::{Deed, PastDeployment, time_of};
+use crate::model::past::{CommitRecord, PastDeployment, time_of};
 use crate::model::release::Release;
 use crate::model::removal::{Ended, Removal, Taken};
 use crate::model::revision::Digest;
@@ -68,17 +68,17 @@ pub(super) struct Words<'c> {
     pub(super) at: Timestamp,
 }
 
-/// What a commit says was done; `None` where it says nothing of that kind, and what is wrong with it
-/// where it says it in words that are not ours.
-pub(super) fn deed(words: &Words<'_>) -> Option<Result<Deed, String>> {
+/// Reads what a commit says was done; `None` where it says nothing of that kind, and what is wrong
+/// with it where it says it in words that are not ours.
+pub(super) fn deed(words: &Words<'_>) -> Option<Result<CommitRecord, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
-        return Some(deployment(words, id).map(|it| Deed::Deployment(Box::new(it))));
+        return Some(deployment(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
     }
     if let Some(id) = trailer(words.message, ROLLBACK_ID) {
-        return Some(rollback(words, id).map(|it| Deed::Deployment(Box::new(it))));
+        return Some(rollback(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
     }
     let id = trailer(words.message, REMOVAL_ID)?;
-    Some(removal(words, id).map(|it| Deed::Removal(Box::new(it))))
+    Some(removal(words, id).map(|it| CommitRecord::Removal(Box::new(it))))
 }
 
 fn deployment(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
@@ -107,7 +107,7 @@ fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
     Ok(PastDeployment { rollback: Some(rollback), ..one })
 }
 
-/// What deployments and rollbacks say alike.
+/// Reads what deployments and rollbacks say alike.
 fn pushed(
     words: &Words<'_>,
     id: &str,
@@ -166,8 +166,8 @@ fn removal(words: &Words<'_>, id: &str) -> Result<Removal, String> {
     })
 }
 
-/// When it was asked for, as its id says: never after its commit, which knows seconds only. Whoever forges an
-/// id would be the newest for ever.
+/// Reads the time when it was asked for from its id: never after its commit, which knows seconds
+/// only. Whoever forges an id would be the newest for ever.
 fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
     time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
@@ -238,7 +238,9 @@ mod tests {
     fn a_deployments_words_are_read_as_they_were_written() {
         let note = note();
         let text = deployed(&note);
-        let Some(Ok(Deed::Deployment(read))) = deed(&words(&text)) else { panic!("{text}") };
+        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&text)) else {
+            panic!("{text}")
+        };
         assert_eq!(
             (read.app.to_string().as_str(), read.target.as_str()),
             ("devx/my-app", "prod-cluster-1")
@@ -256,7 +258,9 @@ mod tests {
         assert_eq!(read.received_at.to_string(), "2026-11-21T05:48:12.123Z");
         assert_eq!(read.finished_at.to_string(), "2026-11-21T05:48:15Z");
         let silent = Note { actor: String::new(), reason: String::new(), ..note };
-        let Some(Ok(Deed::Deployment(read))) = deed(&words(&deployed(&silent))) else { panic!() };
+        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&deployed(&silent))) else {
+            panic!()
+        };
         assert_eq!((read.actor.as_str(), read.reason.as_str()), ("ghost", ""));
     }
 
@@ -276,7 +280,9 @@ mod tests {
             reason: "it was slow on Mondays".into(),
         };
         let message = Message::of_rollback(&note);
-        let Some(Ok(Deed::Deployment(read))) = deed(&words(&message.text)) else { panic!() };
+        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&message.text)) else {
+            panic!()
+        };
         let rollback = read.rollback.unwrap();
         assert_eq!((rollback.to, rollback.from), (note.to, note.from));
         assert_eq!((read.release.tag, read.target, read.app), (note.tag, note.target, note.app));
@@ -287,7 +293,9 @@ mod tests {
     #[test]
     fn an_id_from_after_its_commit_says_no_time() {
         let late = deployed(&note()).replace("20261121-054812123", "20991121-054812123");
-        let Some(Ok(Deed::Deployment(read))) = deed(&words(&late)) else { panic!("{late}") };
+        let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&late)) else {
+            panic!("{late}")
+        };
         assert_eq!(read.received_at.to_string(), "2026-11-21T05:48:15Z");
         assert_eq!(read.finished_at, read.received_at);
     }
@@ -302,7 +310,7 @@ mod tests {
             reason: "moved".into(),
             digest: "sha256:ab".into(),
         });
-        let Some(Ok(Deed::Removal(read))) = deed(&words(&message.text)) else { panic!() };
+        let Some(Ok(CommitRecord::Removal(read))) = deed(&words(&message.text)) else { panic!() };
         assert_eq!((read.actor.as_str(), read.reason.as_str()), ("alice", "moved"));
         assert_eq!(read.ended.unwrap().commit.unwrap().as_str(), "c".repeat(40));
     }

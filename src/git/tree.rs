@@ -174,8 +174,8 @@ pub(super) fn revision_folders(
     Ok(all.filter_map(|(name, id)| Some((DeployId::parse(name).ok()?, id))).collect())
 }
 
-/// The revisions of an app on a target, and its `latest`, each by its tree.
-pub(super) fn kept(
+/// Reads the revisions of an app on a target, and its `latest`, each by its tree.
+pub(super) fn read_history(
     repo: &Repository,
     root: Option<&Tree<'_>>,
     target: &TargetName,

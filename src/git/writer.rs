@@ -11,7 +11,6 @@ use git2::{Oid, Repository};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-pub use crate::git::amendment::{Amendment, Edit, Seen};
 pub use crate::git::author::CommitIdentity;
 use crate::git::batch::{self, Committer};
 use crate::git::branch::Location;
@@ -19,6 +18,7 @@ pub use crate::git::budget::PushBudget;
 use crate::git::budget::PushLimiter;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
+pub use crate::git::conditional_edit::{ConditionalEdit, Edit, Precondition};
 pub use crate::git::deployment::{ProjectFile, Write};
 use crate::git::error::Trouble;
 pub use crate::git::error::WriteError;
@@ -29,8 +29,8 @@ use crate::git::local;
 pub use crate::git::message::{Message, Note, RemovalNote, RollbackNote};
 pub use crate::git::outcome::Written;
 pub use crate::git::push::PushBy;
-pub use crate::git::queue::OnItsWay;
-use crate::git::queue::{self, Coming, Job, Queue};
+pub use crate::git::queue::PendingRelease;
+use crate::git::queue::{self, Job, PendingReleases, Queue};
 pub use crate::git::remote::RemoteSettings;
 use crate::git::remote::{self, Source};
 pub use crate::git::rollback::Restore;
@@ -68,7 +68,7 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct ManifestRepository {
     jobs: mpsc::Sender<Job>,
-    coming: Coming,
+    coming: PendingReleases,
     counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
     signing: Option<Arc<Signing>>,
@@ -100,7 +100,7 @@ impl ManifestRepository {
     /// Sets the writer's loop going; it ends with the last clone of what is returned.
     fn begin(writer: Writer, location: Location, budget: PushBudget) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
-        let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
+        let (coming, counters) = (PendingReleases::default(), Arc::<Counters>::default());
         let (signing, now) = (writer.committer.signing.clone(), writer.now.clone());
         let writer = Arc::new(Mutex::new(writer));
         let budget = match location {
@@ -144,7 +144,7 @@ impl ManifestRepository {
 
     /// Says that a deployment of the release is on its way, so that its other targets, if they come
     /// now, go in the same push.
-    pub fn announce(&self, release: &Release) -> OnItsWay {
+    pub fn announce(&self, release: &Release) -> PendingRelease {
         self.coming.announce(release)
     }
 
@@ -168,12 +168,12 @@ impl ManifestRepository {
         write: Write,
         at: Timestamp,
         lease: &Lease,
-        on_its_way: Option<OnItsWay>,
+        pending: Option<PendingRelease>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
         let change = Change::Deploy(Box::new(write));
-        let ended = self.change(change, (at, lease), on_its_way).await;
+        let ended = self.change(change, (at, lease), pending).await;
         hand_edits.ended(&ended);
         ended
     }
@@ -182,11 +182,11 @@ impl ManifestRepository {
     /// ([`WriteError::Moved`] if not); `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn amend(
         &self,
-        amendment: Amendment,
+        conditional_edit: ConditionalEdit,
         at: Timestamp,
         lease: &Lease,
     ) -> Result<Written, WriteError> {
-        self.change(Change::Amend(amendment), (at, lease), None).await
+        self.change(Change::Amend(conditional_edit), (at, lease), None).await
     }
 
     /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
@@ -208,23 +208,23 @@ impl ManifestRepository {
         &self,
         change: Change,
         (at, lease): (Timestamp, &Lease),
-        on_its_way: Option<OnItsWay>,
+        pending: Option<PendingRelease>,
     ) -> Result<Written, WriteError> {
         let (answer, answered) = oneshot::channel();
         let lease = lease.clone();
-        let job = Job { change, at, lease, answer, lost: 0, tried_on: None, on_its_way };
+        let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
         let _until_answered = self.counters.one_waits();
         self.jobs.send(job).await.map_err(|_| stopped())?;
         self.coming.arrived();
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// What the writer has done since it was opened.
+    /// Returns the counts of what the writer has done since it was opened.
     pub fn done(&self) -> Done {
         self.counters.done()
     }
 
-    /// Whether a write could begin: one small request, beside a push that is under way.
+    /// Checks that a write could begin: one small request, beside a push that is under way.
     pub async fn ready(&self) -> Result<(), WriteError> {
         let location = self.location.clone();
         blocking(move || location.ready()).await
@@ -238,14 +238,14 @@ impl ManifestRepository {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         blocking(move || {
             Ok(writer.with_repair(|writer| {
-                let tip = writer.home.look()?;
+                let tip = writer.home.fetch_tip()?;
                 Ok(read(writer.home.repo(), tip)?)
             })?)
         })
         .await
     }
 
-    /// Whether a change or a look is under way.
+    /// Returns whether a change or a look is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.writer.try_lock().is_err()
     }

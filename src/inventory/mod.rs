@@ -24,7 +24,7 @@ use crate::inventory::place::{Dated, Place, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
 use crate::model::facts::{LiveApp, NotKnown};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{Listed, Missing, Placed, Spot};
+use crate::model::placed::{AppInstance, Listed, Missing, Placed};
 use crate::support::sync::lock;
 
 pub use crate::inventory::place::Repository;
@@ -55,8 +55,8 @@ impl Inventory {
         }
     }
 
-    /// Routes of other apps on these hosts, and the objects of this one.
-    pub(crate) async fn look(
+    /// Reads the routes of other apps on these hosts, and the objects of this one.
+    pub(crate) async fn read_app_facts(
         &self,
         target: &TargetName,
         app: &AppKey,
@@ -100,7 +100,7 @@ impl Inventory {
         &self,
         target: Option<&TargetName>,
         app: Option<&AppKey>,
-        after: Option<&Spot>,
+        after: Option<&AppInstance>,
         most: usize,
         now: Timestamp,
         patience: Duration,
@@ -135,7 +135,7 @@ impl Inventory {
     /// One app, if there is such a one.
     pub(crate) async fn app(
         &self,
-        spot: &Spot,
+        spot: &AppInstance,
         now: Timestamp,
         patience: Duration,
     ) -> Result<Option<Placed>, NotKnown> {
@@ -189,7 +189,7 @@ impl Inventory {
         (targets, missing)
     }
 
-    /// How many apps the index has.
+    /// Returns how many apps the index has.
     fn apps(&self) -> usize {
         self.count.apps()
     }
@@ -253,7 +253,7 @@ async fn read(
     hosts: &[String],
 ) -> Result<Looked, NotKnown> {
     let (app, hosts) = (app.clone(), hosts.to_vec());
-    blocking(index, move |index| index.look(&app, &hosts)).await
+    blocking(index, move |index| index.read_app_facts(&app, &hosts)).await
 }
 
 fn fault() -> NotKnown {

@@ -52,18 +52,18 @@ impl Place {
         Self { repository, asked: Mutex::default() }
     }
 
-    /// What the configuration calls it.
+    /// Returns the name that the configuration calls it by.
     pub(super) fn name(&self) -> &str {
         &self.repository.name
     }
 
-    /// Why nothing is known of it.
+    /// Returns the reason why nothing is known of it.
     pub(super) fn silent(&self, patience: Duration) -> NotKnown {
         let name = self.name();
         NotKnown::new(format!("the manifest repository {name} did not answer within {patience:?}"))
     }
 
-    /// Whether the server said, when it was asked last, that there is no branch.
+    /// Returns whether the server said, when it was asked last, that there is no branch.
     pub(super) async fn has_no_branch(&self) -> bool {
         self.asked.lock().await.is_some_and(|seen| !seen.branch)
     }

@@ -15,7 +15,7 @@ use crate::manifests::parse::{Read, application, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{AppInstance, Placed};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
 
@@ -64,7 +64,7 @@ impl Count {
         self.apps.load(Ordering::Relaxed)
     }
 
-    /// How many apps there may be of one who has so many.
+    /// Returns how many apps an index may have that has so many now.
     fn room(&self, own: usize) -> usize {
         self.most.saturating_sub(self.apps().saturating_sub(own))
     }
@@ -148,14 +148,15 @@ impl Index {
         Ok(())
     }
 
-    /// Routes of other apps and of this one on these hosts, and the objects of this one. Blocks.
-    pub(super) fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
+    /// Reads the routes of other apps and of this one on these hosts, and the objects of this one.
+    /// Blocks.
+    pub(super) fn read_app_facts(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
         let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
         let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
         let (files, left_out) = latest.map_err(|error| not_known(&error))?;
         let (found, unreadable) = parse::live_app(&files);
-        self.tell(app, &unreadable);
+        self.warn_unreadable(app, &unreadable);
         let missed = unreadable.first().or(left_out.first());
         let live = match missed {
             None => {
@@ -205,18 +206,18 @@ impl Index {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = self.apps.range((from, Bound::Unbounded));
         let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
-        Ok(all.map(|(app, known)| self.placed(app, known)).collect())
+        Ok(all.map(|(app, known)| self.describe_app(app, known)).collect())
     }
 
     /// One app. Blocks.
     pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, NotKnown> {
         self.update()?;
-        Ok(self.apps.get(app).map(|known| self.placed(app, known)))
+        Ok(self.apps.get(app).map(|known| self.describe_app(app, known)))
     }
 
-    fn placed(&self, app: &AppKey, known: &Known) -> Placed {
+    fn describe_app(&self, app: &AppKey, known: &Known) -> Placed {
         Placed {
-            spot: Spot { target: self.target.clone(), app: app.clone() },
+            spot: AppInstance { target: self.target.clone(), app: app.clone() },
             live: known.live.clone(),
             hosts: known.hosts.clone(),
             owner: known.whose.owner.clone(),
@@ -290,8 +291,8 @@ impl Index {
     }
 
     fn learn_routes(&mut self, app: &AppKey, files: &[ManifestFile]) -> BTreeSet<String> {
-        let Read { found, unreadable } = routes::of(app, files);
-        self.tell(app, &unreadable);
+        let Read { found, unreadable } = routes::read_routes(app, files);
+        self.warn_unreadable(app, &unreadable);
         let mut hosts = BTreeSet::new();
         for route in found {
             hosts.insert(route.host.clone());
@@ -300,7 +301,7 @@ impl Index {
         hosts
     }
 
-    fn tell(&self, app: &AppKey, unreadable: &[String]) {
+    fn warn_unreadable(&self, app: &AppKey, unreadable: &[String]) {
         for file in unreadable {
             tracing::warn!(target = %self.target, %app, file, "a manifest cannot be read");
         }

@@ -110,7 +110,7 @@ impl SecretStore {
         Ok((name, found))
     }
 
-    /// What people call it.
+    /// Returns the name that people call it by.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Vault(_) => "Vault",

@@ -23,12 +23,12 @@ pub(super) struct Bearer {
 
 /// The challenges of the headers that we understand, in order.
 pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge> {
-    headers.flat_map(schemes).filter_map(|(scheme, parameters)| of(&scheme, &parameters)).collect()
+    headers.flat_map(schemes).filter_map(|(scheme, parameters)| parse_challenge(&scheme, &parameters)).collect()
 }
 
 type Parameters = Vec<(String, String)>;
 
-fn of(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
+fn parse_challenge(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
     let value = |wanted: &str| {
         let found = parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())

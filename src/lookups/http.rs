@@ -91,7 +91,7 @@ impl Http {
         limit: usize,
     ) -> Result<Answer, NotKnown> {
         let second = request.try_clone();
-        let first = self.once(host, request, limit).await;
+        let first = self.send_once(host, request, limit).await;
         let again = match &first {
             Ok(answer) => answer.status.is_server_error(),
             Err(_) => true,
@@ -99,13 +99,13 @@ impl Http {
         match second.filter(|_| again) {
             Some(second) => {
                 tokio::time::sleep(PAUSE).await;
-                self.once(host, second, limit).await
+                self.send_once(host, second, limit).await
             }
             None => first,
         }
     }
 
-    async fn once(
+    async fn send_once(
         &self,
         host: &str,
         request: RequestBuilder,

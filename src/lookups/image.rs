@@ -72,7 +72,8 @@ fn is_host(part: &str) -> bool {
     part == "localhost" || part.contains(['.', ':'])
 }
 
-/// What stands in an address must be nothing else: no `@`, no slash, no blank.
+/// Returns whether a text is the authority of an address and nothing else: no `@`, no slash, no
+/// blank.
 fn is_authority(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':');
     !text.is_empty() && text.bytes().all(legal)

@@ -198,8 +198,8 @@ struct Version {
 }
 
 impl Metadata {
-    /// Whether the newest version can be read. Where versions are deleted after a time, each has
-    /// that time from the beginning.
+    /// Returns whether the newest version can be read. Where versions are deleted after a time,
+    /// each has that time from the beginning.
     fn is_alive(&self, now: Timestamp) -> bool {
         let newest = self.versions.get(&self.current_version.to_string());
         newest.is_some_and(|version| {

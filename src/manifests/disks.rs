@@ -41,8 +41,8 @@ pub(crate) enum Field {
     AccessModes,
 }
 
-/// The disks that an object asks for; none of what has none.
-pub(crate) fn of(json: &Json) -> Vec<Disk> {
+/// Reads the disks that an object asks for; none of what has none.
+pub(crate) fn read_disks(json: &Json) -> Vec<Disk> {
     let Some(object) = live_object(json) else { return Vec::new() };
     let claim = |template: Option<String>, spec: &Json| {
         let size = spec.pointer("/resources/requests/storage").map(text).unwrap_or_default();
@@ -102,13 +102,13 @@ pub(crate) fn conflicts<'a>(
         let all = old.map_or(Vec::new(), |old| compare(old, made.unwrap_or(old), new));
         all.into_iter().map(move |one| (new, one))
     };
-    wanted.iter().flat_map(of).collect()
+    wanted.iter().flat_map(read_disks).collect()
 }
 
 fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
     let mut found = Vec::new();
     let mut add = |field, change: String, why: &str, may_be_same| {
-        let message = format!("{} {change}: {why}", named(wanted));
+        let message = format!("{} {change}: {why}", describe_disk(wanted));
         found.push(Conflict { field, message, may_be_same });
     };
     let sizes = (Quantity::parse(&live.size), Quantity::parse(&wanted.size));
@@ -166,8 +166,8 @@ fn smaller(disk: &Disk) -> &'static str {
     }
 }
 
-/// The disk by its object, and by the claim template where it is one of several.
-pub(crate) fn named(disk: &Disk) -> String {
+/// Describes the disk by its object, and by the claim template where it is one of several.
+pub(crate) fn describe_disk(disk: &Disk) -> String {
     let Disk { object, template, .. } = disk;
     let part =
         template.as_ref().map_or(String::new(), |name| format!(", claim template `{name}`,"));
@@ -185,22 +185,22 @@ mod tests {
         if let Some(class) = class {
             spec["storageClassName"] = class.into();
         }
-        of(&json!({
+        read_disks(&json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
             "spec": spec,
         }))
     }
 
-    fn said(live: &[Disk], wanted: &[Disk]) -> Vec<String> {
+    fn list_conflicts(live: &[Disk], wanted: &[Disk]) -> Vec<String> {
         conflicts(live, &[], wanted).into_iter().map(|(_, one)| one.message).collect()
     }
 
     #[test]
     fn a_claim_grows_and_nothing_else() {
         let live = claim("10Gi", Some("fast"), "ReadWriteOnce");
-        assert!(said(&live, &claim("10240Mi", Some("fast"), "ReadWriteOnce")).is_empty());
-        assert!(said(&live, &claim("20Gi", Some("fast"), "ReadWriteOnce")).is_empty());
-        let found = said(&live, &claim("5Gi", None, "ReadWriteMany"));
+        assert!(list_conflicts(&live, &claim("10240Mi", Some("fast"), "ReadWriteOnce")).is_empty());
+        assert!(list_conflicts(&live, &claim("20Gi", Some("fast"), "ReadWriteOnce")).is_empty());
+        let found = list_conflicts(&live, &claim("5Gi", None, "ReadWriteMany"));
         assert_eq!(
             found,
             [
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn claim_templates_stay_and_databases_only_grow() {
         let set = |size: &str| {
-            of(&json!({
+            read_disks(&json!({
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
                 "spec": {"volumeClaimTemplates": [{
                     "metadata": {"name": "data"},
@@ -248,16 +248,19 @@ mod tests {
                 }]},
             }))
         };
-        assert!(said(&set("1Gi"), &set("2Gi"))[0].contains("claim template `data`, would grow"));
-        assert!(said(&set("1Gi"), &set("1024Mi")).is_empty());
+        assert!(
+            list_conflicts(&set("1Gi"), &set("2Gi"))[0]
+                .contains("claim template `data`, would grow")
+        );
+        assert!(list_conflicts(&set("1Gi"), &set("1024Mi")).is_empty());
         let sql = |size: u64| {
-            of(&json!({
+            read_disks(&json!({
                 "apiVersion": "sql.cnrm.cloud.google.com/v1beta1", "kind": "SQLInstance",
                 "metadata": {"name": "db"}, "spec": {"settings": {"diskSize": size}},
             }))
         };
-        assert!(said(&sql(20), &sql(10))[0].contains("never gets smaller"));
-        assert!(said(&sql(10), &sql(20)).is_empty());
+        assert!(list_conflicts(&sql(20), &sql(10))[0].contains("never gets smaller"));
+        assert!(list_conflicts(&sql(10), &sql(20)).is_empty());
     }
 
     #[test]
@@ -265,9 +268,9 @@ mod tests {
         let live = claim("10Gi", None, "ReadWriteOnce");
         let mut other = claim("1Gi", None, "ReadWriteOnce");
         other[0].object.name = "other".to_owned();
-        assert!(said(&live, &other).is_empty());
+        assert!(list_conflicts(&live, &other).is_empty());
         assert!(
-            of(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}))
+            read_disks(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}))
                 .is_empty()
         );
     }

@@ -59,7 +59,8 @@ fn values(before: Option<&Json>, after: Option<&Json>, path: &str, found: &mut V
 }
 
 fn lists(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>) {
-    let by = NAMES.iter().find_map(|by| Some((named(before, by)?, named(after, by)?)));
+    let by =
+        NAMES.iter().find_map(|by| Some((index_by_key(before, by)?, index_by_key(after, by)?)));
     let Some((old, new)) = by else { return by_place(before, after, path, found) };
     for (name, item) in &new {
         values(old.get(name).copied(), Some(item), &format!("{path}[{name}]"), found);
@@ -79,8 +80,8 @@ fn lists(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>) {
 /// The items of a list by their names, in its order.
 type Named<'a> = IndexMap<&'a str, &'a Json>;
 
-/// The items by what stands under that key, if each has a text of its own there.
-fn named<'a>(list: &'a [Json], by: &str) -> Option<Named<'a>> {
+/// Indexes the items by what stands under that key, if each has a text of its own there.
+fn index_by_key<'a>(list: &'a [Json], by: &str) -> Option<Named<'a>> {
     let each = list.iter().map(|item| Some((item.get(by)?.as_str()?, item)));
     let all: Named<'_> = each.collect::<Option<_>>()?;
     (all.len() == list.len()).then_some(all)
@@ -106,8 +107,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// `path: before → after`, one a line.
-    fn told(before: &Json, after: &Json) -> Vec<String> {
+    /// Formats each difference as `path: before → after`.
+    fn format_differences(before: &Json, after: &Json) -> Vec<String> {
         let (found, more) = differing(before.as_object().unwrap(), after.as_object().unwrap());
         assert_eq!(more, 0);
         found.iter().map(|f| format!("{}: {} → {}", f.path, f.before, f.after)).collect()
@@ -118,10 +119,10 @@ mod tests {
         let before = json!({"spec": {"replicas": 3, "old": true, "same": [1]}, "kind": "A"});
         let after = json!({"spec": {"replicas": 5, "same": [1], "new": {"a": 1}}, "kind": "A"});
         assert_eq!(
-            told(&before, &after),
+            format_differences(&before, &after),
             ["spec.replicas: 3 → 5", "spec.new: null → {\"a\":1}", "spec.old: true → null"]
         );
-        assert_eq!(told(&before, &before), Vec::<String>::new());
+        assert_eq!(format_differences(&before, &before), Vec::<String>::new());
     }
 
     #[test]
@@ -133,7 +134,7 @@ mod tests {
         let before = env(&[("A", "1"), ("B", "2"), ("C", "3")]);
         let after = env(&[("NEW", "0"), ("A", "1"), ("C", "4")]);
         assert_eq!(
-            told(&before, &after),
+            format_differences(&before, &after),
             [
                 r#"env[NEW]: null → {"name":"NEW","value":"0"}"#,
                 r#"env[C].value: "3" → "4""#,
@@ -141,36 +142,45 @@ mod tests {
             ]
         );
         let turned = env(&[("B", "2"), ("A", "1"), ("C", "3")]);
-        assert_eq!(told(&before, &turned), [r#"env[order]: ["A","B","C"] → ["B","A","C"]"#]);
+        assert_eq!(
+            format_differences(&before, &turned),
+            [r#"env[order]: ["A","B","C"] → ["B","A","C"]"#]
+        );
     }
 
     #[test]
     fn items_without_a_name_of_their_own_go_by_their_places() {
         let one = |args: Json| json!({"args": args});
         assert_eq!(
-            told(&one(json!(["a", "b"])), &one(json!(["a", "c", "d"]))),
+            format_differences(&one(json!(["a", "b"])), &one(json!(["a", "c", "d"]))),
             [r#"args[1]: "b" → "c""#, r#"args[2]: null → "d""#]
         );
         let twice = one(json!([{"name": "a", "v": 1}, {"name": "a", "v": 2}]));
         let other = one(json!([{"name": "a", "v": 1}, {"name": "a", "v": 3}]));
-        assert_eq!(told(&twice, &other), ["args[1].v: 2 → 3"]);
+        assert_eq!(format_differences(&twice, &other), ["args[1].v: 2 → 3"]);
         let alert = |expr: &str| one(json!([{"alert": "Down", "expr": expr}]));
-        assert_eq!(told(&alert("a"), &alert("b")), [r#"args[Down].expr: "a" → "b""#]);
+        assert_eq!(format_differences(&alert("a"), &alert("b")), [r#"args[Down].expr: "a" → "b""#]);
     }
 
     #[test]
     fn a_key_with_dots_is_one_step() {
         let label = |tag: &str| json!({"metadata": {"labels": {"app.kubernetes.io/version": tag}}});
         assert_eq!(
-            told(&label("1"), &label("2")),
+            format_differences(&label("1"), &label("2")),
             [r#"metadata.labels["app.kubernetes.io/version"]: "1" → "2""#]
         );
     }
 
     #[test]
     fn what_becomes_something_else_is_one_field() {
-        assert_eq!(told(&json!({"a": {"b": 1}}), &json!({"a": [1]})), [r#"a: {"b":1} → [1]"#]);
-        assert_eq!(told(&json!({"a": []}), &json!({"a": ["x"]})), [r#"a[0]: null → "x""#]);
+        assert_eq!(
+            format_differences(&json!({"a": {"b": 1}}), &json!({"a": [1]})),
+            [r#"a: {"b":1} → [1]"#]
+        );
+        assert_eq!(
+            format_differences(&json!({"a": []}), &json!({"a": ["x"]})),
+            [r#"a[0]: null → "x""#]
+        );
     }
 
     #[test]

@@ -17,8 +17,12 @@ use crate::model::stateful;
 /// Says of an unknown kind that it keeps data: a claim's template, or a size of storage.
 const STORAGE: [&str; 3] = ["storage", "volumeClaimTemplate", "volumeClaimTemplates"];
 
-/// What goes when these files go: `latest`, the Application, and every path of the app.
-pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<String>) -> Taken {
+/// Plans the removal of these files: `latest`, the Application, and every path of the app.
+pub fn plan_removal(
+    latest: &[ManifestFile],
+    application: Option<&[u8]>,
+    files: Vec<String>,
+) -> Taken {
     let mut taken = Taken { files, digest: files::digest_of(latest), ..Taken::default() };
     for file in latest {
         for (object, keeps_data) in objects(file) {
@@ -79,7 +83,7 @@ fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
         format!(
             "{} comes back with {}: if it is still in the cluster, it is mounted with the data that it has; if \
              it is larger there, Kubernetes refuses to make it smaller and the app does not sync",
-            disks::named(disk),
+            disks::describe_disk(disk),
             disk.size
         )
     };
@@ -118,10 +122,10 @@ fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
         return vec![(unread, true)];
     };
     let objects = documents.iter().filter(|document| !document.is_null());
-    objects.map(|json| (named(json), keeps_data(json))).collect()
+    objects.map(|json| (read_live_object(json), keeps_data(json))).collect()
 }
 
-fn named(json: &Json) -> LiveObject {
+fn read_live_object(json: &Json) -> LiveObject {
     let text =
         |pointer: &str| json.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
     LiveObject {
@@ -132,7 +136,7 @@ fn named(json: &Json) -> LiveObject {
 }
 
 fn keeps_data(json: &Json) -> bool {
-    let object = named(json);
+    let object = read_live_object(json);
     object.kind.is_empty()
         || stateful::keeps_data(&object.api_version, &object.kind)
         || json.get("spec").is_some_and(has_storage)
@@ -152,7 +156,7 @@ fn has_storage(json: &Json) -> bool {
 fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
     let documents = latest.iter().filter_map(|file| parse_documents(&file.bytes)).flatten();
     let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
-    left.map(|json| named(&json)).collect()
+    left.map(|json| read_live_object(&json)).collect()
 }
 
 /// That these objects stay in the cluster; nothing of none.
@@ -186,27 +190,30 @@ mod tests {
         ManifestFile { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
     }
 
-    fn kept(text: &str) -> Vec<String> {
-        let taken = taken(&[file("a.yaml", text)], None, Vec::new());
+    fn list_kept_kinds(text: &str) -> Vec<String> {
+        let taken = plan_removal(&[file("a.yaml", text)], None, Vec::new());
         taken.keeps_data.into_iter().map(|object| object.kind).collect()
     }
 
     #[test]
     fn what_keeps_data_is_named() {
         let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";
-        assert_eq!(kept(claim), ["PersistentVolumeClaim"]);
+        assert_eq!(list_kept_kinds(claim), ["PersistentVolumeClaim"]);
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: []}\n";
-        assert!(kept(service).is_empty());
-        assert_eq!(kept(&format!("{service}---\n{claim}")), ["PersistentVolumeClaim"]);
+        assert!(list_kept_kinds(service).is_empty());
+        assert_eq!(list_kept_kinds(&format!("{service}---\n{claim}")), ["PersistentVolumeClaim"]);
     }
 
     #[test]
     fn an_unknown_kind_with_storage_in_it_keeps_data() {
         let unknown = "apiVersion: db.example.com/v1\nkind: Db\nmetadata: {name: a}\n";
-        assert_eq!(kept(&format!("{unknown}spec: {{nodes: [{{storage: 1Gi}}]}}\n")), ["Db"]);
-        assert!(kept(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
+        assert_eq!(
+            list_kept_kinds(&format!("{unknown}spec: {{nodes: [{{storage: 1Gi}}]}}\n")),
+            ["Db"]
+        );
+        assert!(list_kept_kinds(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
         let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {storage: x}\n";
-        assert!(kept(map).is_empty(), "its data is not its shape");
+        assert!(list_kept_kinds(map).is_empty(), "its data is not its shape");
     }
 
     #[test]
@@ -302,7 +309,7 @@ mod tests {
     #[test]
     fn what_argocd_leaves_is_told() {
         let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {argocd.argoproj.io/sync-options: 'Prune=false,Delete=false'}}\n";
-        let notes = taken(&[file("a.yaml", claim)], None, Vec::new()).notes;
+        let notes = plan_removal(&[file("a.yaml", claim)], None, Vec::new()).notes;
         assert!(
             notes[0].contains(
                 "leaves these in the cluster, with their data: PersistentVolumeClaim data"
@@ -314,10 +321,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_may_keep_data() {
         for text in ["a: [", "\u{0}", "just text", "a: 1"] {
-            assert_eq!(kept(text).len(), 1, "{text:?}");
+            assert_eq!(list_kept_kinds(text).len(), 1, "{text:?}");
         }
         let broken = ManifestFile { name: "a.yaml".into(), bytes: vec![0xff, 0xfe] };
-        assert_eq!(taken(&[broken], None, Vec::new()).keeps_data[0].kind, "unreadable");
+        assert_eq!(plan_removal(&[broken], None, Vec::new()).keeps_data[0].kind, "unreadable");
     }
 
     #[test]
@@ -326,12 +333,12 @@ mod tests {
             let text = format!(
                 "metadata: {{name: a{finalizers}}}\nspec: {{info: [{{name: Owner, value: a}}, {{name: Repository, value: o/r}}]}}\n"
             );
-            taken(&[], Some(text.as_bytes()), Vec::new())
+            plan_removal(&[], Some(text.as_bytes()), Vec::new())
         };
         let new = with(&format!(", finalizers: [{FINALIZER}]"));
         assert_eq!(new.repository.unwrap().as_str(), "o/r");
         assert!(new.notes.is_empty());
         assert!(with("").notes[0].contains("has no finalizer"));
-        assert_eq!(taken(&[], None, Vec::new()), Taken::default());
+        assert_eq!(plan_removal(&[], None, Vec::new()), Taken::default());
     }
 }

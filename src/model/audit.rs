@@ -10,30 +10,30 @@ use crate::model::words::words;
 
 /// Who acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By {
+pub struct Principal {
     /// Their name: a GitHub login, a token's name, or what they call themselves.
     pub name: String,
     /// How we know.
-    pub via: Via,
+    pub via: AuthMethod,
     /// Where the request came from, an address; `None` where there was none.
     pub from: Option<String>,
     /// The id of the request, which the log carries too.
     pub request: Option<String>,
 }
 
-impl By {
+impl Principal {
     /// Whom messages about what they ask for are for: only GitHub's names are logins.
     pub fn recipient(&self) -> Recipient {
         match self.via {
-            Via::GitHub => Recipient::Actor,
-            Via::Token | Via::Loopback | Via::Operator => Recipient::Nobody,
+            AuthMethod::GitHub => Recipient::Actor,
+            AuthMethod::Token | AuthMethod::Loopback | AuthMethod::Operator => Recipient::Nobody,
         }
     }
 }
 
 words! {
     /// How we know who acts.
-    pub enum Via {
+    pub enum AuthMethod {
         /// A token of the configuration.
         Token = "token",
         /// A GitHub token, whose owner GitHub named.
@@ -83,7 +83,7 @@ pub struct Entry {
     /// When.
     pub at: Timestamp,
     /// Who.
-    pub by: By,
+    pub by: Principal,
     /// What: `rollback`, `lock`, `remove`; a word that only a newer version knows is kept, too.
     pub act: Cow<'static, str>,
     /// On which target, if on one.

@@ -142,7 +142,7 @@ impl Kept {
         let live = self.live().cloned();
         let mut bad = past.rolled_back_from(self);
         let found = match to {
-            Some(to) => self.named(to)?,
+            Some(to) => self.find_restorable(to)?,
             None => self.previous(live.as_ref(), past, &bad)?,
         };
         let (to, tree) = found.clone();
@@ -150,7 +150,7 @@ impl Kept {
         Ok(Choice { to, tree, from: live, warning })
     }
 
-    fn named(&self, to: &DeployId) -> Result<&(DeployId, TreeId), NoChoice> {
+    fn find_restorable(&self, to: &DeployId) -> Result<&(DeployId, TreeId), NoChoice> {
         match self.revisions.iter().find(|(id, _)| id == to) {
             None => Err(NoChoice::NotKept(to.clone())),
             Some((id, tree)) if Some(tree) == self.latest.as_ref() => {
@@ -215,7 +215,7 @@ mod tests {
         DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
     }
 
-    fn kept(trees: &[&str], latest: Option<&str>) -> Kept {
+    fn build_kept(trees: &[&str], latest: Option<&str>) -> Kept {
         let newest = u32::try_from(trees.len()).unwrap();
         let numbered = (1..=newest).rev().zip(trees);
         Kept {
@@ -241,28 +241,33 @@ mod tests {
 
     #[test]
     fn without_a_name_it_is_the_one_before_the_live_one() {
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("c")), None), Ok(2));
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("b")), None), Ok(1), "after a rollback");
-        assert_eq!(to(&kept(&["c", "b", "a"], Some("a")), None), Err(NoChoice::NoneBefore(id(1))));
+        assert_eq!(to(&build_kept(&["c", "b", "a"], Some("c")), None), Ok(2));
+        assert_eq!(to(&build_kept(&["c", "b", "a"], Some("b")), None), Ok(1), "after a rollback");
+        assert_eq!(
+            to(&build_kept(&["c", "b", "a"], Some("a")), None),
+            Err(NoChoice::NoneBefore(id(1)))
+        );
     }
 
     #[test]
     fn what_was_rolled_back_from_is_passed_over() {
         // 1.31, 1.32, back to 1.31 because 1.32 is broken, 1.33.
-        let (three, turns) =
-            (kept(&["c", "b", "a"], Some("c")), [(1, None), (2, None), (1, Some(2)), (3, None)]);
+        let (three, turns) = (
+            build_kept(&["c", "b", "a"], Some("c")),
+            [(1, None), (2, None), (1, Some(2)), (3, None)],
+        );
         assert_eq!(to_after(&three, None, &turns), Ok(1));
         let choice =
             three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
         assert_eq!(choice.warning.unwrap().reason, "broken", "named, it may be, with a warning");
         // The same files under another name are the same release.
-        let twice = kept(&["d", "b", "b", "a"], Some("d"));
+        let twice = build_kept(&["d", "b", "b", "a"], Some("d"));
         assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
         // Made live again, by somebody who named it: it is good.
         let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
         assert_eq!(to_after(&three, None, &forward), Ok(2));
         // Nothing else is left.
-        let two = kept(&["c", "b"], Some("c"));
+        let two = build_kept(&["c", "b"], Some("c"));
         let none = to_after(&two, None, &[(1, None), (0, Some(1)), (2, None)]);
         assert!(matches!(none, Err(NoChoice::AllRolledBackFrom(_))), "{none:?}");
     }
@@ -270,30 +275,33 @@ mod tests {
     #[test]
     fn it_is_what_was_live_before_and_not_what_is_next_by_age() {
         // From 3 straight to 1, then 4: before 4, 1 was live.
-        let four = kept(&["d", "c", "b", "a"], Some("d"));
+        let four = build_kept(&["d", "c", "b", "a"], Some("d"));
         let turns = [(1, None), (2, None), (3, None), (1, Some(3)), (4, None)];
         assert_eq!(to_after(&four, None, &turns), Ok(1));
     }
 
     #[test]
     fn one_with_the_same_files_is_passed_over() {
-        assert_eq!(to(&kept(&["b", "b", "a"], Some("b")), None), Ok(1));
+        assert_eq!(to(&build_kept(&["b", "b", "a"], Some("b")), None), Ok(1));
     }
 
     #[test]
     fn where_latest_was_edited_by_hand_it_is_what_was_deployed_last() {
-        let edited = kept(&["b", "a"], Some("x"));
+        let edited = build_kept(&["b", "a"], Some("x"));
         assert_eq!(to(&edited, None), Ok(2));
         assert_eq!(edited.choose(None, &LiveHistory::default()).unwrap().from, None);
-        let after =
-            to_after(&kept(&["b", "a"], Some("x")), None, &[(1, None), (2, None), (1, Some(2))]);
+        let after = to_after(
+            &build_kept(&["b", "a"], Some("x")),
+            None,
+            &[(1, None), (2, None), (1, Some(2))],
+        );
         assert_eq!(after, Ok(1), "what was rolled back from does not come back by an edit");
-        assert_eq!(to(&kept(&["b", "a"], None), None), Ok(2), "somebody deleted it");
+        assert_eq!(to(&build_kept(&["b", "a"], None), None), Ok(2), "somebody deleted it");
     }
 
     #[test]
     fn a_named_one_must_be_kept_and_not_be_live() {
-        let some = kept(&["c", "b", "a"], Some("b"));
+        let some = build_kept(&["c", "b", "a"], Some("b"));
         assert_eq!(to(&some, Some(3)), Ok(3), "forward again");
         assert_eq!(to(&some, Some(2)), Err(NoChoice::Live(id(2))));
         assert_eq!(to(&some, Some(7)), Err(NoChoice::NotKept(id(7))));

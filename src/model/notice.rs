@@ -28,7 +28,7 @@ pub enum Sink {
 
 /// Sinks behind the same door: they share its limits, and wait together while it is closed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
+pub enum Endpoint {
     /// The forge.
     Forge,
     /// Slack.
@@ -41,7 +41,7 @@ pub enum Family {
 
 /// Whom this installation tells, beside the forge, which always is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Audience {
+pub struct Subscriptions {
     /// Commit statuses are written.
     pub commits: bool,
     /// Check runs are written.
@@ -56,12 +56,12 @@ pub struct Audience {
 
 impl Sink {
     /// Whose limits it shares.
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> Endpoint {
         match self {
-            Self::Forge | Self::Commit | Self::Check => Family::Forge,
-            Self::Channel | Self::Person => Family::Slack,
-            Self::Events(name) => Family::Events(name.clone()),
-            Self::ArgoCd(cluster) => Family::ArgoCd(cluster.clone()),
+            Self::Forge | Self::Commit | Self::Check => Endpoint::Forge,
+            Self::Channel | Self::Person => Endpoint::Slack,
+            Self::Events(name) => Endpoint::Events(name.clone()),
+            Self::ArgoCd(cluster) => Endpoint::ArgoCd(cluster.clone()),
         }
     }
 
@@ -73,18 +73,18 @@ impl Sink {
             "check" => Some(Self::Check),
             "channel" => Some(Self::Channel),
             "person" => Some(Self::Person),
-            other => named(other, Self::Events, Self::ArgoCd),
+            other => parse_named_endpoint(other, Self::Events, Self::ArgoCd),
         }
     }
 }
 
-impl Family {
+impl Endpoint {
     /// The family of the word that is stored.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "forge" => Some(Self::Forge),
             "slack" => Some(Self::Slack),
-            other => named(other, Self::Events, Self::ArgoCd),
+            other => parse_named_endpoint(other, Self::Events, Self::ArgoCd),
         }
     }
 
@@ -97,8 +97,8 @@ impl Family {
     }
 }
 
-/// The words with a name in them.
-fn named<T>(
+/// Parses the words with a name in them.
+fn parse_named_endpoint<T>(
     word: &str,
     events: impl Fn(String) -> T,
     argocd: impl Fn(TargetName) -> T,
@@ -126,7 +126,7 @@ impl fmt::Display for Sink {
 }
 
 /// The word that is stored, logged and shown.
-impl fmt::Display for Family {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forge => f.write_str("forge"),
@@ -137,13 +137,13 @@ impl fmt::Display for Family {
     }
 }
 
-impl Audience {
+impl Subscriptions {
     /// Every family that messages may wait for.
-    pub fn families(&self) -> Vec<Family> {
-        let slack = self.slack.then_some(Family::Slack);
-        let events = self.events.iter().cloned().map(Family::Events);
-        let argocd = self.argocd.iter().cloned().map(Family::ArgoCd);
-        std::iter::once(Family::Forge).chain(slack).chain(events).chain(argocd).collect()
+    pub fn families(&self) -> Vec<Endpoint> {
+        let slack = self.slack.then_some(Endpoint::Slack);
+        let events = self.events.iter().cloned().map(Endpoint::Events);
+        let argocd = self.argocd.iter().cloned().map(Endpoint::ArgoCd);
+        std::iter::once(Endpoint::Forge).chain(slack).chain(events).chain(argocd).collect()
     }
 
     /// Who is told that a deployment has come to that state. Whether there is anything to say is
@@ -176,25 +176,25 @@ mod tests {
         let argocd = Sink::ArgoCd(TargetName::parse("prod-1").unwrap());
         let people = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person];
         for sink in people.into_iter().chain([events, argocd]) {
-            assert_eq!(Family::parse(&sink.family().to_string()), Some(sink.family()));
+            assert_eq!(Endpoint::parse(&sink.family().to_string()), Some(sink.family()));
             assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
         }
         for word in ["pigeon", "argocd", "argocd/No Name", "pigeon/x"] {
-            assert_eq!((Sink::parse(word), Family::parse(word)), (None, None), "{word}");
+            assert_eq!((Sink::parse(word), Endpoint::parse(word)), (None, None), "{word}");
         }
     }
 
     #[test]
     fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
-        assert_eq!(Audience::default().of(ForgeState::Failure), [Sink::Forge]);
-        assert_eq!(Audience::default().families(), [Family::Forge]);
+        assert_eq!(Subscriptions::default().of(ForgeState::Failure), [Sink::Forge]);
+        assert_eq!(Subscriptions::default().families(), [Endpoint::Forge]);
     }
 
     #[test]
     fn people_hear_of_ends_only() {
         let argocd = vec![TargetName::parse("prod-1").unwrap()];
         let events = vec!["w".to_owned()];
-        let all = Audience { commits: true, checks: true, slack: true, events, argocd };
+        let all = Subscriptions { commits: true, checks: true, slack: true, events, argocd };
         let events = || Sink::Events("w".to_owned());
         assert_eq!(all.of(ForgeState::Queued), [Sink::Forge, Sink::Commit, events()]);
         assert_eq!(all.of(ForgeState::InProgress), [Sink::Forge, events()]);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_push_is_told_to_its_own_cluster() {
         let [one, other] = ["prod-1", "prod-2"].map(|name| TargetName::parse(name).unwrap());
-        let audience = Audience { argocd: vec![one.clone()], ..Audience::default() };
+        let audience = Subscriptions { argocd: vec![one.clone()], ..Subscriptions::default() };
         assert_eq!(audience.of_push(&one), Some(Sink::ArgoCd(one)));
         assert_eq!(audience.of_push(&other), None);
     }

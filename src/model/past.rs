@@ -42,7 +42,7 @@ pub struct PastDeployment {
 
 /// What one commit of ours says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum CommitRecord {
     /// A deployment, or a rollback.
     Deployment(Box<PastDeployment>),
     /// An app was taken off a target.

@@ -9,7 +9,7 @@ pub struct Person {
 
 /// What a person may on a repository; each more than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OnRepository {
+pub enum RepoPermission {
     /// Nothing that not everybody may.
     Nothing,
     /// Read it, as one of those whom it is for: that everybody may read a public one is not meant.
@@ -20,7 +20,7 @@ pub enum OnRepository {
 
 /// Why it is not known who somebody is, or what they may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotKnown {
+pub enum IdentityError {
     /// The forge does not know the token.
     #[error("the token is wrong, expired or revoked")]
     Rejected,

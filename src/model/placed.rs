@@ -7,7 +7,7 @@ use crate::model::id::{AppKey, DeployId, Namespace, RepoName, Slug, TargetName};
 
 /// An app on a target. Written `target/namespace/slug`; ordered by these.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct AppInstance {
     /// The target.
     pub target: TargetName,
     /// The app.
@@ -18,7 +18,7 @@ pub struct Spot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
     /// Which app, and where.
-    pub spot: Spot,
+    pub spot: AppInstance,
     /// The newest revision whose files `latest` has; `None` if somebody edited it by hand, or there
     /// is no `latest`.
     pub live: Option<DeployId>,
@@ -42,7 +42,7 @@ pub struct Listed {
     pub missing: Missing,
 }
 
-impl Spot {
+impl AppInstance {
     /// Reads `target/namespace/slug`.
     pub fn parse(text: &str) -> Option<Self> {
         let (rest, slug) = text.rsplit_once('/')?;
@@ -53,7 +53,7 @@ impl Spot {
     }
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for AppInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.target, self.app)
     }
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn a_spot_is_read_as_it_was_written() {
-        let spot = Spot::parse("prod-1.eu/devx/shop").unwrap();
+        let spot = AppInstance::parse("prod-1.eu/devx/shop").unwrap();
         assert_eq!(spot.to_string(), "prod-1.eu/devx/shop");
         for text in ["", "a", "a/b", "a/b/c/d", "A_/b/c", "a//c", "../b/c"] {
-            assert_eq!(Spot::parse(text), None, "{text}");
+            assert_eq!(AppInstance::parse(text), None, "{text}");
         }
     }
 }

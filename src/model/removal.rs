@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::audit::By;
+use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, TargetName};
 use crate::model::revision::Digest;
@@ -17,7 +17,7 @@ pub struct RemovalRequest {
     /// What.
     pub app: AppKey,
     /// Who asks.
-    pub by: By,
+    pub by: Principal,
     /// Why; not empty.
     pub reason: String,
     /// Whether what keeps data may go too.

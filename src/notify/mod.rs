@@ -2,7 +2,7 @@
 //! by pure functions; when, and what happens after a failure, is decided elsewhere.
 //!
 //! ```text
-//! story (pure)    what a team was told so far ─▶ what is said now, under which message
+//! threading (pure)    what a team was told so far ─▶ what is said now, under which message
 //! route (pure)    where that goes, and where if it cannot go there
 //! message (pure)  a deployment and how it ended ─▶ Letter: blocks, and the same as text
 //! slack           Letter ─▶ Slack, by a bot's token or an incoming webhook
@@ -10,7 +10,7 @@
 //! argocd          a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
 //! ```
 
-pub mod story; // what a team is told now, after what it was told before, pure
+pub mod threading; // what a team is told now, after what it was told before, pure
 pub mod route; // where that goes, pure
 pub mod message; // every sentence that a person reads, pure
 pub mod slack; // a bot, or an incoming webhook

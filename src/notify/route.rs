@@ -1,8 +1,8 @@
 //! Where a message for a team goes: its channel, and the default channel if that takes nothing. Pure.
 
-use crate::notify::message::{Astray, Kind};
+use crate::notify::message::{Kind, Undeliverable};
 use crate::notify::slack::address::{Address, Channel};
-use crate::notify::story::Whereabouts;
+use crate::notify::threading::MessageRef;
 
 /// Somewhere that a message may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Place {
     /// The message that it is a reply to there.
     pub thread: Option<String>,
     /// What to say of a channel that was meant and cannot be.
-    pub astray: Option<Astray>,
+    pub undeliverable: Option<Undeliverable>,
 }
 
 const NO_CHANNEL: &str = "that is no channel: write `slack` in the WAML like \"#squad-devx\"";
@@ -25,16 +25,16 @@ pub fn places(
     wanted: Option<&str>,
     default: Option<&Channel>,
     kind: Kind,
-    thread: Option<&Whereabouts>,
+    thread: Option<&MessageRef>,
 ) -> Vec<Place> {
     let reply = |channel: &Channel| {
         let here = thread.filter(|thread| thread.addressed == channel.as_str());
         here.map(|thread| thread.thread().to_owned())
     };
-    let place = |channel: Channel, astray| Place {
+    let place = |channel: Channel, undeliverable| Place {
         thread: reply(&channel),
         address: Address::Channel(channel),
-        astray,
+        undeliverable,
     };
     let parsed = wanted.map(|text| (text, Channel::parse(text)));
     let mut places = Vec::new();
@@ -42,18 +42,19 @@ pub fn places(
         places.extend(Channel::parse(&told.channel).map(|channel| Place {
             address: Address::Channel(channel),
             thread: Some(told.thread().to_owned()),
-            astray: None,
+            undeliverable: None,
         }));
     }
-    let mut astray = None;
+    let mut undeliverable = None;
     match parsed {
         Some((_, Some(channel))) => places.push(place(channel, None)),
         Some((text, None)) => {
-            astray = Some(Astray { channel: text.to_owned(), problem: NO_CHANNEL.to_owned() });
+            undeliverable =
+                Some(Undeliverable { channel: text.to_owned(), problem: NO_CHANNEL.to_owned() });
         }
         None => {}
     }
-    places.extend(default.map(|channel| place(channel.clone(), astray)));
+    places.extend(default.map(|channel| place(channel.clone(), undeliverable)));
     let mut seen = Vec::new();
     places.retain(|place| {
         let new = !seen.contains(&place.address);
@@ -67,8 +68,8 @@ pub fn places(
 mod tests {
     use super::*;
 
-    fn told(addressed: &str) -> Whereabouts {
-        Whereabouts {
+    fn make_message_ref(addressed: &str) -> MessageRef {
+        MessageRef {
             addressed: addressed.to_owned(),
             channel: "C0123456789".to_owned(),
             ts: "2.0".to_owned(),
@@ -76,42 +77,43 @@ mod tests {
         }
     }
 
-    fn shown(wanted: Option<&str>, kind: Kind, thread: Option<&Whereabouts>) -> Vec<String> {
+    fn list_places(wanted: Option<&str>, kind: Kind, thread: Option<&MessageRef>) -> Vec<String> {
         let default = Channel::parse("#deploys").unwrap();
-        let shown = |place: Place| {
+        let describe = |place: Place| {
             let thread = place.thread.map_or_else(String::new, |ts| format!(" in {ts}"));
-            let astray =
-                place.astray.map_or_else(String::new, |astray| format!(" for {}", astray.channel));
-            format!("{}{thread}{astray}", place.address.shown())
+            let undeliverable = place.undeliverable.map_or_else(String::new, |undeliverable| {
+                format!(" for {}", undeliverable.channel)
+            });
+            format!("{}{thread}{undeliverable}", place.address.display_name())
         };
-        places(wanted, Some(&default), kind, thread).into_iter().map(shown).collect()
+        places(wanted, Some(&default), kind, thread).into_iter().map(describe).collect()
     }
 
     #[test]
     fn the_teams_channel_comes_before_the_default() {
-        assert_eq!(shown(Some("#squad"), Kind::Rejected, None), ["#squad", "#deploys"]);
-        assert_eq!(shown(None, Kind::Rejected, None), ["#deploys"]);
-        assert_eq!(shown(Some("deploys"), Kind::Rejected, None), ["#deploys"]);
+        assert_eq!(list_places(Some("#squad"), Kind::Rejected, None), ["#squad", "#deploys"]);
+        assert_eq!(list_places(None, Kind::Rejected, None), ["#deploys"]);
+        assert_eq!(list_places(Some("deploys"), Kind::Rejected, None), ["#deploys"]);
         assert_eq!(places(None, None, Kind::Rejected, None), []);
     }
 
     #[test]
     fn what_is_no_channel_is_said_in_the_default_one() {
-        assert_eq!(shown(Some("@octocat"), Kind::Rejected, None), ["#deploys for @octocat"]);
+        assert_eq!(list_places(Some("@octocat"), Kind::Rejected, None), ["#deploys for @octocat"]);
         assert_eq!(places(Some("@octocat"), None, Kind::Rejected, None), []);
     }
 
     #[test]
     fn a_failure_follows_the_one_before_it_where_that_was_told() {
-        let squad = told("squad");
+        let squad = make_message_ref("squad");
         assert_eq!(
-            shown(Some("#squad"), Kind::Rejected, Some(&squad)),
+            list_places(Some("#squad"), Kind::Rejected, Some(&squad)),
             ["#squad in 1.0", "#deploys"]
         );
-        assert_eq!(shown(Some("#other"), Kind::Rejected, Some(&squad)), ["#other", "#deploys"]);
-        let deploys = told("deploys");
+        assert_eq!(list_places(Some("#other"), Kind::Rejected, Some(&squad)), ["#other", "#deploys"]);
+        let deploys = make_message_ref("deploys");
         assert_eq!(
-            shown(Some("#squad"), Kind::Rejected, Some(&deploys)),
+            list_places(Some("#squad"), Kind::Rejected, Some(&deploys)),
             ["#squad", "#deploys in 1.0"]
         );
     }
@@ -120,7 +122,7 @@ mod tests {
     fn a_recovery_goes_where_the_failure_was_told_whatever_is_asked_for_now() {
         let recovered = Kind::Recovered { failures: 1 };
         let places = ["C0123456789 in 1.0", "#other", "#deploys"];
-        assert_eq!(shown(Some("#other"), recovered, Some(&told("squad"))), places);
-        assert_eq!(shown(Some("#other"), recovered, None), ["#other", "#deploys"]);
+        assert_eq!(list_places(Some("#other"), recovered, Some(&make_message_ref("squad"))), places);
+        assert_eq!(list_places(Some("#other"), recovered, None), ["#other", "#deploys"]);
     }
 }

@@ -71,12 +71,12 @@ impl CircuitBreaker {
         self.gate.closed_until(now)
     }
 
-    /// When a call may be made: now, or later.
+    /// Returns when a call may be made: now, or later.
     pub(super) fn next_call(&self, now: Timestamp) -> Timestamp {
         saturating_add(now, self.limiter.wait(now)).max(self.open_until(now).unwrap_or(now))
     }
 
-    /// What came of one call; whether the breaker opened by it, or for longer.
+    /// Notes the result of one call; returns whether the breaker opened by it, or for longer.
     pub(super) fn observe(&mut self, observation: Observation, now: Timestamp) -> bool {
         match observation {
             // Of several on their way only the first to hear nothing counts.

@@ -68,7 +68,7 @@ impl Outbox {
     }
 }
 
-/// What a look says of the other side; nothing where nobody was asked.
+/// Returns what a look says of the other side; nothing where nobody was asked.
 fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
     match checked {
         Ok(EndCheck::Shown | EndCheck::Retold) => Some(Observation::Answer),
@@ -83,7 +83,7 @@ fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> 
     }
 }
 
-/// When it is looked again, if it is.
+/// Returns when it is looked again, if it is.
 fn next_check(
     checked: &Result<EndCheck, NotDelivered>,
     told_at: Timestamp,

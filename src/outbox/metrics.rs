@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -13,12 +13,12 @@ use crate::store::Waiting;
 /// The metrics of the outbox. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
-    reports: Family<ReportLabel, Counter>,
-    waiting: Family<FamilyLabel, Gauge>,
-    parked: Family<FamilyLabel, Gauge>,
-    oldest: Family<FamilyLabel, Gauge>,
-    closed: Family<FamilyLabel, Gauge>,
-    limited: Family<RequestsLabel, Gauge>,
+    reports: Endpoint<ReportLabel, Counter>,
+    waiting: Endpoint<FamilyLabel, Gauge>,
+    parked: Endpoint<FamilyLabel, Gauge>,
+    oldest: Endpoint<FamilyLabel, Gauge>,
+    closed: Endpoint<FamilyLabel, Gauge>,
+    limited: Endpoint<RequestsLabel, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -68,7 +68,8 @@ impl Metrics {
         self.reports.get_or_create(&ReportLabel { family, outcome }).inc();
     }
 
-    /// How it stands with one family: what waits for it, and until when its breaker is open.
+    /// Records how it stands with one family: what waits for it, and until when its breaker is
+    /// open.
     pub(super) fn family(
         &self,
         family: &str,

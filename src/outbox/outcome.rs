@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::outcome::{Problem, Remedy};
-use crate::model::notice::Family;
+use crate::model::notice::Endpoint;
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::quota::QuotaDecision;
@@ -38,15 +38,16 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// So often at least it was tried before, or a service that was off for a week would give up at once.
 const TRIED_OFTEN: u32 = 20;
 
-/// Why a message needs not be told any more, if that is so.
+/// Returns why a message needs not be told any more, if that is so.
 pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
     let old = now.duration_since(message.at) > FRESH;
-    let (forge, state) = (message.sink.family() == Family::Forge, message.status.state.as_str());
+    let (forge, state) = (message.sink.family() == Endpoint::Forge, message.status.state.as_str());
     (forge && old && message.followed)
         .then(|| format!("{state} was over before it could be told: a newer status took its place"))
 }
 
-/// What is recorded of a message for which the forge's hour has no call left; nothing where it has.
+/// Returns what is recorded of a message for which the forge's hour has no call left; nothing where
+/// it has.
 pub(super) fn not_granted(message: &Message, decision: QuotaDecision) -> Option<Answer> {
     match decision {
         QuotaDecision::Send => None,
@@ -62,7 +63,7 @@ pub(super) fn untried(message: &Message) -> Answer {
     Answer::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }
 
-/// What is recorded of a message that was taken, or had nothing to say.
+/// Returns what is recorded of a message that was taken, or had nothing to say.
 pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp) -> Answer {
     match delivered {
         Delivered::Yes { reference } => Answer::Sent { reference },
@@ -79,7 +80,7 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
     }
 }
 
-/// What is recorded of a message that was not taken, and what that says of the other side.
+/// Returns what is recorded of a message that was not taken, and what that says of the other side.
 pub(super) fn not_delivered(
     message: &Message,
     trouble: NotDelivered,

@@ -114,7 +114,7 @@ impl HourlyQuota {
         }
     }
 
-    /// What may be done with the message; one that may go is counted.
+    /// Decides what may be done with the message; one that may go is counted.
     pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> QuotaDecision {
         let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
@@ -170,14 +170,14 @@ impl AccountUsage {
         }
     }
 
-    /// When the next call may be made, if the hour is used up.
+    /// Returns when the next call may be made, if the hour is used up.
     fn spent_until(&self, most: usize) -> Option<Timestamp> {
         let over = self.calls.len().checked_sub(most)?;
         self.calls.get(over).map(|at| saturating_add(*at, HOUR))
     }
 }
 
-/// Whether it shows that a deployment has ended.
+/// Returns whether it shows that a deployment has ended.
 fn is_end(sink: &Sink, state: ForgeState) -> bool {
     match sink {
         Sink::Forge => !matches!(state, ForgeState::Queued | ForgeState::InProgress),

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::deployments::Deployments;
-use crate::model::notice::Family;
+use crate::model::notice::Endpoint;
 use crate::outbox::circuit_breaker::{CircuitBreaker, Observation};
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::metrics::Metrics;
@@ -57,13 +57,13 @@ pub struct Outbox {
     pub(super) settings: Settings,
     metrics: Metrics,
     /// One for each family that was to be told so far.
-    senders: Mutex<BTreeMap<Family, Arc<Sender>>>,
+    senders: Mutex<BTreeMap<Endpoint, Arc<Sender>>>,
 }
 
 /// One family of sinks, which is told by itself.
 #[derive(Debug)]
 pub(super) struct Sender {
-    family: Family,
+    family: Endpoint,
     breaker: Mutex<CircuitBreaker>,
 }
 
@@ -72,7 +72,7 @@ impl Sender {
         lock(&self.breaker)
     }
 
-    /// What came of one call; what it changes is logged once.
+    /// Notes the result of one call; what it changes is logged once.
     pub(super) fn observe(&self, observation: Observation, now: Timestamp, reason: &str) {
         let (opened, until) = {
             let mut breaker = self.breaker();
@@ -133,11 +133,11 @@ impl Outbox {
         Ok(sent)
     }
 
-    /// When a family that something waits for may be told again, if none may be now.
+    /// Returns when a family that something waits for may be told again, if none may be now.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
         let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
         let waits =
-            |family: &Family| waiting.iter().any(|one| one.waiting > 0 && one.family == *family);
+            |family: &Endpoint| waiting.iter().any(|one| one.waiting > 0 && one.family == *family);
         let senders = self.senders_beside(&waiting);
         let waited_for = senders.iter().filter(|sender| waits(&sender.family));
         let opens = waited_for.map(|sender| sender.breaker().next_call(now));
@@ -164,7 +164,7 @@ impl Outbox {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         let mut senders = lock(&self.senders);
         for family in self.store.audience().families().into_iter().chain(waiting) {
-            let rate = if family == Family::Forge { self.settings.forge } else { Rate::FREE };
+            let rate = if family == Endpoint::Forge { self.settings.forge } else { Rate::FREE };
             senders.entry(family.clone()).or_insert_with(|| {
                 Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
             });
@@ -217,7 +217,7 @@ impl Outbox {
             self.metrics.family(&sender.family.to_string(), of, open_until, now);
         }
         // Whoever asks how the service is gets this count, and costs none.
-        let quota = self.quota(&Family::Forge, now).await?;
+        let quota = self.quota(&Endpoint::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());
         self.deployments.forge_hour.set(hour_used_up);
         self.metrics.limited(self.deployments.forge.limited(), hour_used_up);
@@ -228,7 +228,7 @@ impl Outbox {
     async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
         let sent = self.send_messages(sender).await?;
         // Only now: what is told is worth more than a second look at what was told.
-        let looks = sender.family == Family::Forge;
+        let looks = sender.family == Endpoint::Forge;
         Ok(sent + if looks { self.confirm_some(sender).await? } else { 0 })
     }
 
@@ -301,13 +301,14 @@ impl Outbox {
         Ok(tried)
     }
 
-    /// What a family that takes so many calls an hour was told and is to be told; none of others.
+    /// Returns what a family that takes so many calls an hour was told and is to be told; none of
+    /// others.
     async fn quota(
         &self,
-        family: &Family,
+        family: &Endpoint,
         now: Timestamp,
     ) -> Result<Option<HourlyQuota>, StoreError> {
-        let hourly = self.settings.forge_hourly.filter(|_| *family == Family::Forge);
+        let hourly = self.settings.forge_hourly.filter(|_| *family == Endpoint::Forge);
         let Some(hourly) = hourly.filter(|_| self.deployments.forge.names_limits()) else {
             return Ok(None);
         };

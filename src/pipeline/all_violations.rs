@@ -119,7 +119,7 @@ fn by_each_template(merged: &Merged<'_>, templates: &Templates, facts: &Facts) -
 /// What the rules say of the settings, without the world.
 fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
     let complete = default::fill(merged, &template.defaults);
-    match validate::all(complete, template, &nothing_released(), facts) {
+    match validate::run_rules(complete, template, &nothing_released(), facts) {
         Ok(valid) => valid.warnings().to_vec(),
         Err(rejection) => rejection.violations,
     }

@@ -43,8 +43,8 @@ pub enum Outcome {
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// What would come of it, with what the app's `latest` holds there now.
-pub fn of(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
+/// Plans a deployment and compares it with what the app's `latest` holds there now.
+pub fn plan_dry_run(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
     match plan(input, facts) {
         Ok(rendered) => planned(rendered, live),
         Err(rejection) => refused(rejection),

@@ -97,12 +97,16 @@ pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
     }
     let mut dead = UnusedValues { alive, found: Vec::new() };
     if let Some(template) = waml.root.get("template").filter(|_| !waml.deploy.is_empty()) {
-        dead.look(template, Section::place().key("template"), &mut Path::root().key("template"));
+        dead.visit_node(
+            template,
+            Section::place().key("template"),
+            &mut Path::root().key("template"),
+        );
     }
     let targets = waml.targets();
     for entry in waml.defaults.iter().filter(|entry| entry.is_for_any(&targets)) {
         let mut path = Path::root().key("defaults").index(entry.index);
-        dead.look(&entry.section, Section::place(), &mut path);
+        dead.visit_node(&entry.section, Section::place(), &mut path);
     }
     dead.found
 }
@@ -138,7 +142,7 @@ impl SameValues<'_> {
                 }
             }
             (Value::List(elements), Value::List(all), Some(identity)) => {
-                let of = |element: &Node| identities::of(element, identity, self.slug);
+                let of = |element: &Node| identities::read_identity(element, identity, self.slug);
                 let all: HashMap<String, &Node> =
                     all.iter().filter_map(|element| Some((of(element)?, element))).collect();
                 let pairs: Vec<(&Node, &Node)> = elements
@@ -185,13 +189,13 @@ struct UnusedValues {
 }
 
 impl UnusedValues {
-    fn look(&mut self, node: &Node, place: Place<'_>, path: &mut Path) {
+    fn visit_node(&mut self, node: &Node, place: Place<'_>, path: &mut Path) {
         match &node.value {
             Value::Null | Value::Scalar(_) => self.tell_unless_alive(node, path),
             Value::Map(map) => {
                 for (key, entry) in map {
                     path.0.push(Step::Key(key.clone()));
-                    self.look(&entry.node, place.key(key), path);
+                    self.visit_node(&entry.node, place.key(key), path);
                     path.0.pop();
                 }
             }
@@ -206,7 +210,7 @@ impl UnusedValues {
                         for (key, entry) in element.as_map().into_iter().flatten() {
                             if !identity.keys().contains(&key.as_str()) {
                                 path.0.push(Step::Key(key.clone()));
-                                self.look(&entry.node, place.element().key(key), path);
+                                self.visit_node(&entry.node, place.element().key(key), path);
                                 path.0.pop();
                             }
                         }

@@ -171,7 +171,7 @@ fn join(
     slug: &str,
     clears: &mut dyn FnMut(&Node),
 ) {
-    let of = |element: &Node| identities::of(element, identity, slug);
+    let of = |element: &Node| identities::read_identity(element, identity, slug);
     let mut known: HashMap<String, usize> =
         list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
     for element in upper {
@@ -193,8 +193,9 @@ pub(crate) fn find<'a>(
     identity: Identity,
     slug: &str,
 ) -> Option<&'a mut Node> {
-    let wanted = identities::of(element, identity, slug)?;
-    list.iter_mut().find(|other| identities::of(other, identity, slug).as_ref() == Some(&wanted))
+    let wanted = identities::read_identity(element, identity, slug)?;
+    list.iter_mut()
+        .find(|other| identities::read_identity(other, identity, slug).as_ref() == Some(&wanted))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn planned(
 ) -> Result<Rendered, Rejection> {
     let complete = default::fill(merged, &template.defaults);
     finished(Stage::Default);
-    let valid = validate::all(complete, template, release, facts)?;
+    let valid = validate::run_rules(complete, template, release, facts)?;
     finished(Stage::Validate);
     let rendered = render::manifests(&valid, template)?;
     finished(Stage::Render);

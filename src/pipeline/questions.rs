@@ -16,9 +16,9 @@ use crate::templates::view::ingress;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 
-/// What to ask for one plan; `None` where so much of it is broken that it is refused whatever the
-/// answers are: no such target, template or image, or no section that can be read.
-pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
+/// Collects what to ask for one plan; `None` where so much of it is broken that it is refused
+/// whatever the answers are: no such target, template or image, or no section that can be read.
+pub fn collect_questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
     let target = clusters.find(&input.target)?;
     let section = section(input)?;
     let app = &input.waml.app;
@@ -58,7 +58,7 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
 
 /// What `secrets` and `env[].secret` name.
 fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
-    let wanted = view::secrets::wanted(section, app).into_iter();
+    let wanted = view::secrets::collect_secrets(section, app).into_iter();
     let legal = wanted.filter(|secret| validate::is_secret(secret.name));
     legal
         .map(|secret| {
@@ -77,7 +77,7 @@ mod tests {
     use crate::templates::set::Templates;
     use crate::waml::Waml;
 
-    fn asked(section: &str) -> Option<Questions> {
+    fn collect_from_section(section: &str) -> Option<Questions> {
         let text = format!(
             "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t: {section}\n"
         );
@@ -91,12 +91,12 @@ mod tests {
             },
             templates: Templates::compile(&crate::templates::sources::built_in()).unwrap().into(),
         };
-        of(&input, &Clusters::any())
+        collect_questions(&input, &Clusters::any())
     }
 
     #[test]
     fn everything_that_a_rule_must_know_is_asked() {
-        let found = asked(
+        let found = collect_from_section(
             "{ingress: [{hostPrefix: b}, {host: a.example.com}, {host: b.t.internal}], secrets: [{name: s, mountPath: /s}], env: [{name: A, secret: {name: s, key: k}}, {name: B, secret: {name: x, key: l}}]}",
         )
         .unwrap();
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_up_under_a_name_that_is_not_legal() {
-        let found = asked(
+        let found = collect_from_section(
             "{ingress: [{host: '../x'}, {host: a.b}], secrets: [{name: ../../y}, {name: ok}], env: [{name: A, secret: {name: ok, key: ../k}}, 7]}",
         )
         .unwrap();
@@ -128,7 +128,7 @@ mod tests {
         for section in
             ["{template: nope}", "{image: {repository: 'a b'}}", "{image: {registry: 'x/../'}}"]
         {
-            assert_eq!(asked(section), None, "{section}");
+            assert_eq!(collect_from_section(section), None, "{section}");
         }
     }
 }

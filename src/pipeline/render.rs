@@ -88,7 +88,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
 }
 
 fn objects(valid: &Valid<'_>, template: &Template) -> Result<Vec<Object>, Rejection> {
-    let context = tera::Context::from_serialize(&view::of(valid.view_input()))
+    let context = tera::Context::from_serialize(&view::build_context(valid.view_input()))
         .map_err(|error| Rejection::from(Violation::error("rendered", error.to_string())))?;
     let mut objects = Vec::new();
     let mut violations = Vec::new();

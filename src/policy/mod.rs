@@ -65,7 +65,7 @@ impl Policies {
     /// # Errors
     /// Everything that is wrong with any of them, at its place.
     pub fn load(files: &[TemplateFile]) -> Result<Self, Vec<Violation>> {
-        read::all(files).map(Self)
+        read::read_policies(files).map(Self)
     }
 
     /// All policies.

@@ -57,8 +57,8 @@ enum Weight {
 
 static READER: LazyLock<Reader<Written>> = LazyLock::new(Reader::new);
 
-/// Reads all files.
-pub(super) fn all(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<Violation>> {
+/// Reads the policies of all files.
+pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<Violation>> {
     let mut violations = Vec::new();
     let mut policies = Vec::new();
     for file in files {

@@ -18,8 +18,8 @@ fn refused(text: &str) -> Vec<String> {
     violations.iter().map(|v| format!("{v} → {}", help(v))).collect()
 }
 
-/// What a policy says of a section for the target `prod-1`.
-fn said(policy: &str, section: &str) -> Vec<String> {
+/// Checks a section for the target `prod-1` with a policy.
+fn check_policy(policy: &str, section: &str) -> Vec<String> {
     let text = format!(
         "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  prod-1: {section}\n"
     );
@@ -46,7 +46,7 @@ fn said(policy: &str, section: &str) -> Vec<String> {
 
 /// The same of one expression.
 fn judged(expression: &str, section: &str) -> Vec<String> {
-    said(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"), section)
+    check_policy(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"), section)
 }
 
 const NONE: [&str; 0] = [];
@@ -79,15 +79,19 @@ fn an_expression_holds_or_does_not() {
 #[test]
 fn a_policy_is_for_its_targets_and_as_severe_as_it_says() {
     let policy = |more: &str| format!("name: p\nexpression: 'false'\nmessage: no\n{more}\n");
-    assert_eq!(said(&policy("targets: ['prod-*']"), "{}"), NO);
-    assert_eq!(said(&policy("targets: [dev-1, 'staging-*']"), "{}"), NONE);
-    assert_eq!(said(&policy("severity: warn"), "{}"), ["Warning no [policy/p]"]);
+    assert_eq!(check_policy(&policy("targets: ['prod-*']"), "{}"), NO);
+    assert_eq!(check_policy(&policy("targets: [dev-1, 'staging-*']"), "{}"), NONE);
+    assert_eq!(check_policy(&policy("severity: warn"), "{}"), ["Warning no [policy/p]"]);
     assert_eq!(
-        said(&policy("path: scaling.replicas"), "{scaling: {replicas: 2}}"),
+        check_policy(&policy("path: scaling.replicas"), "{scaling: {replicas: 2}}"),
         ["Error .weave.yaml:7:32: no [policy/p]"]
     );
     assert_eq!(
-        said(&format!("---\n{}---\n{}", policy(""), policy("").replace(": p", ": q")), "{}").len(),
+        check_policy(
+            &format!("---\n{}---\n{}", policy(""), policy("").replace(": p", ": q")),
+            "{}"
+        )
+        .len(),
         2
     );
 }
@@ -215,7 +219,7 @@ fn all_policies_of_a_plan_share_a_limit() {
         format!("- {{name: p{n}, message: no, expression: '{expression}'}}\n")
     };
     let policies: String = (0..12).map(policy).collect();
-    let found = said(&policies, &variables(70, 200_000));
+    let found = check_policy(&policies, &variables(70, 200_000));
     assert_eq!(found.len(), 3, "eight times what one may cost: {found:#?}");
     assert!(found[0].contains("the policy `p9` cannot be applied"), "{found:?}");
     assert!(found[0].contains("together with the policies before it"), "{found:?}");

@@ -57,7 +57,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// How far it is behind one that means well.
+    /// Returns how far it is behind one that means well.
     fn behind(&self, now: Instant) -> u128 {
         let expected = now.duration_since(self.since).as_millis() * PACE;
         expected.saturating_sub(self.received as u128)

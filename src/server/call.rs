@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::deployments::Deployments;
-use crate::model::audit::By;
+use crate::model::audit::Principal;
 use crate::model::callers::Scope;
 use crate::model::id::{AppKey, DeployId, IdError, LockId, Namespace, Slug, TargetName};
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 use crate::server::auth::{Caller, Resource};
 use crate::server::idempotency::RequestKey;
 use crate::server::problem::{Kind, Problem};
@@ -48,11 +48,11 @@ impl Call {
     }
 
     /// As whom the caller acts.
-    pub(super) fn by(&self) -> By {
+    pub(super) fn by(&self) -> Principal {
         self.caller.by()
     }
 
-    /// Whether the caller may do that. Asked first by every route.
+    /// Fails unless the caller may do that. Asked first by every route.
     pub(super) async fn authorize(
         &self,
         scope: Scope,
@@ -61,7 +61,7 @@ impl Call {
         self.shared.state.auth.authorize(&self.caller, scope, &resource.into()).await
     }
 
-    /// Whether the caller may see that.
+    /// Returns whether the caller may see that.
     pub(super) async fn can_read(&self, resource: &Resource) -> Result<bool, Problem> {
         self.shared.state.auth.can_read(&self.caller, resource).await
     }
@@ -75,7 +75,8 @@ impl Call {
         self.shared.state.auth.filter_visible(&self.caller, items, resource).await
     }
 
-    /// How the result of an act is answered; kept, where the request has an `Idempotency-Key`.
+    /// Returns how the result of an act is answered; the answer is kept, where the request has an
+    /// `Idempotency-Key`.
     pub(super) fn reply<T: Clone, A: From<T> + Serialize, const STATUS: u16>(&self) -> Reply<T> {
         let answer = |result: &T| StoredAnswer::new(STATUS, &A::from(result.clone()));
         Reply::new(self.key.0.clone(), answer)
@@ -121,7 +122,7 @@ impl Named for LockId {
 }
 
 /// `/apps/{target}/{namespace}/{app}`
-impl Named for Spot {
+impl Named for AppInstance {
     type Parts = (String, String, String);
 
     fn read((target, namespace, slug): Self::Parts) -> Result<Self, IdError> {
@@ -131,11 +132,11 @@ impl Named for Spot {
 }
 
 /// `/apps/{target}/{namespace}/{app}/revisions/{revision}`
-impl Named for (Spot, DeployId) {
+impl Named for (AppInstance, DeployId) {
     type Parts = (String, String, String, String);
 
     fn read((target, namespace, slug, id): Self::Parts) -> Result<Self, IdError> {
-        Ok((Spot::read((target, namespace, slug))?, DeployId::parse(id)?))
+        Ok((AppInstance::read((target, namespace, slug))?, DeployId::parse(id)?))
     }
 }
 
@@ -174,7 +175,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
     }
 }
 
-/// What is wrong where, without how the library begins its sentence.
+/// Returns what is wrong where, without how the library begins its sentence.
 fn own_words(what: &str, text: &str) -> String {
     let place = text.split_once(": ").map_or(text, |(_, place)| place);
     format!("{what}: {place}")

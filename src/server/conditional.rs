@@ -32,7 +32,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
     }
-    let asked = ConditionalHeaders::of(request.headers());
+    let asked = ConditionalHeaders::from_headers(request.headers());
     let response = next.run(request).await;
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -56,7 +56,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, value);
     }
-    if asked.has(&tag) {
+    if asked.has_tag(&tag) {
         headers.remove(CONTENT_TYPE);
         headers.remove(CONTENT_LENGTH);
         parts.status = StatusCode::NOT_MODIFIED;
@@ -92,10 +92,10 @@ impl Document {
 
     /// The answer to a request with these headers.
     pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
-        let asked = ConditionalHeaders::of(asked);
+        let asked = ConditionalHeaders::from_headers(asked);
         let always =
             [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
-        if asked.has(&self.tag) {
+        if asked.has_tag(&self.tag) {
             return (StatusCode::NOT_MODIFIED, always).into_response();
         }
         let json = [(CONTENT_TYPE, "application/json")];
@@ -115,7 +115,7 @@ struct ConditionalHeaders {
 }
 
 impl ConditionalHeaders {
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let listed = |name| {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
             values.flat_map(|value| value.split(',')).map(|one| one.trim().to_owned())
@@ -126,14 +126,14 @@ impl ConditionalHeaders {
         }
     }
 
-    /// Compared as weak tags are: `*` is any.
-    fn has(&self, tag: &str) -> bool {
+    /// Compares the tag as weak tags are compared; `*` matches every tag.
+    fn has_tag(&self, tag: &str) -> bool {
         let bare = |tag: &str| tag.trim_start_matches("W/").to_owned();
         self.tags.iter().any(|one| one == "*" || bare(one) == bare(tag))
     }
 }
 
-/// Whether one of the codings that are taken is gzip, and not with the weight 0.
+/// Returns whether one of the codings that are taken is gzip, and not with the weight 0.
 fn takes_gzip(coding: &str) -> bool {
     let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
     let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
@@ -188,7 +188,7 @@ mod tests {
             (vec!["\"x\"".to_owned()], false),
             (Vec::new(), false),
         ] {
-            assert_eq!(ConditionalHeaders { tags, gzip: false }.has(&tag), has);
+            assert_eq!(ConditionalHeaders { tags, gzip: false }.has_tag(&tag), has);
         }
     }
 

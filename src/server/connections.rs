@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
@@ -71,7 +71,7 @@ impl Default for ConnectionLimits {
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionMetrics {
     open: Gauge,
-    closed: Family<ClosedLabels, Counter>,
+    closed: Endpoint<ClosedLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -134,7 +134,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// How readily a connection gives way; one that is worked for does not at all.
+    /// Returns how readily a connection gives way; one that is worked for does not at all.
     fn gives_way(self, age: Duration) -> Option<u8> {
         match self {
             Self::Head if age >= SETTLED => Some(4),
@@ -257,7 +257,7 @@ impl Connections {
         }
     }
 
-    /// How many are open.
+    /// Counts the open connections.
     pub(super) fn count_open(&self) -> usize {
         self.lock().open.len()
     }
@@ -344,7 +344,7 @@ impl Drop for Place {
 }
 
 impl Connection {
-    /// What it is at from now on.
+    /// Sets what the connection is at from now on.
     pub(super) fn enter(&self, phase: Phase) {
         self.all.enter(self.id, phase, Instant::now());
     }
@@ -384,8 +384,8 @@ mod tests {
         }
     }
 
-    /// One that has begun to send.
-    fn begun(all: &Connections, peer: &str, now: Instant) -> Place {
+    /// Admits a connection that has begun to send a request.
+    fn begin_request(all: &Connections, peer: &str, now: Instant) -> Place {
         let place = all.admit(ip(peer), now).unwrap();
         all.at(&place, Phase::Head, now);
         place
@@ -394,20 +394,20 @@ mod tests {
     #[test]
     fn who_has_sent_half_a_request_for_longest_makes_room_and_who_is_worked_for_does_not() {
         let (all, now) = (connections(3, 3), Instant::now());
-        let [working, head, idle] = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
+        let [working, head, idle] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
         all.at(&working, Phase::Working, now);
         all.at(&idle, Phase::Idle, now);
         let later = now + 2 * SETTLED;
-        let _fourth = begun(&all, "192.0.2.2", later);
+        let _fourth = begin_request(&all, "192.0.2.2", later);
         assert!(is_closed(&head) && !is_closed(&idle) && !is_closed(&working));
-        let _fifth = begun(&all, "192.0.2.2", later);
+        let _fifth = begin_request(&all, "192.0.2.2", later);
         assert!(is_closed(&idle) && !is_closed(&working), "a settled one before a young one");
     }
 
     #[test]
     fn a_newcomer_waits_while_all_are_worked_for_or_have_only_come() {
         let (all, now) = (connections(3, 3), Instant::now());
-        let three = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
+        let three = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
         all.at(&three[0], Phase::Working, now);
         all.at(&three[1], Phase::Streaming, now);
         assert!(all.admit(ip("192.0.2.2"), now + YOUNG / 2).is_none());
@@ -422,19 +422,19 @@ mod tests {
     #[test]
     fn an_address_with_too_many_loses_one_of_its_own_and_proxies_are_not_counted() {
         let (all, now) = (connections(10, 2), Instant::now());
-        let other = begun(&all, "192.0.2.9", now);
-        let own = [0, 1].map(|_| begun(&all, "2001:db8:1:2::1", now + SETTLED));
-        let _third = begun(&all, "2001:db8:1:2::2", now + 2 * SETTLED);
+        let other = begin_request(&all, "192.0.2.9", now);
+        let own = [0, 1].map(|_| begin_request(&all, "2001:db8:1:2::1", now + SETTLED));
+        let _third = begin_request(&all, "2001:db8:1:2::2", now + 2 * SETTLED);
         assert!(!is_closed(&other), "others are left alone");
         assert_eq!(own.iter().filter(|one| is_closed(one)).count(), 1);
-        let proxied: Vec<_> = (0..6).map(|_| begun(&all, "10.1.2.3", now)).collect();
+        let proxied: Vec<_> = (0..6).map(|_| begin_request(&all, "10.1.2.3", now)).collect();
         assert!(!proxied.iter().any(is_closed));
     }
 
     #[test]
     fn silence_ends_after_its_time_and_a_request_that_is_worked_on_is_no_silence() {
         let (all, now) = (connections(10, 10), Instant::now());
-        let [head, idle, working] = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
+        let [head, idle, working] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
         all.at(&idle, Phase::Idle, now);
         all.at(&working, Phase::Working, now);
         let limits = all.limits().clone();
@@ -444,7 +444,7 @@ mod tests {
         assert!(is_closed(&head) && !is_closed(&idle));
         all.expire(now + limits.idle_timeout, false);
         assert!(is_closed(&idle) && !is_closed(&working));
-        let late = begun(&all, "192.0.2.1", now);
+        let late = begin_request(&all, "192.0.2.1", now);
         all.expire(now + WHILE_STOPPING, true);
         assert!(is_closed(&late), "a service that stops waits for no half request");
     }

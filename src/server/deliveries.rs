@@ -2,7 +2,7 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::registry::Registry;
 
 use crate::model::event::Unused;
@@ -34,7 +34,7 @@ pub enum Delivery {
 
 /// Counts deliveries. Clones share it.
 #[derive(Debug, Clone)]
-pub struct DeliveryCounter(Family<Labels, Counter>);
+pub struct DeliveryCounter(Endpoint<Labels, Counter>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -45,7 +45,7 @@ struct Labels {
 impl DeliveryCounter {
     /// One whose metric the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
-        let deliveries = Family::default();
+        let deliveries = Endpoint::default();
         let about = "Webhook deliveries, by what became of them";
         registry.register("webhook_deliveries", about, deliveries.clone());
         Self(deliveries)

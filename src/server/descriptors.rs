@@ -15,7 +15,7 @@ pub fn raise() -> Option<u64> {
     }
 }
 
-/// How many connections that limit leaves room for, and no more than wanted.
+/// Returns how many connections that limit leaves room for, and no more than wanted.
 pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
     let Some(limit) = limit else { return wanted };
     // Where there is hardly any, half is better than none.

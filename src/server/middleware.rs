@@ -109,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    /// Status, content type and text of an answer.
-    async fn asked(router: &Router, path: &str, accept: &str) -> (StatusCode, String, String) {
+    /// Sends a GET; returns the status, the content type and the text of the response.
+    async fn send_get(router: &Router, path: &str, accept: &str) -> (StatusCode, String, String) {
         let request = Request::get(path).header(ACCEPT, accept).body(Body::empty()).unwrap();
         let response = router.clone().oneshot(request).await.unwrap();
         let (status, kind) = (response.status(), response.headers()[CONTENT_TYPE].to_str());
@@ -126,15 +126,15 @@ mod tests {
         }
         let router = Router::new().route("/bug", get(bug)).route("/well", get(async || "well"));
         let router = answered(router);
-        let (status, kind, text) = asked(&router, "/bug", "*/*").await;
+        let (status, kind, text) = send_get(&router, "/bug", "*/*").await;
         assert_eq!((status.as_u16(), kind.as_str()), (500, "application/problem+json"));
         let json: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["type"], "urn:the-deployer:problem:internal");
         assert!(!text.contains("told to panic"), "{text}");
-        let (status, kind, text) = asked(&router, "/bug", "text/html,*/*;q=0.8").await;
+        let (status, kind, text) = send_get(&router, "/bug", "text/html,*/*;q=0.8").await;
         assert_eq!((status.as_u16(), kind.as_str()), (500, "text/html; charset=utf-8"));
         assert!(text.contains("500") && !text.contains("told to panic"), "{text}");
-        let (status, _, text) = asked(&router, "/well", "*/*").await;
+        let (status, _, text) = send_get(&router, "/well", "*/*").await;
         assert_eq!((status.as_u16(), text.as_str()), (200, "well"), "it has not stopped working");
     }
 }

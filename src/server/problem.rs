@@ -168,7 +168,7 @@ impl Kind {
         format!("urn:the-deployer:problem:{}", self.parts().0)
     }
 
-    /// Whether the same request may succeed in a moment.
+    /// Returns whether the same request may succeed in a moment.
     fn is_passing(self) -> bool {
         matches!(self.parts().2, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
     }

@@ -18,7 +18,7 @@ const MOST: u32 = 200;
 const LONGEST_ACTOR: usize = 100;
 
 /// How many a page has at most.
-pub(super) const LIMIT: Parameter = Parameter::of(
+pub(super) const LIMIT: Parameter = Parameter::new(
     "limit",
     Is::Number(1, MOST as i64),
     "At most so many; 50 where nothing is said.",
@@ -43,12 +43,12 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
         Form::APP,
         "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
     ),
-    Parameter::of("state", Is::State, "Only in this state."),
+    Parameter::new("state", Is::State, "Only in this state."),
     Parameter::text("actor", Form::NAME, "Only those that this person or program asked for."),
     Parameter::text("tag", Form::TAG, "Only of this image tag."),
-    Parameter::of("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
-    Parameter::of("since", Is::Time, "Only those received at this time or later."),
-    Parameter::of("until", Is::Time, "Only those received before this time."),
+    Parameter::new("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
+    Parameter::new("since", Is::Time, "Only those received at this time or later."),
+    Parameter::new("until", Is::Time, "Only those received before this time."),
     LIMIT,
     CURSOR,
 ];
@@ -100,11 +100,11 @@ impl<'q> Params<'q> {
     pub(super) fn of(pairs: &'q [(String, String)], known: &[Parameter]) -> Result<Self, String> {
         for (at, (name, _)) in pairs.iter().enumerate() {
             if pairs.iter().take(at).any(|(before, _)| before == name) {
-                return Err(format!("{} is given twice", shown(name)));
+                return Err(format!("{} is given twice", quote_value(name)));
             }
             if !known.iter().any(|one| one.name == name) {
                 let names: Vec<_> = known.iter().map(|one| one.name).collect();
-                return Err(format!("{} is not known: use {}", shown(name), names.join(", ")));
+                return Err(format!("{} is not known: use {}", quote_value(name), names.join(", ")));
             }
         }
         Ok(Self(pairs))
@@ -139,7 +139,7 @@ impl<'q> Params<'q> {
             value.parse().map_err(|_| {
                 format!(
                     "{name}: {} is not a time; write it like 2026-11-21T05:48:12Z",
-                    shown(value)
+                    quote_value(value)
                 )
             })
         })
@@ -153,7 +153,7 @@ impl<'q> Params<'q> {
 /// `NAMESPACE/SLUG`
 pub(super) fn app(value: &str) -> Result<AppKey, String> {
     let Some((namespace, slug)) = value.split_once('/') else {
-        return Err(format!("app: {} is not NAMESPACE/SLUG", shown(value)));
+        return Err(format!("app: {} is not NAMESPACE/SLUG", quote_value(value)));
     };
     let wrong = |error: IdError| format!("app: {error}");
     let namespace = Namespace::parse(namespace).map_err(wrong)?;
@@ -169,23 +169,23 @@ fn actor(value: &str) -> Result<String, String> {
 
 fn forge_id(value: &str) -> Result<i64, String> {
     let number = value.parse().ok().filter(|number| *number >= 0);
-    number.ok_or_else(|| format!("forge_id: {} is not a number from 0 on", shown(value)))
+    number.ok_or_else(|| format!("forge_id: {} is not a number from 0 on", quote_value(value)))
 }
 
 fn state(value: &str) -> Result<State, String> {
     State::parse(value).ok_or_else(|| {
         let words: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
-        format!("state: {} is not a state: use {}", shown(value), words.join(", "))
+        format!("state: {} is not a state: use {}", quote_value(value), words.join(", "))
     })
 }
 
 pub(super) fn limit(value: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("limit: {} is not a number from 1 to {MOST}", shown(value)))
+    number.ok_or_else(|| format!("limit: {} is not a number from 1 to {MOST}", quote_value(value)))
 }
 
-/// A caller's text, escaped and cut.
-pub(super) fn shown(text: &str) -> String {
+/// Quotes a caller's text, escaped and cut.
+pub(super) fn quote_value(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 

@@ -141,7 +141,7 @@ async fn admitted(connections: &Connections, peer: SocketAddr) -> Place {
     }
 }
 
-/// Whether it is about one connection that went away before it was accepted.
+/// Returns whether it is about one connection that went away before it was accepted.
 fn is_of_one(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     let kinds = [ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted];

@@ -65,7 +65,7 @@ impl Socket {
         Self { stream, connection, progress, timeout, stalled: None }
     }
 
-    /// What became of a write, unless the client takes too long.
+    /// Returns what became of a write, unless the client takes too long.
     fn in_time(
         &mut self,
         context: &mut Context<'_>,

@@ -192,7 +192,7 @@ fn malformed(shared: &Shared, error: &Malformed) -> Problem {
     Problem::new(Kind::MalformedEvent, error.to_string())
 }
 
-/// What will tell whether the body is GitHub's.
+/// Returns what will tell whether the body is GitHub's.
 fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
     let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
     let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
@@ -264,7 +264,7 @@ fn enter(extensions: &Extensions, phase: Phase) {
     }
 }
 
-/// When a sender of whose body so much has come is too slow.
+/// Returns when a sender of whose body so much has come is too slow.
 fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
     let received = u64::try_from(received).unwrap_or(u64::MAX);
     let earned = Duration::from_millis(received.saturating_mul(1000) / PACE);

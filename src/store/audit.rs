@@ -1,7 +1,7 @@
 //! The audit log. An entry is written in the same transaction as its act, so that there is none
 //! without the other.
 
-use crate::model::audit::{By, Entry, Found, Search, Via};
+use crate::model::audit::{AuthMethod, Entry, Found, Principal, Search};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, query, query_of};
@@ -14,7 +14,7 @@ const READING: &str = "reading the audit log";
 /// Adds an entry to the transaction of its act.
 pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreError> {
     let Entry { id, at, by, act, target, app, subject, reason, outcome } = entry;
-    let By { name, via, from, request } = by;
+    let Principal { name, via, from, request } = by;
     let sql = "INSERT INTO audit (id, at, name, via, address, request, act, target, namespace, slug, \
          subject, reason, outcome) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
@@ -63,9 +63,9 @@ fn written(row: &Row) -> Result<Entry, StoreError> {
     Ok(Entry {
         id: row.id("id")?,
         at: row.time("at")?,
-        by: By {
+        by: Principal {
             name: row.text("name")?,
-            via: row.word("via", Via::parse)?,
+            via: row.word("via", AuthMethod::parse)?,
             from: row.maybe_text("address")?,
             request: row.maybe_text("request")?,
         },

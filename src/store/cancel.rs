@@ -55,7 +55,7 @@ impl Store {
         };
         let cancelled = row::deployment(&row)?;
         let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
-        self.tell(&mut write, id, &status, entry.at).await?;
+        self.enqueue_messages(&mut write, id, &status, entry.at).await?;
         let about = Entry {
             target: Some(cancelled.request.target.clone()),
             app: cancelled.app.clone(),

@@ -60,8 +60,8 @@ const DOING: &str = "claiming an app and its routes";
 const DOING_OBJECTS: &str = "claiming an app's objects";
 
 impl Store {
-    /// Whose the app and its namespace are on a target, or are about to become: also by deployments
-    /// that push.
+    /// Returns whose the app and its namespace are on a target, or are about to become: also by
+    /// deployments that push.
     pub async fn claimed_ownership(
         &self,
         target: &TargetName,
@@ -113,8 +113,8 @@ impl Store {
     }
 }
 
-/// What keeps the deployment from claiming what it needs; `None` where it may. Nobody else claims
-/// anything on the target until the transaction ends.
+/// Returns what keeps the deployment from claiming what it needs; `None` where it may. Nobody else
+/// claims anything on the target until the transaction ends.
 pub(super) async fn conflict(
     store: &Store,
     write: &mut Write,
@@ -340,7 +340,7 @@ async fn claimed<'e>(
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let names: Vec<String> = names.into_iter().filter(|_| by_name).collect();
     let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.all(database, "asking which routes are claimed").await?;
+    let rows = rows.fetch_all(database, "asking which routes are claimed").await?;
     rows.iter().map(route).collect()
 }
 
@@ -400,7 +400,7 @@ async fn claimed_objects<'e>(
          GROUP BY c.slug ORDER BY c.slug"
     );
     let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.all(database, "asking which objects are claimed").await?;
+    let rows = rows.fetch_all(database, "asking which objects are claimed").await?;
     let mut claimed = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);

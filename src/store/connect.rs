@@ -94,7 +94,7 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     let Place { kind, url, shown } = match url.expose_secret().split_once(':') {
         Some(("sqlite", path)) => sqlite(path)?,
         Some(("postgres" | "postgresql", _)) => postgres(url)?,
-        _ => return Err(bad(&shown(url.expose_secret()), "no database that is known here")),
+        _ => return Err(bad(&redact_url(url.expose_secret()), "no database that is known here")),
     };
     let open = |source| StoreError::open(shown.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
@@ -144,7 +144,7 @@ async fn migrate(
     closed.map_err(open)
 }
 
-/// Whether this version knows a migration.
+/// Returns whether this version knows a migration.
 pub(super) fn knows_migration(version: i64) -> bool {
     MIGRATIONS.iter().any(|(known, _, _)| *known == version)
 }
@@ -155,7 +155,7 @@ pub(super) fn sqlite_file(url: &SecretString) -> Option<PathBuf> {
     std::path::absolute(path.strip_prefix("//").unwrap_or(path)).ok()
 }
 
-/// Whether it is a SQLite URL whose path depends on where the program was started.
+/// Returns whether it is a SQLite URL whose path depends on where the program was started.
 pub(super) fn is_relative(url: &SecretString) -> bool {
     let path = url.expose_secret().strip_prefix("sqlite:");
     path.is_some_and(|path| Path::new(path.strip_prefix("//").unwrap_or(path)).is_relative())
@@ -231,12 +231,12 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
 
 /// A PostgreSQL URL for people, without what is secret in it.
 pub(super) fn shown_url(url: &SecretString) -> String {
-    shown(url.expose_secret())
+    redact_url(url.expose_secret())
 }
 
 fn postgres(url: &SecretString) -> Result<Place, StoreError> {
     let url = url.expose_secret();
-    let shown = shown(url);
+    let shown = redact_url(url);
     if AnyConnectOptions::from_str(url).is_err() {
         // The parser's own words are left out, they might quote a part of the URL.
         return Err(bad(&shown, "not a URL"));
@@ -244,9 +244,9 @@ fn postgres(url: &SecretString) -> Result<Place, StoreError> {
     Ok(Place { kind: Kind::Postgres, url: url.to_owned(), shown })
 }
 
-/// A URL without what might be secret: no user, no password, no options, and nothing at all of
+/// Removes from a URL what might be secret: the user, the password, the options, and everything of
 /// what is no URL.
-fn shown(url: &str) -> String {
+fn redact_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "(not shown)".to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
@@ -267,7 +267,7 @@ mod tests {
             "postgres://me:s3cret@db.example.com:5432/deployer?password=s3cret",
             "postgres://me:s3cret@x@db.example.com:5432/deployer",
         ] {
-            assert_eq!(shown(url), "postgres://db.example.com:5432/deployer");
+            assert_eq!(redact_url(url), "postgres://db.example.com:5432/deployer");
         }
     }
 

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use sqlx::{AnyPool, AssertSqlSafe};
 use tokio::sync::watch;
 
-use crate::model::notice::Audience;
+use crate::model::notice::Subscriptions;
 use crate::store::connect::{self, Kind};
 use crate::store::error::StoreError;
 use crate::store::query::Query;
@@ -21,7 +21,7 @@ pub struct Store {
     pub(super) writers: AnyPool,
     pub(super) kind: Kind,
     pub(super) turns: Writers,
-    pub(super) audience: Arc<Audience>,
+    pub(super) audience: Arc<Subscriptions>,
     /// Rings after each change of this process's.
     pub(super) changed: watch::Sender<()>,
 }
@@ -40,12 +40,12 @@ impl Store {
 
     /// The same database, with messages for these from now on.
     #[must_use]
-    pub fn telling(self, audience: Audience) -> Self {
+    pub fn telling(self, audience: Subscriptions) -> Self {
         Self { audience: Arc::new(audience), ..self }
     }
 
     /// Whom messages are left for.
-    pub fn audience(&self) -> &Audience {
+    pub fn audience(&self) -> &Subscriptions {
         &self.audience
     }
 

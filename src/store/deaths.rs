@@ -47,8 +47,8 @@ pub(super) use preview_taken;
 /// So many are told apart.
 pub const MOST_DEATHS: u32 = 3;
 
-/// How many died, by the summary of what a worker has taken.
-pub(super) fn of(summary: &str) -> u32 {
+/// Counts the attempts that died, by the summary of what a worker has taken.
+pub(super) fn count_deaths(summary: &str) -> u32 {
     match summary.strip_prefix("a worker is at it: the last ") {
         Some("attempt died") => 1,
         Some("2 attempts died") => 2,

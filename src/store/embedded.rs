@@ -138,7 +138,7 @@ pub enum EmbeddedError {
 }
 
 impl EmbeddedError {
-    /// Whether we would not, and not could not.
+    /// Returns whether the program refused, and did not fail.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -189,7 +189,7 @@ impl Embedded {
     ///
     /// # Errors
     /// The URL of another database without what is secret in it: that one has tools of its own.
-    pub fn of(url: &SecretString) -> Result<Self, String> {
+    pub fn from_url(url: &SecretString) -> Result<Self, String> {
         let is_relative = connect::is_relative(url);
         let found = connect::sqlite_file(url).map(|path| Self { path, is_relative });
         found.ok_or_else(|| connect::shown_url(url))
@@ -208,7 +208,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -290,7 +290,7 @@ impl Embedded {
         Ok(Restored { database: self.path().to_owned(), contents: theirs, kept: placed? })
     }
 
-    /// What a backup has, if it is one that this version can use.
+    /// Returns what a backup has, if it is one that this version can use.
     async fn check(&self, file: &Path) -> Result<Contents, EmbeddedError> {
         if !file.is_file() {
             return Err(EmbeddedError::NotThere { path: file.to_owned() });
@@ -308,8 +308,8 @@ impl Embedded {
         }
     }
 
-    /// What the database has, once everything is in its one file: that works only if nobody else
-    /// has it open.
+    /// Returns what the database has, once everything is in its one file: that works only if nobody
+    /// else has it open.
     async fn at_rest(&self) -> Result<Contents, EmbeddedError> {
         let path = self.path();
         let failed = EmbeddedError::database(path);
@@ -354,15 +354,15 @@ async fn at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
     opened.map_err(EmbeddedError::database(path))
 }
 
-/// What is in a file at rest that SQLite finds no fault in.
+/// Reads what is in a file at rest that SQLite finds no fault in.
 async fn prove(path: &Path) -> Result<Contents, EmbeddedError> {
     let mut connection = at_rest(path).await?;
-    let looked = look(&mut connection, path).await;
+    let looked = check_integrity(&mut connection, path).await;
     let _unused = connection.close().await;
     looked
 }
 
-async fn look(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
+async fn check_integrity(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
     // The first row says `ok`, or the first fault.
     let row = sqlx::query_scalar("SELECT integrity_check FROM pragma_integrity_check");
     match row.fetch_one(&mut *connection).await {
@@ -467,7 +467,7 @@ fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
 }
 
 impl Contents {
-    /// Whether something would be lost if the other one took its place.
+    /// Returns whether something would be lost if the other one took its place.
     fn knows_more_than(&self, other: &Self) -> bool {
         self.newest > other.newest || self.deployments > other.deployments
     }
@@ -501,7 +501,7 @@ async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
     Ok(versions.into_iter().find(|version| !connect::knows_migration(*version)))
 }
 
-/// What waits in the outbox may have been sent after the backup.
+/// Marks what waits in the outbox: it may have been sent after the backup.
 async fn unsure(path: &Path) -> Result<(), EmbeddedError> {
     let failed = EmbeddedError::database(path);
     let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;

@@ -147,7 +147,7 @@ impl StoreError {
         }
     }
 
-    /// What ails the database, as far as its driver tells.
+    /// Returns what ails the database, as far as its driver tells.
     pub fn ailment(&self) -> Ailment {
         match self {
             Self::Open { source, .. } | Self::Query { source, .. } => ailment(source),

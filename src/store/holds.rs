@@ -64,7 +64,7 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
-        of(&self.pool, target, app).await
+        find_hold(&self.pool, target, app).await
     }
 
     /// All holds, or those on a target: the oldest first, at most a thousand.
@@ -74,13 +74,13 @@ impl Store {
             "SELECT * FROM holds WHERE ended_at IS NULL {on} ORDER BY since, id LIMIT 1000"
         );
         let target: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, target).all(&self.pool, "listing holds").await?;
+        let rows = query_of(sql, target).fetch_all(&self.pool, "listing holds").await?;
         rows.iter().map(hold).collect()
     }
 }
 
-/// The hold of an app on a target.
-pub(super) async fn of<'e>(
+/// Finds the hold of an app on a target.
+pub(super) async fn find_hold<'e>(
     on: impl Executor<'e, Database = Any>,
     target: &TargetName,
     app: &AppKey,
@@ -151,7 +151,7 @@ async fn end(
 ) -> Result<Option<Hold>, StoreError> {
     let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
          AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
-    let row = query(sql, (target, app, now, by, why, placed_until)).all(write.sql(), DOING).await?;
+    let row = query(sql, (target, app, now, by, why, placed_until)).fetch_all(write.sql(), DOING).await?;
     // Two that were placed at the same moment both end.
     row.first().map(hold).transpose()
 }

@@ -155,7 +155,7 @@ impl<T> Reply<T> {
         self.keyed.as_ref().map(|(lease, _)| lease)
     }
 
-    /// What is kept of that result.
+    /// Returns what is kept of that result.
     pub fn answer(&self, result: &T) -> Option<PendingAnswer> {
         let (lease, answer) = self.keyed.as_ref()?;
         Some(PendingAnswer { lease: lease.clone(), answer: answer(result) })
@@ -245,7 +245,7 @@ impl Store {
         write.commit().await
     }
 
-    /// What there is of a request that was begun before.
+    /// Looks up what there is of a request that was begun before.
     async fn look_up(
         &self,
         write: &mut Write,
@@ -280,7 +280,8 @@ fn key_lost(lease: &KeyLease) -> StoreError {
     StoreError::KeyLost { key: lease.key.key.clone() }
 }
 
-/// Whether it was written: nobody has the key but the lease, and there is no answer yet.
+/// Writes the answer; returns whether it was written: nobody has the key but the lease, and there
+/// is no answer yet.
 async fn write_answer(
     write: &mut Write,
     lease: &KeyLease,
@@ -300,7 +301,7 @@ async fn forget_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError>
         .map(drop)
 }
 
-/// Whether it was not there.
+/// Inserts the key; returns whether it was not there.
 async fn insert(
     write: &mut Write,
     request: &IdempotencyKey,

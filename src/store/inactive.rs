@@ -114,10 +114,10 @@ async fn settled(
     values: impl Bind + Copy,
 ) -> Result<Vec<DeployId>, StoreError> {
     let locking = query(store.locking(sql, "FOR UPDATE OF d"), values);
-    let mut locked = ids(&locking.all(write.sql(), DOING).await?)?;
+    let mut locked = ids(&locking.fetch_all(write.sql(), DOING).await?)?;
     // On SQLite whoever writes is alone, and most lanes have nothing to say.
     if store.kind == Kind::Postgres && !locked.is_empty() {
-        let again = ids(&query(sql, values).all(write.sql(), DOING).await?)?;
+        let again = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
         locked.retain(|id| again.contains(id));
     }
     Ok(locked)

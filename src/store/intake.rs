@@ -73,7 +73,7 @@ impl Store {
             }
             tracing::warn!(%delivery, deployment = %id, "a delivery's id came again with another deployment");
         }
-        self.tell(&mut write, id, &ForgeStatus::queued(), now).await?;
+        self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
         lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
         if let Some((entry, kept)) = act {
@@ -116,7 +116,7 @@ async fn insert(
     Ok(done == 1)
 }
 
-/// What was stored of the deployment before.
+/// Finds what was stored of the deployment before.
 async fn find(
     write: &mut Write,
     request: &DeploymentRequest,

@@ -59,12 +59,12 @@ pub(super) async fn lock_all(
     }
     let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 ORDER BY repository, target";
     query(store.locking(sql, "FOR UPDATE"), target.map_or("", TargetName::as_str))
-        .all(write.sql(), DOING)
+        .fetch_all(write.sql(), DOING)
         .await
         .map(drop)
 }
 
-/// What is in the lane; its row must be locked.
+/// Reads what is in the lane; its row must be locked.
 pub(super) async fn read(
     write: &mut Write,
     repository: &RepoName,
@@ -77,7 +77,7 @@ pub(super) async fn read(
          (SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
          ORDER BY place DESC, id DESC LIMIT 1) AS newest";
-    let rows = query(sql, (repository, target)).all(write.sql(), DOING).await?;
+    let rows = query(sql, (repository, target)).fetch_all(write.sql(), DOING).await?;
     let entries = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     let has_ended = |entry: &Entry| matches!(entry.state, State::Succeeded | State::Failed);
     let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
@@ -130,7 +130,7 @@ async fn end(
         .execute(write.sql(), "superseding a deployment")
         .await?;
     if done == 1 {
-        store.tell(write, id, status, now).await?;
+        store.enqueue_messages(write, id, status, now).await?;
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl Held {
     }
 }
 
-/// When a lease that begins now ends, in milliseconds.
+/// Returns when a lease that begins now ends, in milliseconds.
 pub(super) fn end_of(now: Timestamp, lease: Duration) -> i64 {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     saturating_add(now, lease).as_millisecond()

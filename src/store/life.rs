@@ -23,9 +23,9 @@ use crate::store::{holds, inactive, lane, locks, owners, repositories};
 
 /// How a deployment ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct Completion {
     /// Well or badly.
-    pub end: End,
+    pub end: FinalState,
     /// One sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.
@@ -38,7 +38,7 @@ pub struct Ending {
 
 /// The two ends that a worker can bring about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum FinalState {
     /// It is in the manifest repository.
     Succeeded(Pushed),
     /// It was rejected, or given up.
@@ -187,13 +187,13 @@ impl Store {
     pub async fn finish(
         &self,
         claim: &Claim,
-        ending: &Ending,
+        ending: &Completion,
         now: Timestamp,
     ) -> Result<Held, StoreError> {
-        let Ending { end, summary, violations, known, status } = ending;
+        let Completion { end, summary, violations, known, status } = ending;
         let (state, pushed) = match end {
-            End::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
-            End::Failed => (State::Failed, None),
+            FinalState::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
+            FinalState::Failed => (State::Failed, None),
         };
         let doing = "finishing a deployment";
         let mut write = self.begin(doing).await?;
@@ -220,8 +220,8 @@ impl Store {
         } else {
             owners::disown(&mut write, &claim.deployment.id).await?;
         }
-        self.tell(&mut write, &claim.deployment.id, status, now).await?;
-        if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
+        self.enqueue_messages(&mut write, &claim.deployment.id, status, now).await?;
+        if let FinalState::Succeeded(Pushed { commit, changed: true, .. }) = end {
             let (id, target) = (&claim.deployment.id, &claim.deployment.request.target);
             let push = (ForgeState::Success, commit);
             self.tell_of_push(&mut write, id, target, push, now).await?;
@@ -247,8 +247,8 @@ async fn locked(
     Ok(found.into_iter().next())
 }
 
-/// What a person said since the rules ran: a lock, or a hold that is newer than the claim. A hold that
-/// was there before has been judged by its rule.
+/// Returns what a person said since the rules ran: a lock, or a hold that is newer than the claim. A
+/// hold that was there before has been judged by its rule.
 async fn stopped(
     write: &mut Write,
     claim: &Claim,
@@ -261,7 +261,7 @@ async fn stopped(
     let Deployment { app, state, request, rollback, .. } = &claim.deployment;
     let app = known.app.as_ref().or(app.as_ref());
     let (Some(app), State::Running, None) = (app, *state, rollback) else { return Ok(None) };
-    let hold = holds::of(write.sql(), &request.target, app).await?;
+    let hold = holds::find_hold(write.sql(), &request.target, app).await?;
     let newer = hold.filter(|hold| hold.since >= claim.at);
     Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
 }
@@ -288,7 +288,7 @@ async fn update_fenced(
     Ok(Held::by_rows(done))
 }
 
-/// What a statement that begins with `progress!` needs.
+/// Returns what a statement that begins with `progress!` needs.
 fn progress(claim: &Claim, state: State, known: &Findings) -> impl Bind {
     let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
         known;

@@ -96,7 +96,7 @@ impl Store {
             .first(write.sql(), TAKING)
             .await?;
         let Some(row) = row else { return gone(&mut write, id).await };
-        let found = placed(&row)?;
+        let found = read_lock_with_id(&row)?;
         audit::note(&mut write, &about(entry, id, &found.1)).await?;
         idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
         write.commit().await?;
@@ -113,8 +113,8 @@ impl Store {
     /// The locks that are placed now, oldest first.
     pub async fn locks(&self, now: Timestamp) -> Result<Vec<(LockId, Lock)>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE {PLACED} ORDER BY since, id");
-        let rows = query_of(sql, now).all(&self.pool, "listing locks").await?;
-        rows.iter().map(placed).collect()
+        let rows = query_of(sql, now).fetch_all(&self.pool, "listing locks").await?;
+        rows.iter().map(read_lock_with_id).collect()
     }
 
     /// The locks that stop a deployment of the app to the target now, oldest first. An owner is
@@ -146,7 +146,7 @@ pub(super) async fn stop<'e>(
     );
     // No owner of a lock is empty.
     let values = (now, target, app, owner.unwrap_or_default());
-    let rows = query_of(sql, values).all(database, "asking which locks stop a deployment").await?;
+    let rows = query_of(sql, values).fetch_all(database, "asking which locks stop a deployment").await?;
     rows.iter().map(lock).collect()
 }
 
@@ -173,7 +173,7 @@ async fn insert(write: &mut Write, id: &LockId, lock: &Lock) -> Result<(), Store
         .map(drop)
 }
 
-/// Where it stops deployments, if that is on one target, or of one app.
+/// Returns where it stops deployments, if that is on one target, or of one app.
 fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
     match scope {
         LockScope::Everything | LockScope::Owner(_) => (None, None),
@@ -189,7 +189,7 @@ fn about(entry: &Entry, id: &LockId, lock: &Lock) -> Entry {
     Entry { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
 }
 
-/// Why a lock cannot be taken away.
+/// Returns why a lock cannot be taken away.
 async fn gone(write: &mut Write, id: &LockId) -> Result<Unlocked, StoreError> {
     let sql =
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
@@ -207,7 +207,7 @@ async fn gone(write: &mut Write, id: &LockId) -> Result<Unlocked, StoreError> {
     })
 }
 
-fn placed(row: &Row) -> Result<(LockId, Lock), StoreError> {
+fn read_lock_with_id(row: &Row) -> Result<(LockId, Lock), StoreError> {
     Ok((row.id("id")?, lock(row)?))
 }
 

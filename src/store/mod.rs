@@ -58,7 +58,7 @@ pub use crate::store::idempotency_keys::{
 };
 pub use crate::store::intake::Accepted;
 pub use crate::store::lease::{Claim, Findings, Held};
-pub use crate::store::life::{End, Ending, PushTurn};
+pub use crate::store::life::{Completion, FinalState, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};
 pub use crate::store::notifications::{ForgeCalls, Told, Waiting};

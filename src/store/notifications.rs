@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::{Contact, ForgeState};
 use crate::model::id::{DeployId, RepoName};
-use crate::model::notice::{Family, Sink};
+use crate::model::notice::{Endpoint, Sink};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -45,7 +45,7 @@ pub struct Told {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Who is to be told.
-    pub family: Family,
+    pub family: Endpoint,
     /// How many messages wait.
     pub waiting: u64,
     /// Since when the oldest of them waits.
@@ -72,25 +72,25 @@ impl Store {
     pub async fn messages(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
         let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
              reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
-        let rows = query(sql, id).all(&self.pool, "reading a deployment's messages").await?;
-        rows.iter().map(told).collect()
+        let rows = query(sql, id).fetch_all(&self.pool, "reading a deployment's messages").await?;
+        rows.iter().map(read_notification).collect()
     }
 
-    /// What the forge was or will be told of a deployment, in order.
+    /// Returns what the forge was or will be told of a deployment, in order.
     pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
         let mut all = self.messages(id).await?;
         all.retain(|told| told.sink == Sink::Forge);
         Ok(all)
     }
 
-    /// What waits and what was given up, for each family that has such messages.
+    /// Returns what waits and what was given up, for each family that has such messages.
     pub async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         let sql = "SELECT family AS id, \
              COUNT(CASE WHEN outcome IS NULL THEN 1 END) AS waiting, \
              MIN(CASE WHEN outcome IS NULL THEN at END) AS oldest, \
              COUNT(CASE WHEN outcome = 'parked' THEN 1 END) AS parked FROM outbox \
              WHERE outcome IS NULL OR outcome = 'parked' GROUP BY family ORDER BY family";
-        let rows = query(sql, ()).all(&self.pool, "measuring the outbox").await?;
+        let rows = query(sql, ()).fetch_all(&self.pool, "measuring the outbox").await?;
         rows.iter().map(waiting).collect()
     }
 
@@ -106,7 +106,7 @@ impl Store {
         row.map(|row| row.id("id")).transpose()
     }
 
-    /// Where the app was reached after the newest success of the lane before the message's
+    /// Returns where the app was reached after the newest success of the lane before the message's
     /// deployment, where that is known.
     pub async fn last_address(&self, message: &Message) -> Result<Option<String>, StoreError> {
         let sql = "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
@@ -117,8 +117,8 @@ impl Store {
         Ok(row.map(|row| row.maybe_text("address")).transpose()?.flatten())
     }
 
-    /// What the newest check run says that was written for an older deployment of the message's
-    /// commit to its target.
+    /// Returns what the newest check run says that was written for an older deployment of the
+    /// message's commit to its target.
     pub async fn last_check(&self, message: &Message) -> Result<Option<ForgeState>, StoreError> {
         let sql = "SELECT d.id, o.state FROM deployments d \
              JOIN outbox o ON o.deployment = d.id AND o.sink = 'check' AND o.outcome = 'sent' \
@@ -131,8 +131,8 @@ impl Store {
         row.map(|row| outbox::state(&row)).transpose()
     }
 
-    /// What the message's sink was or will be told of the deployments before it in its lane, newest
-    /// first.
+    /// Returns what the message's sink was or will be told of the deployments before it in its
+    /// lane, newest first.
     pub async fn told_before(&self, message: &Message, most: u32) -> Result<Vec<Told>, StoreError> {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
              o.done_at, o.reason, o.reference \
@@ -142,11 +142,12 @@ impl Store {
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
         let Message { repository, target, place, sink, deployment, .. } = message;
         let values = (repository, target, place, sink, most, deployment);
-        let rows = query(sql, values).all(&self.pool, "reading what was told before").await?;
-        rows.iter().map(told).collect()
+        let rows = query(sql, values).fetch_all(&self.pool, "reading what was told before").await?;
+        rows.iter().map(read_notification).collect()
     }
 
-    /// Where the people of a repository's app are reached, as the newest WAML that could be read said.
+    /// Returns where the people of a repository's app are reached, as the newest WAML that could be
+    /// read said.
     pub async fn last_contact(&self, repository: &RepoName) -> Result<Option<Contact>, StoreError> {
         let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND contact IS NOT NULL \
              ORDER BY place DESC, id DESC LIMIT 1";
@@ -162,7 +163,7 @@ impl Store {
         let waiting = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";
-        let rows = query(waiting, ()).all(&self.pool, COUNTING).await?;
+        let rows = query(waiting, ()).fetch_all(&self.pool, COUNTING).await?;
         let mut calls =
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
         // The first status of a rollback makes a deployment there besides.
@@ -179,7 +180,7 @@ impl Store {
              WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 \
              ORDER BY done_at DESC LIMIT $2";
         for (sql, is_told) in [(sent, true), (retold, true), (previews, false)] {
-            for row in query(sql, (since, MOST)).all(&self.pool, COUNTING).await? {
+            for row in query(sql, (since, MOST)).fetch_all(&self.pool, COUNTING).await? {
                 calls.push(calls_of(&row, is_told, Some(row.time("made_at")?))?);
             }
         }
@@ -193,7 +194,7 @@ fn calls_of(row: &Row, is_told: bool, at: Option<Timestamp>) -> Result<ForgeCall
     Ok(ForgeCalls { repository: row.id("repository")?, told, at, count: row.count("calls")? })
 }
 
-fn told(row: &Row) -> Result<Told, StoreError> {
+fn read_notification(row: &Row) -> Result<Told, StoreError> {
     let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
     let done_at = row.maybe_time("done_at")?;
     let was = |word: &str| outcome.as_deref() == Some(word);
@@ -212,7 +213,7 @@ fn told(row: &Row) -> Result<Told, StoreError> {
 fn waiting(row: &Row) -> Result<Waiting, StoreError> {
     let word = row.text("id")?;
     Ok(Waiting {
-        family: Family::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
+        family: Endpoint::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
         waiting: row.count("waiting")?,
         oldest: row.maybe_time("oldest")?,
         parked: row.count("parked")?,

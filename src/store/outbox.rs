@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
-use crate::model::notice::{Family, Sink};
+use crate::model::notice::{Endpoint, Sink};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -56,7 +56,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// Whether the forge does not have the deployment yet, and is to make it for this message.
+    /// Returns whether the forge does not have the deployment yet, and is to make it for this
+    /// message.
     pub fn begins_there(&self) -> bool {
         self.sink == Sink::Forge && self.forge_id <= 0
     }
@@ -114,7 +115,7 @@ impl Store {
     /// another, who is told that it may have arrived.
     pub async fn take_messages(
         &self,
-        family: &Family,
+        family: &Endpoint,
         now: Timestamp,
         lease: Duration,
         most: u32,
@@ -130,13 +131,13 @@ impl Store {
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) ";
         let order = match family {
-            Family::ArgoCd(_) => "o.at, o.deployment".to_owned(),
-            Family::Forge => format!("{WORTH}, o.due_at, o.at"),
-            Family::Slack | Family::Events(_) => "o.due_at, o.at".to_owned(),
+            Endpoint::ArgoCd(_) => "o.at, o.deployment".to_owned(),
+            Endpoint::Forge => format!("{WORTH}, o.due_at, o.at"),
+            Endpoint::Slack | Endpoint::Events(_) => "o.due_at, o.at".to_owned(),
         };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
         let rows = query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"), (family, now, most))
-            .all(write.sql(), DOING)
+            .fetch_all(write.sql(), DOING)
             .await?;
         // One by one: as a part of the update, PostgreSQL may ask for the due ones again and
         // again, and take more than the limit.
@@ -183,7 +184,7 @@ impl Store {
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.confirm_at IS NOT NULL AND o.confirm_at <= $1 ORDER BY o.confirm_at LIMIT $2";
         let rows = query(self.locking(sql, "FOR UPDATE OF o SKIP LOCKED"), (now, most))
-            .all(write.sql(), LOOKING)
+            .fetch_all(write.sql(), LOOKING)
             .await?;
         let lease_end = end_of(now, lease);
         let mut taken = Vec::with_capacity(rows.len());
@@ -226,7 +227,7 @@ impl Store {
 
     /// Leaves a message for everybody who is told of that state; the deployment's row must have
     /// been written in the same transaction, so that two never draw the same number.
-    pub(super) async fn tell(
+    pub(super) async fn enqueue_messages(
         &self,
         write: &mut Write,
         id: &DeployId,
@@ -240,7 +241,7 @@ impl Store {
     }
 
     /// Leaves a message for who is told of commits that are pushed for a target; as for
-    /// [`Store::tell`].
+    /// [`Store::enqueue_messages`].
     pub(super) async fn tell_of_push(
         &self,
         write: &mut Write,
@@ -311,7 +312,8 @@ async fn record(
 /// What got no answer is applied within seconds, if it is.
 const FIRST_LOOK: SignedDuration = SignedDuration::from_mins(1);
 
-/// When it is looked whether an end is still the newest, should anything before it have been in doubt.
+/// Returns when it is looked whether an end is still the newest, should anything before it have been
+/// in doubt.
 fn first_look(message: &Message, answer: &Answer, now: Timestamp) -> Option<Timestamp> {
     let shown = matches!(message.sink, Sink::Forge | Sink::Commit);
     let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);

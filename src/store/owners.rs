@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::audit::{By, Entry, Via};
+use crate::model::audit::{AuthMethod, Entry, Principal};
 use crate::model::facts::Ownership;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::store::audit;
@@ -109,7 +109,7 @@ pub(super) async fn claim(
 }
 
 impl Store {
-    /// Whose the app and its namespace are on a target.
+    /// Returns whose the app and its namespace are on a target.
     pub async fn ownership(
         &self,
         target: &TargetName,
@@ -118,7 +118,7 @@ impl Store {
         let sql = "SELECT DISTINCT repository AS id, repository, slug FROM owners \
              WHERE target = $1 AND namespace = $2 ORDER BY repository, slug";
         let rows =
-            query(sql, (target, &app.namespace)).all(&self.pool, "asking whose an app is").await?;
+            query(sql, (target, &app.namespace)).fetch_all(&self.pool, "asking whose an app is").await?;
         let mut owners = Ownership::default();
         for row in rows {
             let repository: RepoName = row.id("repository")?;
@@ -132,7 +132,7 @@ impl Store {
         Ok(owners)
     }
 
-    /// What is a repository's, and where, in order.
+    /// Returns what is a repository's, and where, in order.
     pub async fn owned_by(
         &self,
         repository: &RepoName,
@@ -141,7 +141,7 @@ impl Store {
             "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
         );
         let rows =
-            query_of(sql, repository).all(&self.pool, "listing what is a repository's").await?;
+            query_of(sql, repository).fetch_all(&self.pool, "listing what is a repository's").await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.app()?))).collect()
     }
 
@@ -150,7 +150,7 @@ impl Store {
         let of = if target.is_some() { "WHERE target = $1" } else { "" };
         let sql = format!("SELECT {COLUMNS} FROM owners {of} ORDER BY target, namespace, slug");
         let target: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, target).all(&self.pool, "listing whose apps are").await?;
+        let rows = query_of(sql, target).fetch_all(&self.pool, "listing whose apps are").await?;
         rows.iter().map(owned).collect()
     }
 
@@ -179,7 +179,12 @@ impl Store {
         let moving = Entry {
             id: entry.clone(),
             at: now,
-            by: By { name: act.by.clone(), via: Via::Operator, from: None, request: None },
+            by: Principal {
+                name: act.by.clone(),
+                via: AuthMethod::Operator,
+                from: None,
+                request: None,
+            },
             act: "move-owner".into(),
             target: Some(target.clone()),
             app: Some(app.clone()),

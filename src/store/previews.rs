@@ -90,7 +90,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Noted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        let noted = match known(&mut write, request).await? {
+        let noted = match find_known_request(&mut write, request).await? {
             Some(known) if known.is_as_new_as(request) => return Ok(Noted::Known),
             known if request.open => {
                 if known.is_none_or(|known| known.done)
@@ -234,19 +234,20 @@ impl Store {
         Ok(done)
     }
 
-    /// When the next preview can be made, of those that wait.
+    /// Returns when the next preview can be made, of those that wait.
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
         query(sql, ()).one(&self.pool, "looking for previews").await?.maybe_time("due_at")
     }
 
-    /// How many previews wait or are worked on.
+    /// Counts the previews that wait or are worked on.
     pub async fn previews_waiting(&self) -> Result<u64, StoreError> {
         let row = query(COUNT, ()).one(&self.pool, "counting previews").await?;
         row.count("n")
     }
 
-    /// What became of a pull request's preview, or what it waits for; `None` if nobody knows it.
+    /// Returns what became of a pull request's preview, or what it waits for; `None` if nobody
+    /// knows it.
     pub async fn preview_summary(
         &self,
         repository: &RepoName,
@@ -278,7 +279,7 @@ impl KnownRequest {
     }
 }
 
-async fn known(write: &mut Write, of: &PullRequest) -> Result<Option<KnownRequest>, StoreError> {
+async fn find_known_request(write: &mut Write, of: &PullRequest) -> Result<Option<KnownRequest>, StoreError> {
     let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
     let row = query(sql, (&of.repository, of.number)).first(write.sql(), DOING).await?;
     let Some(row) = row else { return Ok(None) };
@@ -325,7 +326,7 @@ fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {
         turn: row.number("turn")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
-        deaths: deaths::of(&row.text("summary")?),
+        deaths: deaths::count_deaths(&row.text("summary")?),
         shown,
     })
 }

@@ -9,7 +9,7 @@ use sqlx::{Any, AnyPool, AssertSqlSafe, Encode, Executor, SqlSafeStr, Type};
 use crate::model::id::{
     AppKey, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
-use crate::model::notice::{Family, Sink};
+use crate::model::notice::{Endpoint, Sink};
 use crate::store::error::StoreError;
 use crate::store::row::Row;
 
@@ -30,7 +30,7 @@ pub(super) fn query_of(sql: String, values: impl Bind) -> Query {
 }
 
 impl Query {
-    /// How many rows were changed.
+    /// Runs the statement; returns how many rows were changed.
     pub(super) async fn execute<'e>(
         self,
         on: impl Executor<'e, Database = Any>,
@@ -40,7 +40,7 @@ impl Query {
         Ok(done.rows_affected())
     }
 
-    pub(super) async fn all<'e>(
+    pub(super) async fn fetch_all<'e>(
         self,
         on: impl Executor<'e, Database = Any>,
         doing: &'static str,
@@ -205,7 +205,7 @@ values!(String: &str, &String => text, text.replace('\0', ""));
 values!(String: String => text, if text.contains('\0') { text.replace('\0', "") } else { text });
 values!(String: &DeployId, &TargetName, &RepoName, &CommitSha, &ImageTag, &LockId, &Namespace, &Slug
     => id, id.as_str().to_owned());
-values!(String: &Sink, &Family, Family => word, word.to_string());
+values!(String: &Sink, &Endpoint, Endpoint => word, word.to_string());
 
 /// The value of a condition that is there or not.
 pub(super) enum Condition {

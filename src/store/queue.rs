@@ -177,7 +177,7 @@ async fn take(
     let row = query(sql, (id, worker, end_of(now, lease), now)).first(write.sql(), DOING).await?;
     let Some(row) = row else { return Ok(None) };
     let deployment = row::deployment(&row)?;
-    let deaths = deaths::of(&deployment.summary);
+    let deaths = deaths::count_deaths(&deployment.summary);
     let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
     let claim = Claim { deployment, failures, refused_since, deaths, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
@@ -185,7 +185,7 @@ async fn take(
             Some(_) => ForgeStatus::rolling_back(),
             None => ForgeStatus::in_progress(),
         };
-        store.tell(write, id, &begun, now).await?;
+        store.enqueue_messages(write, id, &begun, now).await?;
     }
     Ok(Some(claim))
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, placeholders, query, query_of};
@@ -107,7 +107,7 @@ impl Store {
             let sql =
                 format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
             let ids: Vec<&DeployId> = some.iter().collect();
-            for row in query_of(sql, ids).all(&self.pool, "reading what is live").await? {
+            for row in query_of(sql, ids).fetch_all(&self.pool, "reading what is live").await? {
                 found.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
             }
         }
@@ -117,8 +117,8 @@ impl Store {
     /// Of those apps whose newest deployment has failed: which one, and its tag.
     pub async fn newest_failed(
         &self,
-        spots: &[&Spot],
-    ) -> Result<BTreeMap<Spot, (DeployId, ImageTag)>, StoreError> {
+        spots: &[&AppInstance],
+    ) -> Result<BTreeMap<AppInstance, (DeployId, ImageTag)>, StoreError> {
         let mut found = BTreeMap::new();
         for some in spots.chunks(AT_ONCE / 3) {
             let place = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
@@ -130,15 +130,16 @@ impl Store {
                 places.join(", ")
             );
             let spots: Vec<_> = some.iter().map(|spot| (&spot.target, &spot.app)).collect();
-            for row in query_of(sql, spots).all(&self.pool, "reading what has failed").await? {
-                let spot = Spot { target: row.id("target")?, app: row.app()? };
+            for row in query_of(sql, spots).fetch_all(&self.pool, "reading what has failed").await? {
+                let spot = AppInstance { target: row.id("target")?, app: row.app()? };
                 found.insert(spot, (row.id("id")?, row.id("tag")?));
             }
         }
         Ok(found)
     }
 
-    /// What is another whenever the picture of a deployment is another; costs less to read.
+    /// Returns a version that changes whenever the picture of a deployment changes; costs less to
+    /// read.
     pub async fn deployment_version(&self, id: &DeployId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT id, state, attempts, failures, forge_id, finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
@@ -199,15 +200,15 @@ impl Store {
         Ok(Page { deployments, next })
     }
 
-    /// How many deployments there are of each state.
+    /// Counts the deployments of each state.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
         let sql = "SELECT state AS id, state, COUNT(*) AS n FROM deployments GROUP BY state";
-        let rows = query(sql, ()).all(&self.pool, "counting deployments").await?;
+        let rows = query(sql, ()).fetch_all(&self.pool, "counting deployments").await?;
         let count = |row: &Row| Ok((row.word("state", State::parse)?.as_str(), row.count("n")?));
         rows.iter().map(count).collect()
     }
 
-    /// What waits, for probes and metrics.
+    /// Returns what waits, for probes and metrics.
     pub async fn depth(&self) -> Result<Depth, StoreError> {
         let sql = "SELECT 'depth' AS id, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
@@ -226,7 +227,7 @@ impl Store {
     }
 }
 
-/// What an entry of a list takes: its texts, and as much again as a few names and numbers.
+/// Returns what an entry of a list takes: its texts, and as much again as a few names and numbers.
 fn size(deployment: &Deployment) -> usize {
     let Deployment { request, summary, pushed, rollback, contact, address, .. } = deployment;
     let files = pushed.iter().flat_map(|pushed| &pushed.files).map(|name| name.len() + 4);

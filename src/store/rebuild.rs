@@ -94,7 +94,7 @@ impl Store {
     }
 }
 
-/// Whether it was added.
+/// Adds the deployment; returns whether it was added.
 async fn deployment(write: &mut Write, one: &RememberedDeployment) -> Result<bool, StoreError> {
     let RememberedDeployment { past, number, newest, hold } = one;
     make_lane(write, past).await?;

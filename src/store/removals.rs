@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::audit::{By, Entry};
+use crate::model::audit::{Entry, Principal};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
 use crate::store::db::Store;
@@ -41,7 +41,7 @@ impl Store {
     /// caller who may repeat it leads to the record.
     pub async fn begin_removal(
         &self,
-        (removal, by): (&Removal, &By),
+        (removal, by): (&Removal, &Principal),
         lease: Option<&KeyLease>,
         now: Timestamp,
         hold: Duration,
@@ -131,7 +131,7 @@ impl Store {
     ) -> Result<Vec<Removal>, StoreError> {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
              ORDER BY id DESC LIMIT 100";
-        let rows = query(sql, (REMOVAL, target, app)).all(&self.pool, "reading removals").await?;
+        let rows = query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
         rows.iter().map(removal).collect()
     }
 
@@ -139,13 +139,14 @@ impl Store {
     pub async fn abandoned_removals(&self, now: Timestamp) -> Result<Vec<Removal>, StoreError> {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
              ORDER BY id LIMIT 100";
-        let rows = query(sql, (REMOVAL, now)).all(&self.pool, "reading removals").await?;
+        let rows = query(sql, (REMOVAL, now)).fetch_all(&self.pool, "reading removals").await?;
         rows.iter().map(removal).collect()
     }
 }
 
-/// What it comes to stands in the record of that id; here is who began it, and from where.
-fn entry(removal: &Removal, by: &By) -> Entry {
+/// Returns the entry of the audit log: who began the removal. Its result is in the record of that
+/// id.
+fn entry(removal: &Removal, by: &Principal) -> Entry {
     let Removal { id, target, app, reason, asked_at, .. } = removal;
     Entry {
         id: id.clone(),
@@ -160,7 +161,7 @@ fn entry(removal: &Removal, by: &By) -> Entry {
     }
 }
 
-/// Whether an act keeps the lane still; its row must be locked.
+/// Returns whether an act keeps the lane still; its row must be locked.
 pub(super) async fn keep_still(
     write: &mut Write,
     repository: &RepoName,
@@ -179,7 +180,7 @@ pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), Sto
     query(sql, now).execute(write.sql(), "ending the acts of a former process").await.map(drop)
 }
 
-/// Where nothing else says it, the repository that deployed the app last.
+/// Finds, where nothing else says it, the repository that deployed the app last.
 async fn newest_repository(
     write: &mut Write,
     target: &TargetName,

@@ -162,7 +162,7 @@ async fn namesakes(
 ) -> Result<Vec<RememberedRepository>, StoreError> {
     let sql = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
          WHERE LOWER(name) = LOWER($1) AND number <> $2";
-    let rows = query(sql, (name, number)).all(write.sql(), DOING).await?;
+    let rows = query(sql, (name, number)).fetch_all(write.sql(), DOING).await?;
     rows.iter().map(remembered).collect()
 }
 
@@ -208,7 +208,7 @@ async fn rename_records(
 ) -> Result<(), StoreError> {
     // Whoever changes a deployment has its lane first.
     let sql = store.locking("SELECT target FROM lanes WHERE repository = $1", "FOR UPDATE");
-    query(sql, from).all(write.sql(), DOING).await?;
+    query(sql, from).fetch_all(write.sql(), DOING).await?;
     let lanes = "INSERT INTO lanes (repository, target) SELECT $2, target FROM lanes \
          WHERE repository = $1 ON CONFLICT DO NOTHING";
     execute(write, lanes, from, to).await?;

@@ -74,7 +74,7 @@ impl Store {
             " AS counted_warnings FROM deployments \
              WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
         );
-        let rows = query(sql, most).all(&self.pool, BOUNDING).await?;
+        let rows = query(sql, most).fetch_all(&self.pool, BOUNDING).await?;
         if rows.is_empty() {
             return Ok(0);
         }
@@ -125,7 +125,7 @@ impl Store {
         let first = behind.map_or("", DeployId::as_str);
         let last = ended_before.strftime("%Y%m%d-%H%M%S").to_string();
         let values = (first, last, ended_before, REVISIONS, most.max(1));
-        let rows = query(sql, values).all(&self.pool, DOING).await?;
+        let rows = query(sql, values).fetch_all(&self.pool, DOING).await?;
         rows.into_iter().map(|row| row.id("id")).collect()
     }
 }

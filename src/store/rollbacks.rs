@@ -118,7 +118,7 @@ impl Store {
         if !insert(write, new, place, now).await? {
             return Err(StoreError::IdTaken(new.id.clone()));
         }
-        self.tell(write, &new.id, &ForgeStatus::queued(), now).await?;
+        self.enqueue_messages(write, &new.id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(write, repository, target).await?;
         lane::supersede(self, write, &lane, &lane.turn(now).superseded, now).await
     }

@@ -136,14 +136,14 @@ impl Store {
         let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
         let sql = format!("{sql} ({})", placeholders(2, forge_ids.len()));
         let known = query_of(sql, (repository, forge_ids.to_vec()));
-        let rows = known.all(&self.pool, "looking for deployments that are known").await?;
+        let rows = known.fetch_all(&self.pool, "looking for deployments that are known").await?;
         rows.into_iter().map(|row| row.number("forge_id")).collect()
     }
 
     /// Every repository that has ever deployed, by name.
     pub async fn repositories(&self) -> Result<Vec<RepoName>, StoreError> {
         let sql = "SELECT DISTINCT repository AS id FROM lanes ORDER BY repository";
-        let rows = query(sql, ()).all(&self.pool, "listing repositories").await?;
+        let rows = query(sql, ()).fetch_all(&self.pool, "listing repositories").await?;
         rows.into_iter().map(|row| row.id("id")).collect()
     }
 
@@ -157,7 +157,7 @@ impl Store {
         for some in items.chunks(MOST_AT_ONCE) {
             let sql = format!("{sql} ({})", placeholders(2, some.len()));
             let known = query_of(sql, (first, some.to_vec()));
-            for row in known.all(&self.pool, "looking for what a sweep knows").await? {
+            for row in known.fetch_all(&self.pool, "looking for what a sweep knows").await? {
                 found.insert(row.text("id")?);
             }
         }

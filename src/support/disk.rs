@@ -70,8 +70,9 @@ fn text_of(code: i32) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// What a service is waiting for that the system refuses a file. May be shown to anybody: no paths.
-pub fn wanted(error: &io::Error) -> &'static str {
+/// Describes what a service is waiting for that the system refuses a file. May be shown to anybody:
+/// no paths.
+pub fn describe_io_error(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             "room: the disk is full, or a quota is used up"
@@ -115,12 +116,12 @@ mod tests {
     #[test]
     fn a_folder_that_is_gone_is_named_without_its_path() {
         let error = try_write(Path::new("/not/here")).unwrap_err();
-        assert_eq!(wanted(&error), "the folder, which is gone");
+        assert_eq!(describe_io_error(&error), "the folder, which is gone");
     }
 
     #[test]
     fn what_the_system_says_is_told_apart() {
-        let of = |code| wanted(&io::Error::from_raw_os_error(code));
+        let of = |code| describe_io_error(&io::Error::from_raw_os_error(code));
         assert!(
             of(28).starts_with("room") && of(122).starts_with("room") && of(27).starts_with("room")
         );

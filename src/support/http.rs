@@ -88,7 +88,7 @@ impl Outbound {
             builder = builder.tls_certs_merge(certificates.collect::<reqwest::Result<Vec<_>>>()?);
         }
         if let Some(proxy) = &self.proxy {
-            builder = builder.proxy(proxy.made()?);
+            builder = builder.proxy(proxy.build_proxy()?);
         }
         Ok(builder)
     }
@@ -103,7 +103,7 @@ pub fn host_of(address: &str) -> Option<String> {
 }
 
 impl Proxy {
-    fn made(&self) -> reqwest::Result<reqwest::Proxy> {
+    fn build_proxy(&self) -> reqwest::Result<reqwest::Proxy> {
         let except = match &self.except {
             Some(except) => NoProxy::from_string(except),
             None => NoProxy::from_env(),

@@ -10,7 +10,7 @@ fn token() -> String {
     format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5")
 }
 
-fn shown(text: &str) -> String {
+fn mask_all(text: &str) -> String {
     mask_values(text, &(0..0)).into_owned()
 }
 
@@ -27,8 +27,8 @@ fn a_message_has_stars_for_what_is_a_secret_by_its_form() {
 fn an_excerpt_has_no_values_and_all_columns() {
     let text = format!("env: [{{name: 1X, value: \"{}\"}}, {{name: B, value: plain}}]\n", token());
     let stars = text.replace(&format!("\"{}\"", token()), &"*".repeat(token().len() + 2));
-    assert_eq!(shown(&text), stars.replace("plain", "*****"));
-    assert_eq!(shown(&text).chars().count(), text.chars().count());
+    assert_eq!(mask_all(&text), stars.replace("plain", "*****"));
+    assert_eq!(mask_all(&text).chars().count(), text.chars().count());
     for (text, expected) in [
         ("- name: A\n  value: hunter2 # mine\n", "- name: A\n  value: ******* # mine\n"),
         ("DB_PASSWORD: hunter2\n", "DB_PASSWORD: *******\n"),
@@ -38,7 +38,7 @@ fn an_excerpt_has_no_values_and_all_columns() {
         ("path: /a\nhost: x.example.com:80\n", "path: /a\nhost: x.example.com:80\n"),
         ("value: é\u{1f511}x\n", "value: ***\n"),
     ] {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(mask_all(text), expected, "{text}");
     }
 }
 
@@ -120,7 +120,7 @@ fn no_way_of_writing_a_value_shows_it() {
     ];
     texts.extend(others.map(|text| (text.to_owned(), "hunter2")));
     for (text, value) in texts {
-        let shown = shown(&text);
+        let shown = mask_all(&text);
         assert!(!shown.contains(value), "{text}\n{shown}");
         assert_eq!(shown.chars().count(), text.chars().count(), "{text}\n{shown}");
         assert_eq!(shown.lines().count(), text.lines().count(), "{text}\n{shown}");
@@ -136,12 +136,15 @@ fn what_is_no_value_stays_in_an_excerpt() {
         "image: {repository: ghcr.io/acme/token:1.4}\n",
         "ingress: [{host: a.example.com, paths: [{path: /}]}]\nslug: shop\n",
     ] {
-        assert_eq!(shown(text), text);
+        assert_eq!(mask_all(text), text);
     }
     let text = "env: [{name: A, value: x},\n      {name: B, value: y}]\nslug: shop\n";
-    assert_eq!(shown(text), text.replace("value: x", "value: *").replace("value: y", "value: *"));
+    assert_eq!(
+        mask_all(text),
+        text.replace("value: x", "value: *").replace("value: y", "value: *")
+    );
     let text = "- value: |\n    one\n- name: B\nslug: shop\n";
-    assert_eq!(shown(text), text.replace("    one", "*******"));
+    assert_eq!(mask_all(text), text.replace("    one", "*******"));
 }
 
 /// However far the name is from the value, and on which side of it.
@@ -208,7 +211,7 @@ fn a_long_file_is_masked_in_time_in_proportion_to_it() {
     let deeper = (1..700).map(|depth| format!("{}value: x\n", " ".repeat(depth)));
     texts.push(deeper.collect());
     for text in texts {
-        assert_eq!(shown(&text).chars().count(), text.chars().count());
+        assert_eq!(mask_all(&text).chars().count(), text.chars().count());
         let mut marks = SecretMarks::default();
         assert!(!marks.mark_manifest(&text).is_empty());
     }

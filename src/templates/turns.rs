@@ -91,21 +91,22 @@ pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Ins
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();
     let mut insertions = Insertions::default();
     let counted = texts.iter().map(|(name, text)| {
-        let (counted, inserted) = apply(text, wanted(text, &sizes));
+        let (counted, inserted) = apply(text, collect_insertions(text, &sizes));
         insertions.0.insert(name.clone(), inserted);
         (name.clone(), counted)
     });
     (counted.collect(), insertions)
 }
 
-/// What to put in, and where, in bytes.
-fn wanted(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, String)> {
-    let mut wanted: Vec<(usize, String)> = Vec::new();
-    // The loops and components that are open: where in `wanted` they count, and where they begin.
+/// Collects what to put in, and where, in bytes.
+fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, String)> {
+    let mut insertions: Vec<(usize, String)> = Vec::new();
+    // The loops and components that are open: where in `insertions` they count, and where they
+    // begin.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (tag, end) in lexer::tags_with_ends(text) {
         let (Tag::Shown(tokens) | Tag::Does(tokens)) = &tag;
-        comprehensions(tokens, &mut wanted);
+        comprehensions(tokens, &mut insertions);
         if let Tag::Shown(_) = tag {
             continue;
         }
@@ -116,12 +117,12 @@ fn wanted(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, String)> {
         let mut words = tokens.iter().filter(|token| !token.is("-"));
         match words.next().filter(|token| token.kind == Kind::Word).map(|token| token.text) {
             Some("for" | "component") => {
-                open.push((wanted.len(), end));
-                wanted.push((end, count(0)));
+                open.push((insertions.len(), end));
+                insertions.push((end, count(0)));
             }
             Some("endfor" | "endcomponent") => {
                 if let Some((index, begin)) = open.pop()
-                    && let Some((_, counting)) = wanted.get_mut(index)
+                    && let Some((_, counting)) = insertions.get_mut(index)
                 {
                     let close = if counting.ends_with("-%}") { "-%}" } else { "%}" };
                     let bytes = end.saturating_sub(begin);
@@ -131,13 +132,13 @@ fn wanted(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, String)> {
             Some("include") => {
                 let names = tokens.iter().filter(|token| token.kind == Kind::Text);
                 let size = names.filter_map(|name| sizes.get(name.text)).max();
-                wanted.push((end, count(size.copied().unwrap_or(0))));
+                insertions.push((end, count(size.copied().unwrap_or(0))));
             }
             _ => {}
         }
     }
-    wanted.sort_by_key(|(at, _)| *at);
-    wanted
+    insertions.sort_by_key(|(at, _)| *at);
+    insertions
 }
 
 /// `[x for x in LIST if …]` becomes `[x for x in (LIST)|count if …]`.
@@ -196,7 +197,7 @@ fn apply(text: &str, wanted: Vec<(usize, String)>) -> (String, Vec<Inserted>) {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> (String, Insertions) {
+    fn count_turns(text: &str) -> (String, Insertions) {
         let (mut texts, insertions) = counted(&[("a".to_owned(), text.to_owned())]);
         (texts.pop().unwrap().1, insertions)
     }
@@ -219,14 +220,14 @@ mod tests {
             ("{% raw %}{% for a in b %}{% endraw %}", "{% raw %}{% for a in b %}{% endraw %}"),
             ("{# {% for a in b %} #}", "{# {% for a in b %} #}"),
         ] {
-            assert_eq!(of(text).0, expected);
+            assert_eq!(count_turns(text).0, expected);
         }
     }
 
     #[test]
     fn places_are_those_of_the_text_that_was_written() {
         let text = "a\n{% for a in b %}X{% for c in [d for d in e] %}Y{% endfor %}{% endfor %} Z";
-        let (counted, insertions) = of(text);
+        let (counted, insertions) = count_turns(text);
         for sign in ["X", "d in ", "Y", "Z"] {
             let (line, column) = lexer::place(&counted, counted.find(sign).unwrap());
             let written = lexer::place(text, text.find(sign).unwrap());

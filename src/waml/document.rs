@@ -308,15 +308,15 @@ impl Waml {
 
     /// Whether the app's namespace is the one that the file says.
     pub fn has_own_namespace(&self) -> bool {
-        self.says("namespace", self.app.namespace.as_str())
+        self.has_root_value("namespace", self.app.namespace.as_str())
     }
 
     /// Whether the app's slug is the one that the file says.
     pub fn has_own_slug(&self) -> bool {
-        self.says("slug", self.app.slug.as_str())
+        self.has_root_value("slug", self.app.slug.as_str())
     }
 
-    fn says(&self, key: &str, value: &str) -> bool {
+    fn has_root_value(&self, key: &str, value: &str) -> bool {
         self.root.get(key).and_then(Node::as_text) == Some(value)
     }
 

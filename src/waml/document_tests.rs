@@ -3,7 +3,7 @@ use super::*;
 /// The example of the source document and of the design, as they stand.
 pub(crate) const EXAMPLE: &str = include_str!("../../tests/pipeline/example/waml.yaml");
 
-fn said(text: &str) -> Vec<String> {
+fn parse_violations(text: &str) -> Vec<String> {
     let violations = match Waml::parse(".weave.yaml", text.as_bytes()) {
         Ok(waml) => waml.violations,
         Err(rejection) => rejection.violations,
@@ -50,7 +50,7 @@ fn all_violations_are_told_at_once_each_at_its_place() {
         "{HEAD}colour: red\ndefaults:\n- service: []\ndeploy:\n  prod:\n    sevrice: []\n    scaling: {{replicas: many}}\n    ingress: {{}}\n"
     );
     assert_eq!(
-        said(&text),
+        parse_violations(&text),
         [
             ".weave.yaml:6:1: the file has no key `colour` [unknown-key]",
             ".weave.yaml:8:3: `match` is missing from `defaults[0]` [schema]",
@@ -87,17 +87,17 @@ fn a_header_that_names_no_app_is_refused_whole() {
         ("slug:", "`slug` must be a slug, but this is empty"),
     ] {
         let text = format!("{}deploy: {{}}\n", HEAD.replace("slug: a", line));
-        assert!(said(&text)[0].contains(message), "{:?}", said(&text));
+        assert!(parse_violations(&text)[0].contains(message), "{:?}", parse_violations(&text));
         assert!(Waml::parse("f", text.as_bytes()).is_err());
     }
-    assert!(said("just text")[0].contains("must be a map"));
-    assert!(said("- a\n- b\n")[0].contains("must be a map"));
+    assert!(parse_violations("just text")[0].contains("must be a map"));
+    assert!(parse_violations("- a\n- b\n")[0].contains("must be a map"));
     assert!(
-        said(&format!("{HEAD}deploy:\n  a/b: {{}}\n"))[0]
+        parse_violations(&format!("{HEAD}deploy:\n  a/b: {{}}\n"))[0]
             .contains("the key `a/b` is not well formed")
     );
     assert!(
-        said(&format!("{}deploy: {{}}\n", HEAD.replace("\"2\"", "1")))[0]
+        parse_violations(&format!("{}deploy: {{}}\n", HEAD.replace("\"2\"", "1")))[0]
             .contains("`schema` must be `2`, but `1`")
     );
 }
@@ -108,7 +108,7 @@ fn a_name_stands_once_in_a_list() {
         "{HEAD}deploy:\n  prod:\n    env: [{{name: A, value: 1}}, {{name: A, value: 2}}]\n    service: [{{}}, {{name: a}}]\n"
     );
     assert_eq!(
-        said(&text),
+        parse_violations(&text),
         [
             ".weave.yaml:8:39: `deploy.prod.env` has `A` twice [unique]",
             ".weave.yaml:9:26: `deploy.prod.service` has `a` twice [unique]",
@@ -130,12 +130,12 @@ fn a_hostile_glob_is_refused_and_panics_nowhere() {
         "{a".to_owned(),
     ] {
         let text = format!("{HEAD}defaults: [{{match: '{glob}'}}]\ndeploy: {{prod: {{}}}}\n");
-        let _ = said(&text);
+        let _ = parse_violations(&text);
     }
     let long =
         format!("{HEAD}defaults: [{{match: '{}'}}]\ndeploy: {{prod: {{}}}}\n", "?".repeat(300));
     assert_eq!(
-        said(&long),
+        parse_violations(&long),
         [".weave.yaml:6:20: `match` is not a glob: it has more than 256 characters [schema]"]
     );
 }
@@ -143,20 +143,24 @@ fn a_hostile_glob_is_refused_and_panics_nowhere() {
 #[test]
 fn lists_of_text_are_no_lists_of_things() {
     let text = format!("{HEAD}deploy: {{prod: {{vault: {{paths: [secret/a, secret/b]}}}}}}\n");
-    assert_eq!(said(&text), Vec::<String>::new());
+    assert_eq!(parse_violations(&text), Vec::<String>::new());
 }
 
 #[test]
 fn a_hostile_key_does_not_break_the_message() {
     let text = format!("{HEAD}deploy: {{prod: {{labels: {{\"a\\nb\\e[2J\": [1]}}}}}}\n");
-    assert!(said(&text)[0].contains("a\\nb\\u{1b}[2J"), "{:?}", said(&text));
-    assert!(!said(&text)[0].contains('\n'));
+    assert!(
+        parse_violations(&text)[0].contains("a\\nb\\u{1b}[2J"),
+        "{:?}",
+        parse_violations(&text)
+    );
+    assert!(!parse_violations(&text)[0].contains('\n'));
 }
 
 #[test]
 fn what_a_file_lacks_is_told_once() {
     assert_eq!(
-        said(&format!("{HEAD}deploy: {{prod: {{env: [{{value: x}}]}}}}\n")),
+        parse_violations(&format!("{HEAD}deploy: {{prod: {{env: [{{value: x}}]}}}}\n")),
         [".weave.yaml:6:23: `name` is missing from `deploy.prod.env[0]` [schema]"]
     );
 }
@@ -271,7 +275,7 @@ fn defaults_for_no_target_are_told() {
     );
     // Of targets that cannot be read nobody knows whether one would match.
     let broken = format!("{HEAD}defaults:\n- match: 'a'\ndeploy:\n  A B: {{}}\n  b: {{}}\n");
-    assert_eq!(said(&broken).len(), 1, "{:?}", said(&broken));
+    assert_eq!(parse_violations(&broken).len(), 1, "{:?}", parse_violations(&broken));
 }
 
 /// Each message shows a line that could stand in its place.

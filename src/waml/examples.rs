@@ -126,7 +126,7 @@ fn amount(written: Option<&str>, key: &str) -> Option<String> {
 
 /// A map in the place of a single value, with that value in it, by the type's name.
 pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
-    let shown = shown("", text)?;
+    let shown = format_flow_text("", text)?;
     let is_number = text.parse::<u32>().is_ok();
     let is_yes = matches!(text, "true" | "yes" | "on");
     Some(match type_name {
@@ -141,7 +141,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         "Disruption" if is_number => format!("{{maxUnavailable: {text}}}"),
         "EnvVar" => {
             let name = text.split(['=', ':', ' ']).next().filter(|name| !name.is_empty())?;
-            format!("{{name: {}, value: {ELLIPSIS}}}", self::shown("", name)?)
+            format!("{{name: {}, value: {ELLIPSIS}}}", self::format_flow_text("", name)?)
         }
         "Grpc" | "Redis" if is_yes => "{}".to_owned(),
         "Grpc" => format!("{{port: {shown}}}"),
@@ -152,7 +152,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
                 Some((name, tag)) if !tag.contains('/') => name,
                 _ => name,
             };
-            format!("{{repository: {}}}", self::shown("", name)?)
+            format!("{{repository: {}}}", self::format_flow_text("", name)?)
         }
         "Ingress" if text.contains('.') => format!("{{host: {shown}}}"),
         "Ingress" if !text.contains('/') => format!("{{hostPrefix: {shown}}}"),
@@ -183,10 +183,10 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
 
 /// An element of a list, from a key of a map that stands in the list's place, and its value.
 pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<String> {
-    let name = shown("", &shown_key(key))?;
+    let name = format_flow_text("", &shown_key(key))?;
     let value = |under: &str| {
         let text = node.as_text().filter(|_| !is_secret_name(key));
-        let text = text.and_then(|text| shown(under, text));
+        let text = text.and_then(|text| format_flow_text(under, text));
         text.unwrap_or_else(|| ELLIPSIS.to_owned())
     };
     Some(match type_name {
@@ -216,8 +216,8 @@ pub(super) fn words(key: &str, text: &str) -> Option<String> {
     if text.contains(['"', '\'', '\\', '$', '`', '|', '&', ';', '<', '>']) {
         return None;
     }
-    shown(key, text)?;
-    let words = text.split_whitespace().map(|word| shown(key, word));
+    format_flow_text(key, text)?;
+    let words = text.split_whitespace().map(|word| format_flow_text(key, word));
     let words: Vec<String> = words.collect::<Option<_>>()?;
     Some(format!("[{}]", words.join(", ")))
 }
@@ -262,7 +262,8 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
     let text = match &node.value {
         Value::Null => return None,
         Value::Scalar(scalar) => {
-            let text = if HARMLESS.contains(&key) { shown(key, &scalar.text) } else { None };
+            let text =
+                if HARMLESS.contains(&key) { format_flow_text(key, &scalar.text) } else { None };
             text.unwrap_or_else(|| ELLIPSIS.to_owned())
         }
         Value::List(list) => {
@@ -272,7 +273,7 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
         Value::Map(map) => {
             // Of a variable that is a secret by its name, the value is another key's.
             let pairs = map.iter().map(|(key, entry)| {
-                Some(format!("{}: {}", shown("", key)?, flow(key, &entry.node)?))
+                Some(format!("{}: {}", format_flow_text("", key)?, flow(key, &entry.node)?))
             });
             format!("{{{}}}", pairs.collect::<Option<Vec<String>>>()?.join(", "))
         }
@@ -280,8 +281,9 @@ pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
     (text.chars().count() <= LONGEST).then_some(text)
 }
 
-/// A text as it would stand in a flow map, in quotes where it needs them; nothing where it may not be shown.
-pub(super) fn shown(key: &str, text: &str) -> Option<String> {
+/// Formats a text as it would stand in a flow map, in quotes where it needs them; nothing where it
+/// may not be shown.
+pub(super) fn format_flow_text(key: &str, text: &str) -> Option<String> {
     let hidden = key == "value"
         || is_secret_name(key)
         || text.is_empty()
@@ -304,7 +306,7 @@ pub(super) fn shown(key: &str, text: &str) -> Option<String> {
 
 /// A text in quotes; nothing where it may not be shown.
 pub(super) fn quoted(key: &str, text: &str) -> Option<String> {
-    shown(key, text)?;
+    format_flow_text(key, text)?;
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
@@ -358,10 +360,10 @@ mod tests {
 
     #[test]
     fn what_may_be_a_secret_is_not_shown() {
-        assert_eq!(shown("value", "a"), None);
-        assert_eq!(shown("password", "a"), None);
-        assert_eq!(shown("", "ghp_0123456789abcdefghijABCDEFGHIJ012345"), None);
+        assert_eq!(format_flow_text("value", "a"), None);
+        assert_eq!(format_flow_text("password", "a"), None);
+        assert_eq!(format_flow_text("", "ghp_0123456789abcdefghijABCDEFGHIJ012345"), None);
         assert_eq!(from_text("EnvVar", "DB=hunter2").as_deref(), Some("{name: DB, value: …}"));
-        assert_eq!(shown("", "a, b").as_deref(), Some("\"a, b\""));
+        assert_eq!(format_flow_text("", "a, b").as_deref(), Some("\"a, b\""));
     }
 }

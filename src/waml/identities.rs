@@ -117,8 +117,9 @@ impl Identity {
     }
 }
 
-/// The text that tells an element of such a list apart; `None` where the element does not say.
-pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
+/// Reads the text that tells an element of such a list apart; `None` where the element does not
+/// say.
+pub fn read_identity(element: &Node, identity: Identity, slug: &str) -> Option<String> {
     element.as_map()?;
     let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
     match identity {
@@ -175,7 +176,7 @@ fn twice(
 ) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for (index, node) in list.iter_mut().enumerate() {
-        let Some(id) = of(node, identity, slug) else { continue };
+        let Some(id) = read_identity(node, identity, slug) else { continue };
         let line = node.origin.position.line;
         match seen.get(&id) {
             None => drop(seen.insert(id, line)),

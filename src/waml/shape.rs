@@ -241,11 +241,12 @@ impl Shape {
                 Some(format!("[{}]", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
             }
             (Self::Map { .. }, Value::Scalar(_)) if key == "deploy" => {
-                Some(format!("{{{}: {{}}}}", examples::shown("", text?)?))
+                Some(format!("{{{}: {{}}}}", examples::format_flow_text("", text?)?))
             }
             (Self::Map { .. }, Value::List(list)) if key == "deploy" => {
-                let name =
-                    |one: &Node| Some(format!("{}: {{}}", examples::shown("", one.as_text()?)?));
+                let name = |one: &Node| {
+                    Some(format!("{}: {{}}", examples::format_flow_text("", one.as_text()?)?))
+                };
                 let all: Vec<String> = list.iter().map(name).collect::<Option<_>>()?;
                 Some(format!("{{{}}}", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
             }
@@ -260,7 +261,7 @@ impl Shape {
             (Self::Choice(words), Value::Scalar(scalar)) => {
                 words.iter().find(|word| **word == scalar.text).cloned()
             }
-            (Self::Text(_), Value::Scalar(_)) => examples::shown(key, text?),
+            (Self::Text(_), Value::Scalar(_)) => examples::format_flow_text(key, text?),
             _ => None,
         }
     }

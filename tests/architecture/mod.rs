@@ -2,6 +2,7 @@
 //! without, and how files look.
 
 mod cycles;
+mod names;
 mod source;
 
 use std::collections::BTreeSet;
@@ -145,7 +146,7 @@ const PURE: &[&str] = &[
     "git/trailers",
     "git/refusal",
     "forge/github/webhook",
-    "notify/story",
+    "notify/threading",
     "notify/route",
     "notify/message",
     "notify/slack/address",

@@ -39,7 +39,7 @@ pub(super) fn app<'d>(deployer: &'d Deployer, name: &str) -> Repository<'d> {
 pub(super) async fn meanwhile(deployer: &Deployer, words: &str, what: impl AsyncFnOnce()) {
     deployer.github.fails(1, words, Fault::Held);
     let met = deployer.github.met(words);
-    let (attempted, ()) = tokio::join!(deployer.hands().step(), async {
+    let (attempted, ()) = tokio::join!(deployer.stepped().step(), async {
         met.await;
         what().await;
         deployer.github.lets_go();
@@ -92,7 +92,7 @@ pub(super) async fn rolls_back(deployer: &Deployer, app: &str, reason: &str) -> 
 
 /// The record of a deployment as it is now.
 pub(super) async fn now(deployer: &Deployer, one: &Deployment) -> Deployment {
-    deployer.hands().store().deployment(&one.id).await.unwrap().unwrap()
+    deployer.stepped().store().deployment(&one.id).await.unwrap().unwrap()
 }
 
 /// The deployments and rollbacks whose commits are in the manifest repository, oldest first.

@@ -63,7 +63,7 @@ async fn comes_late(deployer: &Deployer, push: Option<Held>) {
 }
 
 async fn step(deployer: &Deployer) -> bool {
-    deployer.hands().step().await.unwrap()
+    deployer.stepped().step().await.unwrap()
 }
 
 fn lease_ends(deployer: &Deployer) {

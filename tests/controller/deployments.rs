@@ -73,7 +73,7 @@ async fn while_the_forge_is_down_a_deployment_waits_and_says_so() {
     let deployer = Deployer::start().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
     deployer.github.down_for(Duration::from_secs(3));
-    let step = async || deployer.hands().step().await.unwrap();
+    let step = async || deployer.stepped().step().await.unwrap();
     assert!(step().await);
     assert!(!step().await, "not before its time");
     let waiting = deployer.deployment(id).await;
@@ -166,7 +166,7 @@ async fn a_refusal_that_may_not_be_meant_is_got_over() {
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
     // What failed for another reason before takes nothing of its time.
     deployer.github.down_for(Duration::from_mins(8 * 5));
-    let step = async || deployer.hands().step().await.unwrap();
+    let step = async || deployer.stepped().step().await.unwrap();
     for _ in 0..8 {
         assert!(step().await);
         deployer.clock.advance(Duration::from_mins(5));
@@ -191,7 +191,7 @@ async fn a_refusal_that_lasts_for_minutes_is_meant() {
     let (deployer, _closed) = on_a_host_that_may_refuse().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
     let mut tries = 0;
-    while deployer.hands().step().await.unwrap() {
+    while deployer.stepped().step().await.unwrap() {
         tries += 1;
         deployer.clock.advance(Duration::from_secs(if tries < 3 { 30 } else { 120 }));
     }
@@ -263,7 +263,7 @@ async fn an_attempt_that_never_ends_is_stopped_and_made_again() {
     let shop = app(&deployer, "shop");
     let id = shop.deploys(TARGET, "v1").await;
     deployer.github.fails(1, "GET contents", Fault::Held);
-    assert!(deployer.hands().step().await.unwrap());
+    assert!(deployer.stepped().step().await.unwrap());
     let stopped = deployer.deployment(id).await;
     assert_eq!(stopped.state, State::Queued);
     assert!(stopped.summary.contains("and was stopped"), "{}", stopped.summary);

@@ -119,7 +119,7 @@ async fn a_lease_is_kept_while_an_attempt_goes_on() {
     let (deployer, id) = lively().await;
     let ours = deployer.deployment(id).await.id;
     let met = deployer.github.met("GET contents");
-    let (worked, ()) = tokio::join!(deployer.hands().step(), async {
+    let (worked, ()) = tokio::join!(deployer.stepped().step(), async {
         met.await;
         let first_end = lease_end(&deployer, &ours).await;
         deployer.clock.advance(Duration::from_millis(20));
@@ -138,10 +138,11 @@ async fn a_worker_that_was_taken_for_dead_stops() {
     let (deployer, id) = lively().await;
     let met = deployer.github.met("GET contents");
     let log = Log::of("the_deployer", Level::WARN);
-    let (worked, ()) = tokio::join!(deployer.hands().step(), async {
+    let (worked, ()) = tokio::join!(deployer.stepped().step(), async {
         met.await;
         // However often it renews its lease: by the heir's clock it ended long ago.
-        let heir = deployer.hands().store().claim("heir", at(3600), Duration::ZERO).await.unwrap();
+        let heir =
+            deployer.stepped().store().claim("heir", at(3600), Duration::ZERO).await.unwrap();
         assert_eq!(heir.unwrap().deployment.attempts, 2);
     });
     assert!(worked.unwrap(), "it stopped by itself: GitHub has not answered yet");

@@ -38,8 +38,8 @@ fn writes(deployer: &Deployer) -> usize {
 /// Moves the clock to when the next preview can be made; how long that is.
 async fn waits(deployer: &Deployer) -> SignedDuration {
     let now = deployer.clock.now();
-    assert_eq!(deployer.hands().preview().await.unwrap(), 0, "not before its time");
-    let due = deployer.hands().due().await.unwrap().expect("a preview waits");
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 0, "not before its time");
+    let due = deployer.stepped().due().await.unwrap().expect("a preview waits");
     let wait = due.duration_since(now);
     deployer.clock.advance(wait.try_into().unwrap());
     wait
@@ -48,13 +48,13 @@ async fn waits(deployer: &Deployer) -> SignedDuration {
 /// What became of a pull request's preview, in the database.
 async fn summary(deployer: &Deployer, number: i64) -> String {
     let repository = REPOSITORY.parse().unwrap();
-    let summary = deployer.hands().store().preview_summary(&repository, number).await.unwrap();
+    let summary = deployer.stepped().store().preview_summary(&repository, number).await.unwrap();
     summary.expect("it is known")
 }
 
 async fn ends(deployer: &Deployer) {
-    assert_eq!(deployer.hands().preview().await.unwrap(), 0);
-    assert_eq!(deployer.hands().store().previews_waiting().await.unwrap(), 0);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 0);
+    assert_eq!(deployer.stepped().store().previews_waiting().await.unwrap(), 0);
     deployer.settled().await;
 }
 
@@ -64,11 +64,11 @@ async fn writes_are_spaced_so_that_deployments_can_be_told_too() {
     let shop = shop(&deployer);
     let (_, first) = opens(&shop, "first").await;
     let (_, second) = opens(&shop, "second").await;
-    assert_eq!(deployer.hands().preview().await.unwrap(), 1);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 1);
     assert_eq!(shop.check_runs(&first).len() + shop.check_runs(&second).len(), 1);
     assert_eq!(waits(&deployer).await, SignedDuration::from_secs(3));
-    assert_eq!(deployer.hands().preview().await.unwrap(), 1);
-    assert_eq!(deployer.hands().due().await.unwrap(), None);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 1);
+    assert_eq!(deployer.stepped().due().await.unwrap(), None);
     for head in [first, second] {
         assert_eq!(check(&shop, &head).1, "1 target is new");
     }
@@ -82,13 +82,13 @@ async fn trouble_puts_it_off_and_it_is_shown_in_the_end() {
     let (number, head) = opens(&shop, "more").await;
     for trouble in ["GET pulls files", "GET contents", "POST check-runs"] {
         deployer.github.fails(1, trouble, Fault::BadGateway);
-        assert_eq!(deployer.hands().preview().await.unwrap(), 1, "{trouble}");
+        assert_eq!(deployer.stepped().preview().await.unwrap(), 1, "{trouble}");
         assert_eq!(shop.check_runs(&head), Vec::<Json>::new(), "{trouble}");
         assert!(summary(&deployer, number).await.contains("502"), "{trouble}");
         let wait = waits(&deployer).await;
         assert!((1..60).contains(&wait.as_secs()), "{trouble}: {wait:#}");
     }
-    assert_eq!(deployer.hands().preview().await.unwrap(), 1);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 1);
     assert_eq!(check(&shop, &head).1, "1 target is new");
     ends(&deployer).await;
 }
@@ -118,7 +118,7 @@ async fn what_takes_longer_than_a_moment_is_under_way_until_its_end_is_said() {
     let (_, head) = opens(&shop, "more").await;
     deployer.github.fails(1, "GET contents", Fault::Held);
     deployer.github.fails(1, "GET contents", Fault::Unprocessable);
-    let previewed = deployer.hands().preview();
+    let previewed = deployer.stepped().preview();
     let shown = async {
         deployer.github.asked(1, "POST check-runs").await;
         let shown = check(&shop, &head);
@@ -147,7 +147,7 @@ async fn the_same_is_not_written_twice() {
     // GitHub tells of it again, with a newer time: it may have another base.
     deployer.clock.advance(std::time::Duration::from_secs(9));
     shop.tells_of_pull_request(number, "reopened").await;
-    assert_eq!(deployer.hands().preview().await.unwrap(), 1, "it is looked at again");
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 1, "it is looked at again");
     assert_eq!(summary(&deployer, number).await, "same");
     assert_eq!((writes(&deployer), check(&shop, &head)), (1, before));
     ends(&deployer).await;
@@ -160,7 +160,7 @@ async fn a_panic_ends_one_preview_and_not_the_loop() {
     let other = shop.opens_pull_request("readme", &[("README.md", "hello")]).await;
     let (_, head) = opens(&shop, "more").await;
     let bug = Bug::at("no preview");
-    assert_eq!(deployer.hands().preview().await.unwrap(), 2);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 2);
     assert!(bug.happened());
     let why = "a fault in the-deployer itself; see its log";
     assert_eq!(summary(&deployer, other).await, why);
@@ -175,12 +175,12 @@ async fn who_dies_too_often_is_given_up() {
     let (number, head) = opens(&shop, "more").await;
     let lease = std::time::Duration::from_secs(1);
     for _ in 0..MOST_DEATHS {
-        let store = deployer.hands().store();
+        let store = deployer.stepped().store();
         let dead = store.claim_preview("dead", deployer.clock.now(), lease).await.unwrap();
         assert!(dead.is_some());
         deployer.clock.advance(lease);
     }
-    assert_eq!(deployer.hands().preview().await.unwrap(), 1);
+    assert_eq!(deployer.stepped().preview().await.unwrap(), 1);
     let why = "given up: the service died at each attempt";
     assert_eq!(summary(&deployer, number).await, why);
     assert_eq!(shop.check_runs(&head), Vec::<Json>::new());

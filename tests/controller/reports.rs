@@ -35,7 +35,7 @@ async fn a_nights_outage_loses_nothing() {
     for name in ["shop", "cart"] {
         ids.push(app(&deployer, name).deploys(TARGET, "v1").await);
     }
-    while deployer.hands().step().await.unwrap() {}
+    while deployer.stepped().step().await.unwrap() {}
     let before = deployer.github.seen().len();
     let night = SignedDuration::from_hours(HOURS);
     deployer.github.down_for(night.unsigned_abs());
@@ -70,7 +70,7 @@ async fn while_github_is_down_others_hear_of_everything() {
     let (mut deployer, warehouse) = with_warehouse().await;
     deployer.starts().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
-    assert!(deployer.hands().step().await.unwrap());
+    assert!(deployer.stepped().step().await.unwrap());
     deployer.github.down_for(Duration::from_mins(10));
     deployer.works().await;
     assert_eq!(warehouse.kinds().last().unwrap(), "service.deployed", "a record without gaps");
@@ -94,7 +94,7 @@ async fn messages_for_somebody_who_is_configured_no_more_are_not_kept_for_ever()
     deployer.settle().await;
     assert_eq!(deployer.github.told(id), WELL);
     let ours = deployer.deployment(id).await.id;
-    let all = deployer.hands().store().messages(&ours).await.unwrap();
+    let all = deployer.stepped().store().messages(&ours).await.unwrap();
     let theirs: Vec<_> =
         all.into_iter().filter(|one| matches!(one.sink, Sink::Events(_))).collect();
     assert!(!theirs.is_empty());
@@ -112,7 +112,7 @@ async fn a_fault_in_a_sender_is_that_messages_failure_and_no_others() {
     for name in ["shop", "cart"] {
         ids.push(app(&deployer, name).deploys(TARGET, "v1").await);
     }
-    while deployer.hands().step().await.unwrap() {}
+    while deployer.stepped().step().await.unwrap() {}
     // GitHub has answered, and nothing of that is written down.
     let bug = Bug::at("asked GitHub");
     deployer.works().await;
@@ -120,7 +120,7 @@ async fn a_fault_in_a_sender_is_that_messages_failure_and_no_others() {
     drop(bug);
     let told = ids.iter().map(|id| deployer.github.told(*id)).collect::<Vec<_>>();
     assert!(told.iter().any(|told| told == &WELL), "{told:?}");
-    let unsent = deployer.hands().store().depth().await.unwrap().unsent;
+    let unsent = deployer.stepped().store().depth().await.unwrap().unsent;
     assert!((1..=3).contains(&unsent), "one, and what comes after it: {unsent}");
     deployer.settle().await;
     for id in ids {

@@ -51,7 +51,7 @@ async fn a_lock_that_is_placed_while_it_is_planned_keeps_it_back() {
         };
         unlocks(&deployer, &lock).await;
         deployer.clock.advance(Duration::from_mins(1));
-        assert!(deployer.hands().step().await.unwrap());
+        assert!(deployer.stepped().step().await.unwrap());
         assert_eq!(deployer.deployment(id).await.state, State::Succeeded);
         assert_eq!(pushes(&deployer).await, [id]);
         deployer.settle().await;
@@ -77,7 +77,7 @@ async fn one_that_is_cancelled_while_it_is_planned_is_not_pushed() {
         }
         assert_eq!(pushes(&deployer).await, [0; 0]);
         let next = shop.deploys(TARGET, "v2").await;
-        assert!(deployer.hands().step().await.unwrap());
+        assert!(deployer.stepped().step().await.unwrap());
         let state = deployer.deployment(next).await.state;
         assert_eq!(state, State::Succeeded, "the next has its turn");
         deployer.settle().await;
@@ -92,7 +92,7 @@ async fn one_that_is_being_pushed_is_not_cancelled() {
         deployer.starts().await;
         let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
         let held = Held::first_push(&deployer.manifests(), "pre-receive");
-        let (step, ()) = tokio::join!(deployer.hands().step(), async {
+        let (step, ()) = tokio::join!(deployer.stepped().step(), async {
             held.reached().await;
             let record = deployer.deployment(id).await;
             let (status, said) = cancels(&deployer, &record, "too late").await;
@@ -133,14 +133,14 @@ async fn rollbacks_on_both() -> Vec<(Deployer, Deployment)> {
 async fn a_rollback_that_waits_is_kept_back_by_a_lock_with_its_words() {
     for (deployer, back) in rollbacks_on_both().await {
         locks(&deployer, "an incident").await;
-        assert!(deployer.hands().step().await.unwrap());
+        assert!(deployer.stepped().step().await.unwrap());
         let ended = now(&deployer, &back).await;
         assert_eq!(ended.state, State::Failed);
         let summary = ended.summary;
         assert!(summary.contains(&format!("everything on {TARGET} is locked by ")), "{summary}");
         assert!(summary.contains(": an incident"), "{summary}");
         assert_eq!(
-            deployer.hands().store().holds(None).await.unwrap(),
+            deployer.stepped().store().holds(None).await.unwrap(),
             [],
             "nothing was rolled back"
         );
@@ -155,9 +155,9 @@ async fn a_rollback_that_is_cancelled_takes_no_hold() {
     for (deployer, back) in rollbacks_on_both().await {
         let (status, said) = cancels(&deployer, &back, "not needed").await;
         assert_eq!(status, 200, "{said}");
-        assert!(!deployer.hands().step().await.unwrap());
+        assert!(!deployer.stepped().step().await.unwrap());
         assert_eq!(now(&deployer, &back).await.state, State::Cancelled);
-        assert_eq!(deployer.hands().store().holds(None).await.unwrap(), []);
+        assert_eq!(deployer.stepped().store().holds(None).await.unwrap(), []);
         assert_eq!(deployer.manifests().commits(), 2);
         deployer.settle().await;
         deployer.settled().await;

@@ -19,7 +19,7 @@ use crate::harness::requests::at;
 const READ: &str = "GET app/hook/deliveries/";
 
 async fn sweep(deployer: &Deployer) -> Vec<Report> {
-    deployer.hands().sweep().await.unwrap()
+    deployer.stepped().sweep().await.unwrap()
 }
 
 fn healed(reports: &[Report]) -> u64 {
@@ -60,7 +60,7 @@ async fn a_refused_event_is_a_hint_that_is_followed_by_itself() {
     let wrong = shop.deploys("Prod EU", "v1").await;
     assert_eq!(deployer.github.answers(), [400]);
     wait(&deployer, 60);
-    let report = deployer.hands().follow_hints().await.unwrap().expect("nobody else is at it");
+    let report = deployer.stepped().follow_hints().await.unwrap().expect("nobody else is at it");
     assert_eq!((report.healed, report.refused), (0, 1));
     assert_eq!(deployer.github.told(wrong), ["error"]);
     let of_first = || {
@@ -69,7 +69,7 @@ async fn a_refused_event_is_a_hint_that_is_followed_by_itself() {
     };
     assert_eq!(of_first(), 0, "the other repository waits for its turn");
     wait(&deployer, 60);
-    let again = deployer.hands().follow_hints().await.unwrap().expect("nobody else is at it");
+    let again = deployer.stepped().follow_hints().await.unwrap().expect("nobody else is at it");
     assert_eq!((again.healed, again.refused), (0, 0), "a hint is followed once");
     sweep(&deployer).await;
     assert!(of_first() > 0, "its turn has come");
@@ -314,7 +314,7 @@ async fn a_repository_that_is_gone_is_logged_once_and_holds_up_nobody() {
 #[tokio::test]
 async fn of_two_processes_one_sweeps_and_a_dead_one_is_followed() {
     let deployer = swept_once().await;
-    let store = deployer.hands().store();
+    let store = deployer.stepped().store();
     let lease = Duration::from_secs(100);
     let name = Kind::Deliveries.as_str();
     let theirs = store.begin_sweep(name, "other", deployer.clock.now(), lease, true).await;

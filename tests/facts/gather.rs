@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
-use the_deployer::deployments::facts::Gatherer;
+use the_deployer::deployments::facts::FactCollector;
 use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;
@@ -39,7 +39,7 @@ struct World {
     forge: TempDir,
     clock: Clock,
     settings: Settings,
-    gatherer: Gatherer,
+    gatherer: FactCollector,
 }
 
 impl World {
@@ -57,7 +57,7 @@ impl World {
         let (store, clock_) = (db.store.clone(), clock.clone());
         let Settings { lookups, limits, outbound, .. } = &settings;
         let lookups = Lookups::new(lookups.clone(), limits.lookups, outbound).unwrap();
-        let gatherer = Gatherer::new(lookups, clock_, host, store, vec![repository]);
+        let gatherer = FactCollector::new(lookups, clock_, host, store, vec![repository]);
         Self { registry, keeper, db, place, manifests, forge, clock, settings, gatherer }
     }
 

@@ -48,11 +48,11 @@ pub(super) fn image(registry: &Registry, rest: &str) -> Image {
 }
 
 async fn has(client: &Registries, registry: &Registry, rest: &str, now: Timestamp) -> bool {
-    client.has(&image(registry, rest), now).await.unwrap().there
+    client.find_tag(&image(registry, rest), now).await.unwrap().there
 }
 
 async fn refused(client: &Registries, registry: &Registry, rest: &str) -> String {
-    let error = client.has(&image(registry, rest), at(0)).await.unwrap_err();
+    let error = client.find_tag(&image(registry, rest), at(0)).await.unwrap_err();
     let said = error.to_string();
     assert!(!format!("{said}{client:?}").contains(PASSWORD), "{said}");
     said
@@ -99,7 +99,7 @@ async fn that_a_tag_is_there_is_remembered_for_minutes_and_that_it_is_not_for_se
         has(&client, &registry, &format!("a/b:{tag}"), at(second)).await;
         assert_eq!(registry.asked().len(), asked, "{tag} at {second}");
     }
-    let known = client.has(&image(&registry, "a/b:1"), at(601)).await.unwrap();
+    let known = client.find_tag(&image(&registry, "a/b:1"), at(601)).await.unwrap();
     assert_eq!(known, Found { there: true, at: at(600) }, "it is as old as the answer");
 }
 
@@ -183,7 +183,7 @@ async fn only_what_is_configured_is_asked() {
     let image = image(&registry, "a/b:1");
     for client in [&any, &none] {
         assert!(!client.may_ask(&image), "an address of this machine must be named");
-        let said = client.has(&image, at(0)).await.unwrap_err().to_string();
+        let said = client.find_tag(&image, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("is not under `registries`"), "{said}");
     }
     assert!(any.may_ask(&Image::parse("ghcr.io/a/b:1").unwrap()));

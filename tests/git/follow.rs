@@ -49,10 +49,10 @@ async fn a_folder_is_read_at_a_commit_and_later_commits_are_others() {
         place.bare.somebody_writes("x/.hidden", "left out");
         place.bare.somebody_writes("y", "elsewhere");
         let followed = open(&place).await;
-        let first = followed.look().await.unwrap();
+        let first = followed.fetch_tip().await.unwrap();
         assert_eq!(first.as_str(), place.bare.tip());
         place.bare.somebody_writes("x/a", "two");
-        let second = followed.look().await.unwrap();
+        let second = followed.fetch_tip().await.unwrap();
         let then = [file("a", "one"), file("b/c", "deep")];
         assert_eq!(texts(&followed, &first, "x").await, then);
         assert_eq!(texts(&followed, &second, "x").await[0], file("a", "two"));
@@ -67,9 +67,9 @@ async fn a_branch_that_was_moved_back_is_followed_back() {
         let before = place.bare.tip();
         let followed = open(&place).await;
         place.bare.somebody_writes("x/a", "two");
-        followed.look().await.unwrap();
+        followed.fetch_tip().await.unwrap();
         place.bare.run(&["update-ref", "refs/heads/main", &before]);
-        assert_eq!(followed.look().await.unwrap().as_str(), before);
+        assert_eq!(followed.fetch_tip().await.unwrap().as_str(), before);
     }
 }
 
@@ -78,15 +78,15 @@ async fn what_was_judged_good_is_there_after_a_restart_without_the_host() {
     let place = Place::http().await;
     place.bare.somebody_writes("x/a", "good");
     let followed = open(&place).await;
-    let good = followed.look().await.unwrap();
+    let good = followed.fetch_tip().await.unwrap();
     followed.keep(&good).await.unwrap();
     place.bare.somebody_writes("x/a", "bad");
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
     drop(followed);
     place.host().behave(Behaviour::Status(502, None));
     let followed = open(&place).await;
     assert!(matches!(
-        followed.look().await,
+        followed.fetch_tip().await,
         Err(FollowError::Remote(WriteError::Unreachable { .. }))
     ));
     assert_eq!(followed.good().await.unwrap(), Some(good.clone()));
@@ -98,12 +98,12 @@ async fn a_damaged_clone_is_made_again_and_a_folder_of_others_is_left_alone() {
     for place in Place::both().await {
         place.bare.somebody_writes("x/a", "one");
         let followed = open(&place).await;
-        followed.look().await.unwrap();
+        followed.fetch_tip().await.unwrap();
         let clone = place.folder.path().join("followed");
         fs::remove_dir_all(clone.join("objects")).unwrap();
         fs::create_dir_all(clone.join("objects")).unwrap();
         place.bare.somebody_writes("x/a", "two");
-        let tip = followed.look().await.unwrap();
+        let tip = followed.fetch_tip().await.unwrap();
         assert_eq!(texts(&followed, &tip, "x").await, [file("a", "two")]);
 
         let theirs = place.folder.path().join("theirs");
@@ -120,17 +120,17 @@ async fn links_and_submodules_are_told_apart_and_too_much_is_refused() {
     let place = Place::local();
     place.bare.somebody_puts("120000", "x/link", "/etc/passwd");
     let followed = open(&place).await;
-    let tip = followed.look().await.unwrap();
+    let tip = followed.fetch_tip().await.unwrap();
     let entries = followed.folder(&tip, "x", LIMITS).await.unwrap();
     assert_eq!(entries, [Entry { path: "link".to_owned(), content: Content::Link }]);
     place.bare.somebody_writes("x/large", &"x".repeat(101));
-    let tip = followed.look().await.unwrap();
+    let tip = followed.fetch_tip().await.unwrap();
     let error = followed.folder(&tip, "x", LIMITS).await.unwrap_err().to_string();
     assert!(error.contains("has too much in x: at most 3 files of 100 bytes each"), "{error}");
     for n in 0..4 {
         place.bare.somebody_writes(&format!("y/{n}"), "");
     }
-    let tip = followed.look().await.unwrap();
+    let tip = followed.fetch_tip().await.unwrap();
     assert!(followed.folder(&tip, "y", LIMITS).await.is_err());
 }
 
@@ -141,7 +141,7 @@ async fn what_cannot_be_followed_says_what_to_do() {
         let mut settings = settings(&place, "followed");
         change(&mut settings);
         match TrackedBranch::open(settings).await {
-            Ok(followed) => followed.look().await.unwrap_err().to_string(),
+            Ok(followed) => followed.fetch_tip().await.unwrap_err().to_string(),
             Err(error) => error.to_string(),
         }
     };

@@ -16,7 +16,7 @@ async fn tried(
 ) -> (Result<Written, WriteError>, Option<HandEdit>) {
     let watch = Watch::new(policy);
     let written = write(repository, Write { hand_edits: watch.clone(), ..one }).await;
-    (written, watch.found())
+    (written, watch.read_hand_edit())
 }
 
 fn changed(name: &str, how: Edited) -> EditedFile {

@@ -3,7 +3,7 @@
 use the_deployer::git::footprint::Footprint;
 use the_deployer::git::layout::RepoPath;
 use the_deployer::git::writer::{
-    Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+    ConditionalEdit, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
 use the_deployer::model::id::AppKey;
 use the_deployer::support::lease::Lease;
@@ -20,7 +20,7 @@ async fn look(repository: &ManifestRepository) -> Footprint {
 }
 
 /// Removal `n` of what was seen.
-fn removal(n: u32, seen: &Footprint) -> Amendment {
+fn removal(n: u32, seen: &Footprint) -> ConditionalEdit {
     let note = RemovalNote {
         id: id(n),
         app: app(),
@@ -29,14 +29,17 @@ fn removal(n: u32, seen: &Footprint) -> Amendment {
         reason: "moved\nRemoval-Id: forged".into(),
         digest: "sha256:00ff".into(),
     };
-    Amendment {
+    ConditionalEdit {
         seen: seen.seen.clone(),
         edits: seen.seen.iter().map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
         message: Message::of_removal(&note),
     }
 }
 
-async fn amend(repository: &ManifestRepository, one: Amendment) -> Result<Written, WriteError> {
+async fn amend(
+    repository: &ManifestRepository,
+    one: ConditionalEdit,
+) -> Result<Written, WriteError> {
     repository.amend(one, noon(), &Lease::without_end()).await
 }
 
@@ -221,11 +224,11 @@ async fn a_file_never_takes_the_place_of_a_folder_or_of_what_was_not_seen() {
     place.bare.somebody_writes("docs/a.md", "theirs");
     place.bare.somebody_writes("b.md", "theirs");
     let paths = ["docs", "b.md", "c.md"].map(|path| RepoPath::parse(path).unwrap());
-    let (_, found) = repository.found(paths.to_vec()).await.unwrap();
+    let (_, found) = repository.read_paths(paths.to_vec()).await.unwrap();
     assert_eq!(found[1].bytes.as_deref(), Some(&b"theirs"[..]));
     assert!(found[0].bytes.is_none() && found[0].seen.is_something());
     assert!(!found[2].seen.is_something());
-    let write = |n: usize| Amendment {
+    let write = |n: usize| ConditionalEdit {
         seen: found.iter().map(|one| (one.path.clone(), one.seen)).collect(),
         edits: vec![(found[n].path.clone(), Edit::File(b"ours".to_vec()))],
         message: Message::of_preparation(1, 0),

@@ -18,7 +18,7 @@ fn app() -> AppKey {
 }
 
 async fn kept(repository: &ManifestRepository) -> Kept {
-    repository.kept(&"prod-1".parse().unwrap(), &app()).await.unwrap()
+    repository.read_history_beside(&"prod-1".parse().unwrap(), &app()).await.unwrap()
 }
 
 /// Rollback `n` to revision `to`, which had that tree.
@@ -135,7 +135,7 @@ async fn what_was_edited_by_hand_is_told_or_stops_it() {
     let watch = replace();
     let done = roll_back(&repository, back(9, 2, &tree_of(&seen, 2), watch.clone())).await;
     assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
-    assert!(watch.found().unwrap().replaced);
+    assert!(watch.read_hand_edit().unwrap().replaced);
     assert_eq!(place.bare.trailer("Replaced-Edit").len(), 1);
 }
 
@@ -185,7 +185,7 @@ async fn the_application_is_written_with_it_if_it_is_what_was_seen() {
         let seen = kept(&repository).await;
         let file = layout::application_file(&"prod-1".parse().unwrap(), &app());
         let look = async || {
-            let (_, found) = repository.found(vec![file.clone()]).await.unwrap();
+            let (_, found) = repository.read_paths(vec![file.clone()]).await.unwrap();
             found[0].seen
         };
         let before = look().await;

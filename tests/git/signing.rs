@@ -9,8 +9,8 @@ use the_deployer::git::layout::RepoPath;
 use the_deployer::git::signing::SigningKey;
 use the_deployer::git::signing::key::Key;
 use the_deployer::git::writer::{
-    Amendment, Edit, ManifestRepository, Message, Note, RemovalNote, Settings, Write, WriteError,
-    Written,
+    ConditionalEdit, Edit, ManifestRepository, Message, Note, RemovalNote, Settings, Write,
+    WriteError, Written,
 };
 use the_deployer::support::lease::Lease;
 
@@ -57,12 +57,12 @@ async fn commits(repository: &ManifestRepository) {
     pushed(repository, deploy(2, "two")).await;
     let path = RepoPath::parse("README.md").unwrap();
     for message in [Message::of_preparation(1, 0), removal()] {
-        let (_, found) = repository.found(vec![path.clone()]).await.unwrap();
+        let (_, found) = repository.read_paths(vec![path.clone()]).await.unwrap();
         let edit = Edit::File(format!("{message:?}").into_bytes());
         let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
         let edits = vec![(path.clone(), edit)];
         let written = repository
-            .amend(Amendment { edits, message, seen }, noon(), &Lease::without_end())
+            .amend(ConditionalEdit { edits, message, seen }, noon(), &Lease::without_end())
             .await
             .unwrap();
         assert!(matches!(written, Written::Pushed { .. }), "{written:?}");
@@ -178,11 +178,11 @@ async fn the_author_is_the_person_and_the_committer_the_service() {
         }
         // The name of an API token is not a login.
         let path = RepoPath::parse("README.md").unwrap();
-        let (_, found) = repository.found(vec![path.clone()]).await.unwrap();
+        let (_, found) = repository.read_paths(vec![path.clone()]).await.unwrap();
         let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
         let edits = vec![(path, Edit::File(b"removed".to_vec()))];
-        let amendment = Amendment { edits, message: removal(), seen };
-        assert!(repository.amend(amendment, noon(), &Lease::without_end()).await.is_ok());
+        let conditional_edit = ConditionalEdit { edits, message: removal(), seen };
+        assert!(repository.amend(conditional_edit, noon(), &Lease::without_end()).await.is_ok());
         let said = place.bare.run(&["log", "-1", "--format=%an <%ae>%n%cn <%ce>", "main"]);
         assert_eq!(said, format!("bob <bob@localhost>\n{service}\n"));
         place.bare.assert_sound();

@@ -48,15 +48,15 @@ async fn a_branch_is_followed_over_one_connection() {
         bare.somebody_writes("x/a", &format!("version {n}"));
     }
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
-    assert_eq!(followed.look().await.unwrap().as_str(), bare.tip());
+    assert_eq!(followed.fetch_tip().await.unwrap().as_str(), bare.tip());
     let depth = folder.path().join("clone/shallow");
     assert_eq!(std::fs::read_to_string(depth).unwrap().lines().count(), 1);
     bare.somebody_writes("x/a", "last");
-    let tip = followed.look().await.unwrap();
+    let tip = followed.fetch_tip().await.unwrap();
     let limits = Limits { files: 3, bytes: 100, depth: 2 };
     let files = followed.folder(&tip, "x", limits).await.unwrap();
     assert!(matches!(&files[0].content, Content::File(bytes) if bytes == b"last"), "{files:?}");
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
     assert_eq!(host.commands(), ["git-upload-pack t.git"; 3]);
     assert_eq!(host.connections(), 1, "the connection is kept");
 }
@@ -70,7 +70,7 @@ async fn a_host_that_is_not_believed_is_told_apart() {
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     for (public, words) in [("none", "not among those"), ("key.pub", "another one than is")] {
         host.write_known_hosts(public);
-        let error = followed.look().await.unwrap_err().to_string();
+        let error = followed.fetch_tip().await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
         let port = host.url("").rsplit_once(':').unwrap().1.trim_end_matches('/').to_owned();
         assert!(error.contains(&format!("`ssh-keyscan -p {port} 127.0.0.1`")), "{error}");
@@ -78,7 +78,7 @@ async fn a_host_that_is_not_believed_is_told_apart() {
     }
     assert!(host.commands().is_empty(), "nothing was said to a host that is not believed");
     host.write_known_hosts("host.pub");
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
 }
 
 #[tokio::test]
@@ -91,11 +91,11 @@ async fn a_key_that_is_refused_is_told_apart_and_never_shown() {
     let settings = followed(&host, "t.git", folder.path());
     assert!(!format!("{settings:?}").contains("PRIVATE KEY"));
     let followed = TrackedBranch::open(settings).await.unwrap();
-    let error = followed.look().await.unwrap_err();
+    let error = followed.fetch_tip().await.unwrap_err();
     assert!(error.to_string().contains("Permission denied (publickey)"), "{error}");
     assert!(error.to_string().ends_with(HELP), "{error}");
     host.accept_the_key();
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
 }
 
 #[tokio::test]
@@ -105,25 +105,25 @@ async fn what_is_not_there_and_what_is_cut_is_told_apart() {
     let folder = TempDir::new().unwrap();
     let open = |name| TrackedBranch::open(followed(&host, name, folder.path()));
     let (missing, present) = (open("nowhere.git").await.unwrap(), open("t.git").await.unwrap());
-    let error = missing.look().await.unwrap_err();
+    let error = missing.fetch_tip().await.unwrap_err();
     assert!(matches!(error, FollowError::NotFound { .. }), "{error}");
 
     let bare = host.create("t.git");
-    let error = present.look().await.unwrap_err();
+    let error = present.fetch_tip().await.unwrap_err();
     assert!(matches!(error, FollowError::NoBranch { .. }), "{error}");
     bare.somebody_writes("a", "a");
     host.behave(Behaviour::CutDuringFetch);
-    let error = present.look().await.unwrap_err();
+    let error = present.fetch_tip().await.unwrap_err();
     assert!(matches!(error, FollowError::Remote(WriteError::Unreachable { .. })), "{error}");
     host.behave(Behaviour::Good);
-    present.look().await.unwrap();
+    present.fetch_tip().await.unwrap();
     // Idle, and cut.
     host.cut();
     bare.somebody_writes("a", "b");
-    assert_eq!(present.look().await.unwrap().as_str(), bare.tip());
+    assert_eq!(present.fetch_tip().await.unwrap().as_str(), bare.tip());
 
     host.stop().await;
-    let error = present.look().await.unwrap_err();
+    let error = present.fetch_tip().await.unwrap_err();
     assert!(matches!(error, FollowError::Remote(WriteError::Unreachable { .. })), "{error}");
     assert!(error.to_string().contains("Connection refused"), "{error}");
 }
@@ -140,10 +140,10 @@ async fn a_host_that_says_nothing_is_left() {
         ..followed(&host, "t.git", folder.path())
     };
     let followed = TrackedBranch::open(settings).await.unwrap();
-    let error = followed.look().await.unwrap_err();
+    let error = followed.fetch_tip().await.unwrap_err();
     assert!(error.to_string().ends_with("the server said nothing for 2 s"), "{error}");
     host.behave(Behaviour::Good);
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn connections_over_which_something_failed_end() {
     let folder = TempDir::new().unwrap();
     let missing = TrackedBranch::open(followed(&host, "nowhere.git", folder.path())).await.unwrap();
     for _ in 0..3 {
-        missing.look().await.unwrap_err();
+        missing.fetch_tip().await.unwrap_err();
     }
     assert_eq!(host.connections(), 3);
     until_none_is_open(&host).await;
@@ -168,13 +168,13 @@ async fn the_copy_of_the_key_is_there_only_as_long_as_somebody_looks() {
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
     let ours = access(&host, folder.path()).folder;
     for _ in 0..2 {
-        followed.look().await.unwrap();
+        followed.fetch_tip().await.unwrap();
         assert!(ours.join("key").exists());
         followed.close().await;
         assert!(!ours.join("key").exists() && !ours.join("connection").exists());
     }
     until_none_is_open(&host).await;
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
     drop(followed);
     assert!(!ours.join("key").exists());
 }
@@ -195,7 +195,7 @@ async fn who_needs_the_connection_no_more_lets_it_go() {
     let folder = TempDir::new().unwrap();
     host.create("t.git").somebody_writes("a", "a");
     let followed = TrackedBranch::open(followed(&host, "t.git", folder.path())).await.unwrap();
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
     let socket = access(&host, folder.path()).folder.join("connection");
     assert!(socket.exists());
     drop(followed);

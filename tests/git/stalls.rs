@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use the_deployer::git::writer::{
-    Amendment, Edit, ManifestRepository, Message, Now, RemovalNote, Settings, WriteError, Written,
+    ConditionalEdit, Edit, ManifestRepository, Message, Now, RemovalNote, Settings, WriteError,
+    Written,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::{Lease, Moment};
@@ -418,10 +419,13 @@ impl Worker {
         let note = RemovalNote { id, app, target, actor, reason, digest };
         let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
         let edits = there.map(|(path, _)| (path.clone(), Edit::Gone)).collect();
-        let amendment =
-            Amendment { edits, message: Message::of_removal(&note), seen: found.seen.clone() };
+        let conditional_edit = ConditionalEdit {
+            edits,
+            message: Message::of_removal(&note),
+            seen: found.seen.clone(),
+        };
         self.replica.step().await;
-        self.repository.amend(amendment, noon(), lease).await
+        self.repository.amend(conditional_edit, noon(), lease).await
     }
 }
 

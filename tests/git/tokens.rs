@@ -143,12 +143,12 @@ async fn a_followed_branch_asks_for_its_token_too() {
         ..follow::settings(&place, "followed")
     };
     let followed = TrackedBranch::open(settings).await.unwrap();
-    followed.look().await.unwrap();
+    followed.fetch_tip().await.unwrap();
     place.bare.somebody_writes("x/a", "two");
     place.host().accept_after(1, "second-t0ken");
-    assert_eq!(followed.look().await.unwrap().as_str(), place.bare.tip());
+    assert_eq!(followed.fetch_tip().await.unwrap().as_str(), place.bare.tip());
     place.host().accept("third-t0ken");
-    let error = followed.look().await.unwrap_err();
+    let error = followed.fetch_tip().await.unwrap_err();
     assert!(
         matches!(&error, FollowError::Remote(WriteError::Unauthorized { status: 401, .. })),
         "{error}"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use the_deployer::model::id::TeamName;
-use the_deployer::model::person::{NotKnown, OnRepository};
+use the_deployer::model::person::{IdentityError, RepoPermission};
 
 use crate::github::client::{Stage, web};
 use crate::harness::github::Fault;
@@ -19,10 +19,12 @@ async fn a_person_is_who_github_says_and_may_what_it_says() {
     let alice = secret(&stage.world.token_of("alice"));
     assert_eq!(stage.github.person(&alice).await.unwrap().login, "alice");
     let level = async || stage.github.on_repository(&alice, &web()).await.unwrap();
-    assert_eq!(level().await, OnRepository::Nothing);
-    for (word, expected) in
-        [("pull", OnRepository::Read), ("triage", OnRepository::Read), ("push", OnRepository::Push)]
-    {
+    assert_eq!(level().await, RepoPermission::Nothing);
+    for (word, expected) in [
+        ("pull", RepoPermission::Read),
+        ("triage", RepoPermission::Read),
+        ("push", RepoPermission::Push),
+    ] {
         stage.world.lets("alice", "acme/web", word);
         assert_eq!(level().await, expected);
     }
@@ -32,7 +34,7 @@ async fn a_person_is_who_github_says_and_may_what_it_says() {
     stage.world.joins("alice", "acme/platform");
     assert!(member().await.unwrap());
     stage.world.shows_no_teams("alice");
-    assert!(matches!(member().await.unwrap_err(), NotKnown::Refused(_)));
+    assert!(matches!(member().await.unwrap_err(), IdentityError::Forbidden(_)));
     stage.world.settled();
 }
 
@@ -43,7 +45,7 @@ async fn a_renamed_repository_is_the_same() {
     stage.world.lets("alice", "acme/web", "push");
     stage.world.repository("acme/web").renamed_to("acme/website");
     let level = stage.github.on_repository(&alice, &web()).await.unwrap();
-    assert_eq!(level, OnRepository::Push);
+    assert_eq!(level, RepoPermission::Push);
     stage.world.settled();
 }
 
@@ -51,14 +53,20 @@ async fn a_renamed_repository_is_the_same() {
 async fn a_token_that_is_none_and_one_of_a_job_are_told_apart() {
     let stage = Stage::new().await;
     let stranger = stage.github.person(&secret("ghp_nobody")).await;
-    assert_eq!(stranger.unwrap_err(), NotKnown::Rejected);
+    assert_eq!(stranger.unwrap_err(), IdentityError::InvalidToken);
     let token = stage.world.token_of("alice");
     stage.world.revokes("alice");
-    assert_eq!(stage.github.person(&secret(&token)).await.unwrap_err(), NotKnown::Rejected);
+    assert_eq!(
+        stage.github.person(&secret(&token)).await.unwrap_err(),
+        IdentityError::InvalidToken
+    );
     let access = the_deployer::forge::github::permission::Access::Read;
     let job = stage.app().git_token(&web(), access).await.unwrap();
     let error = stage.github.person(&job).await.unwrap_err();
-    assert!(matches!(&error, NotKnown::Refused(why) if why.contains("API token")), "{error}");
+    assert!(
+        matches!(&error, IdentityError::Forbidden(why) if why.contains("API token")),
+        "{error}"
+    );
     stage.world.settled();
 }
 
@@ -68,10 +76,10 @@ async fn a_github_that_is_down_or_wants_to_be_left_alone_is_told_so() {
     let alice = secret(&stage.world.token_of("alice"));
     stage.world.fails(1, "GET user", Fault::BadGateway);
     let down = stage.github.person(&alice).await.unwrap_err();
-    assert!(matches!(&down, NotKnown::Down(why) if why.contains("502")), "{down}");
+    assert!(matches!(&down, IdentityError::Unavailable(why) if why.contains("502")), "{down}");
     stage.world.hourly(0);
     let limited = stage.github.person(&alice).await.unwrap_err();
-    assert_eq!(limited, NotKnown::Wait(Duration::from_hours(1)));
+    assert_eq!(limited, IdentityError::RateLimited(Duration::from_hours(1)));
     // That one person is told to wait holds nobody else up.
     stage.world.hourly(5_000);
     assert!(stage.waml().await.is_ok());

@@ -11,13 +11,13 @@ use crate::harness::process::client;
 use crate::harness::requests::at;
 
 /// Somebody with a token.
-struct Asker<'w> {
+struct CommitAuthor<'w> {
     world: &'w World,
     token: String,
     client: reqwest::Client,
 }
 
-impl<'w> Asker<'w> {
+impl<'w> CommitAuthor<'w> {
     fn new(world: &'w World, token: &str) -> Self {
         Self { world, token: token.to_owned(), client: client() }
     }
@@ -59,7 +59,7 @@ async fn statuses_are_taken_refused_and_listed_as_at_github() {
     let web = world.repository("acme/web");
     web.commit("slug: web\n");
     let id = web.deploys("prod", "v1").await;
-    let asker = Asker::new(&world, world.token());
+    let asker = CommitAuthor::new(&world, world.token());
     let path = format!("/repos/acme/web/deployments/{id}/statuses");
     let long = "é".repeat(141);
     let (status, refusal) =
@@ -87,7 +87,7 @@ async fn tokens_are_narrow_and_end() {
     let world = World::start(&clock).await;
     world.repository("acme/web").commit("slug: web\n");
     world.repository("acme/shop");
-    let app = Asker::new(&world, &signed(&world, &clock, 600));
+    let app = CommitAuthor::new(&world, &signed(&world, &clock, 600));
     let (_, installation) = app.get("/repos/acme/web/installation").await;
     let path = format!("/app/installations/{}/access_tokens", installation["id"]);
     let narrow = json!({"repositories": ["web"], "permissions": {"contents": "read"}});
@@ -96,7 +96,7 @@ async fn tokens_are_narrow_and_end() {
     let token = minted["token"].as_str().unwrap();
     assert_eq!(token.matches('.').count(), 2);
     assert!((500..560).contains(&token.len()), "{}", token.len());
-    let asker = Asker::new(&world, token);
+    let asker = CommitAuthor::new(&world, token);
     assert_eq!(asker.get("/repos/acme/web/contents/.weave.yaml?ref=main").await.0, 200);
     assert_eq!(asker.get("/repos/acme/shop").await.0, 404, "it was not asked for");
     let (status, refusal) = asker.get("/repos/acme/web/deployments").await;
@@ -110,7 +110,7 @@ async fn tokens_are_narrow_and_end() {
     let (status, refusal) = asker.get("/repos/acme/web").await;
     assert_eq!((status, &refusal["message"]), (401, &json!("Bad credentials")));
     assert_eq!(app.get("/app").await.0, 401, "the signature has ended too");
-    let too_far = Asker::new(&world, &signed(&world, &clock, 1_200));
+    let too_far = CommitAuthor::new(&world, &signed(&world, &clock, 1_200));
     assert_eq!(too_far.get("/app").await.0, 401);
     world.settled();
 }
@@ -121,7 +121,7 @@ async fn trouble_comes_as_ordered() {
     let world = World::start(&clock).await;
     let web = world.repository("acme/web");
     let id = web.deploys("prod", "v1").await;
-    let asker = Asker::new(&world, world.token());
+    let asker = CommitAuthor::new(&world, world.token());
     let path = format!("/repos/acme/web/deployments/{id}/statuses");
     world.fails(1, "GET repos/acme/web", Fault::BadGateway);
     assert_eq!(asker.get("/repos/acme/web").await.0, 502);
@@ -145,7 +145,7 @@ async fn who_does_not_wait_is_found_out() {
     let world = World::start(&clock).await;
     world.repository("acme/web");
     world.fails(1, "GET", Fault::Wait(403, 60));
-    let asker = Asker::new(&world, world.token());
+    let asker = CommitAuthor::new(&world, world.token());
     assert_eq!(asker.get("/repos/acme/web").await.0, 403);
     clock.advance(Duration::from_secs(30));
     assert_eq!(asker.get("/repos/acme/web").await.0, 403);
@@ -159,7 +159,7 @@ async fn renamed_repositories_lead_on_and_what_is_known_costs_nothing() {
     let web = world.repository("acme/web");
     web.commit("slug: web\n");
     web.renamed_to("acme/site");
-    let asker = Asker::new(&world, world.token());
+    let asker = CommitAuthor::new(&world, world.token());
     let (_, found) = asker.get("/repos/acme/web").await;
     assert_eq!(found["full_name"], "acme/site");
     let url = format!("{}/repos/acme/site/contents/.weave.yaml", world.api_url());
@@ -180,7 +180,7 @@ async fn a_lost_delivery_stands_in_the_list_and_goes_out_again() {
     world.hooks_to("http://127.0.0.1:1/webhooks/github", "secret");
     world.webhooks(Webhooks::Lost);
     let id = web.deploys("prod", "v1").await;
-    let app = Asker::new(&world, &signed(&world, &clock, 600));
+    let app = CommitAuthor::new(&world, &signed(&world, &clock, 600));
     let (_, listed) = app.get("/app/hook/deliveries").await;
     assert_eq!(
         (&listed[0]["event"], &listed[0]["status_code"]),
@@ -205,13 +205,13 @@ async fn check_runs_are_for_apps_and_have_limits() {
     let sha = world.repository("acme/web").commit("slug: web\n");
     let run = json!({"name": "deploy", "head_sha": sha});
     let path = "/repos/acme/web/check-runs";
-    let person = Asker::new(&world, world.token());
+    let person = CommitAuthor::new(&world, world.token());
     assert_eq!(person.post(path, run.clone()).await.0, 403);
-    let app = Asker::new(&world, &signed(&world, &clock, 600));
+    let app = CommitAuthor::new(&world, &signed(&world, &clock, 600));
     let (_, installation) = app.get("/repos/acme/web/installation").await;
     let tokens = format!("/app/installations/{}/access_tokens", installation["id"]);
     let (_, minted) = app.post(&tokens, json!({})).await;
-    let asker = Asker::new(&world, minted["token"].as_str().unwrap());
+    let asker = CommitAuthor::new(&world, minted["token"].as_str().unwrap());
     let (status, made) = asker.post(path, run).await;
     assert_eq!(status, 201);
     let note = json!({"path": ".weave.yaml", "start_line": 1, "end_line": 1,

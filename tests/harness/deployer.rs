@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use sqlx::Connection as _;
 use tempfile::TempDir;
-use the_deployer::app::hands::Hands;
+use the_deployer::app::stepped::SteppedApp;
 use the_deployer::app::{App, Bounds, StartError};
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
@@ -42,7 +42,7 @@ pub(crate) struct Deployer {
     config: String,
     variables: BTreeMap<String, String>,
     bounds: Option<Bounds>,
-    hands: Option<Hands>,
+    stepped: Option<SteppedApp>,
     /// Where its manifests are, unless they are embedded.
     host: Option<(GitHost, Bare)>,
 }
@@ -116,7 +116,7 @@ impl Deployer {
         let variables =
             variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let folder = TempDir::new().unwrap();
-        Self { github, clock, folder, config, variables, bounds: None, hands: None, host: None }
+        Self { github, clock, folder, config, variables, bounds: None, stepped: None, host: None }
     }
 
     /// One on SQLite, and one on PostgreSQL where that is installed.
@@ -189,9 +189,9 @@ impl Deployer {
     }
 
     /// Another process beside it, on the same database and the same git host; events go on coming here.
-    pub(crate) async fn another(&self) -> Hands {
+    pub(crate) async fn another(&self) -> SteppedApp {
         let settings = self.settings_in("state-of-another");
-        Box::pin(App::build(settings, self.clock.clone())).await.unwrap().hands().unwrap()
+        Box::pin(App::build(settings, self.clock.clone())).await.unwrap().stepped().unwrap()
     }
 
     /// Runs with all its loops until it is stopped, in place of doing what a test says; from now on
@@ -202,7 +202,7 @@ impl Deployer {
 
     /// The same with settings that a configuration may not have, so that a test need not wait for long.
     pub(crate) async fn runs_with(&self, change: impl FnOnce(&mut Settings)) -> Running {
-        assert!(self.hands.is_none(), "it runs already");
+        assert!(self.stepped.is_none(), "it runs already");
         let mut settings = self.settings();
         change(&mut settings);
         let database = settings.storage.url.clone();
@@ -221,7 +221,7 @@ impl Deployer {
 
     /// Where it listens: `http://HOST:PORT`.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.hands().address())
+        format!("http://{}", self.stepped().address())
     }
 
     /// Of the environment that it starts in.
@@ -243,12 +243,12 @@ impl Deployer {
 
     /// Starts, on what an earlier life left; from now on GitHub's events come here.
     pub(crate) async fn starts(&mut self) {
-        assert!(self.hands.is_none(), "it runs already");
+        assert!(self.stepped.is_none(), "it runs already");
         let app = self.built(self.settings()).await;
-        let hands = app.hands().unwrap();
-        let url = format!("http://{}/webhooks/github", hands.address());
+        let stepped = app.stepped().unwrap();
+        let url = format!("http://{}/webhooks/github", stepped.address());
         self.github.hooks_to(&url, SECRET);
-        self.hands = Some(hands);
+        self.stepped = Some(stepped);
     }
 
     /// What it is started with.
@@ -268,7 +268,7 @@ impl Deployer {
 
     /// While it is dead, its database is lost: it goes on with an empty one of the same kind.
     pub(crate) async fn loses_its_record(&mut self) {
-        assert!(self.hands.is_none(), "it runs");
+        assert!(self.stepped.is_none(), "it runs");
         if self.variables.contains_key(STORAGE) {
             let empty = postgres::fresh_database().await.expect("there was one");
             self.variable(STORAGE, &empty);
@@ -281,17 +281,17 @@ impl Deployer {
 
     /// Dies as if it were killed: whatever was under way stays as it is in the database.
     pub(crate) fn dies(&mut self) {
-        self.hands = None;
+        self.stepped = None;
     }
 
     /// Works until somebody has come to that point, and dies there.
     pub(crate) async fn dies_when(&mut self, point: impl Future<Output = ()>) {
-        let hands = self.hands.take().expect("it runs");
+        let stepped = self.stepped.take().expect("it runs");
         let life = tokio::spawn(async move {
-            while hands.turn().await.unwrap() > 0 {}
+            while stepped.turn().await.unwrap() > 0 {}
             // It has nothing more to do, and the point was not come to.
             std::future::pending::<()>().await;
-            drop(hands);
+            drop(stepped);
         });
         tokio::time::timeout(Duration::from_mins(1), point).await.expect("it never comes there");
         life.abort();
@@ -300,14 +300,14 @@ impl Deployer {
 
     /// While it is dead, its clones are lost.
     pub(crate) fn forgets_clones(&self) {
-        assert!(self.hands.is_none(), "it runs");
+        assert!(self.stepped.is_none(), "it runs");
         std::fs::remove_dir_all(self.folder.path().join("state/clones")).unwrap();
     }
 
     /// While it is dead: it goes on with the clones that another process has of the same
     /// repositories, with none at first; and the other way round the next time.
     pub(crate) fn changes_clones(&self) {
-        assert!(self.hands.is_none(), "it runs");
+        assert!(self.stepped.is_none(), "it runs");
         let state = self.folder.path().join("state");
         let [ours, theirs, between] = ["clones", "clones-2", "clones-3"].map(|one| state.join(one));
         std::fs::rename(&ours, &between).unwrap();
@@ -315,8 +315,8 @@ impl Deployer {
         std::fs::rename(&between, &theirs).unwrap();
     }
 
-    pub(crate) fn hands(&self) -> &Hands {
-        self.hands.as_ref().expect("it runs")
+    pub(crate) fn stepped(&self) -> &SteppedApp {
+        self.stepped.as_ref().expect("it runs")
     }
 
     /// The manifest repository.
@@ -329,7 +329,7 @@ impl Deployer {
 
     /// All deployments, oldest first.
     pub(crate) async fn deployments(&self) -> Vec<Deployment> {
-        let store = self.hands().store();
+        let store = self.stepped().store();
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
             let page = store.deployments(&Filter::default(), cursor.as_ref(), 500).await.unwrap();
@@ -356,7 +356,7 @@ impl Deployer {
     pub(crate) async fn works(&self) {
         loop {
             self.github.delivered().await;
-            if self.hands().turn().await.unwrap() == 0 {
+            if self.stepped().turn().await.unwrap() == 0 {
                 return;
             }
         }
@@ -369,7 +369,7 @@ impl Deployer {
         loop {
             self.works().await;
             let now = self.clock.now();
-            let Some(due) = self.hands().due().await.unwrap() else {
+            let Some(due) = self.stepped().due().await.unwrap() else {
                 return now.duration_since(begin);
             };
             assert!(
@@ -386,7 +386,7 @@ impl Deployer {
         let end = self.clock.now() + time;
         loop {
             self.works().await;
-            let due = self.hands().due().await.unwrap();
+            let due = self.stepped().due().await.unwrap();
             let next = due.unwrap_or(end).min(end);
             let now = self.clock.now();
             if now >= end {
@@ -398,7 +398,7 @@ impl Deployer {
 
     /// What waits, for who reads why a test fails.
     async fn picture(&self) -> String {
-        let store = self.hands().store();
+        let store = self.stepped().store();
         let mut lines = vec![format!("{:?}", store.depth().await.unwrap())];
         for one in self.deployments().await.iter().filter(|one| one.finished_at.is_none()) {
             let (id, number) = (&one.id, one.request.forge_id);
@@ -418,7 +418,7 @@ impl Deployer {
     /// has nothing to punish.
     pub(crate) async fn settled(&self) {
         self.works().await;
-        let depth = self.hands().store().depth().await.unwrap();
+        let depth = self.stepped().store().depth().await.unwrap();
         let left = (depth.queued, depth.running, depth.unsent, depth.parked);
         assert_eq!(
             left,

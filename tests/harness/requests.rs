@@ -1,7 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
-use the_deployer::model::audit::{By, Entry, Via};
+use the_deployer::model::audit::{AuthMethod, Entry, Principal};
 use the_deployer::model::event::{DeploymentRequest, PullRequest, Recipient};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
@@ -59,8 +59,8 @@ pub(crate) fn delivery(n: i64) -> DeliveryId {
 }
 
 /// Who acts, where it does not matter.
-pub(crate) fn somebody() -> By {
-    By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
+pub(crate) fn somebody() -> Principal {
+    Principal { name: "octocat".to_owned(), via: AuthMethod::Loopback, from: None, request: None }
 }
 
 /// What the audit log gets of somebody's act `n`.
@@ -68,7 +68,7 @@ pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Times
     Entry {
         id: id(n),
         at,
-        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },
         act: act.into(),
         target: None,
         app: None,

@@ -1,6 +1,6 @@
 //! Rollbacks, as short as a test wants them.
 
-use the_deployer::model::audit::{By, Entry, Via};
+use the_deployer::model::audit::{AuthMethod, Entry, Principal};
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::AppKey;
 use the_deployer::model::rollback::{Rollback, TreeId, provisional_number};
@@ -15,7 +15,7 @@ pub(crate) fn app() -> AppKey {
 
 /// What the audit log has of an act of Alice's.
 pub(crate) fn entry(n: i64, act: &'static str, reason: &str) -> Entry {
-    let by = By { name: "alice".into(), via: Via::Token, from: None, request: None };
+    let by = Principal { name: "alice".into(), via: AuthMethod::Token, from: None, request: None };
     Entry {
         id: id(n),
         at: at(n),

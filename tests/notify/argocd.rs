@@ -62,7 +62,7 @@ async fn deploys(deployer: &Deployer, app: &str, tag: &str) {
 
 async fn removes(deployer: &Deployer, app: &str) {
     deployer.clock.advance(Duration::from_secs(1));
-    let address = deployer.hands().address();
+    let address = deployer.stepped().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/remove");
     let ask = json!({"reason": "moved away", "with_data": true});
     let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
@@ -72,7 +72,7 @@ async fn removes(deployer: &Deployer, app: &str) {
 /// What became of the messages for Argo CD of the newest deployment.
 async fn message(deployer: &Deployer) -> the_deployer::store::Told {
     let newest = deployer.deployments().await.pop().unwrap();
-    let all = deployer.hands().store().messages(&newest.id).await.unwrap();
+    let all = deployer.stepped().store().messages(&newest.id).await.unwrap();
     let mut all = all.into_iter().filter(|told| told.sink.to_string() == SINK);
     let one = all.next().expect("a message for Argo CD");
     assert!(all.next().is_none(), "one message a deployment");
@@ -240,7 +240,7 @@ async fn an_event_that_is_too_large_for_a_proxy_is_put_aside_and_people_see_it()
     deploys(&deployer, "shop", "v1").await;
     let reason = "Argo CD of prod-cluster-1 does not take this event: it answered 413";
     assert_eq!(message(&deployer).await.parked.as_deref(), Some(reason));
-    assert_eq!(deployer.hands().store().depth().await.unwrap().parked, 1);
+    assert_eq!(deployer.stepped().store().depth().await.unwrap().parked, 1);
     deploys(&deployer, "shop", "v2").await;
     assert_eq!(argocd.came().len(), 1, "the next has its turn");
     deployer.github.settled();
@@ -339,7 +339,7 @@ async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
     let paths = came.push.paths();
     assert!(paths.contains(&"apps/prod-cluster-1/devx.shop.yaml M".to_owned()), "{paths:?}");
     assert!(came.refreshed.contains("prod-cluster-1.devx.shop"), "{came:?}");
-    assert_eq!(deployer.hands().store().depth().await.unwrap().unsent, 0);
+    assert_eq!(deployer.stepped().store().depth().await.unwrap().unsent, 0);
     deployer.github.settled();
     argocd.settled();
 }

@@ -54,7 +54,7 @@ async fn settled(deployer: &Deployer, receiver: &Receiver) {
 /// The messages of the newest deployment: the sequence number, and what became of each.
 async fn messages(deployer: &Deployer) -> Vec<(i64, String)> {
     let newest = deployer.deployments().await.pop().unwrap();
-    let all = deployer.hands().store().messages(&newest.id).await.unwrap();
+    let all = deployer.stepped().store().messages(&newest.id).await.unwrap();
     let events = all.into_iter().filter(|told| told.sink.to_string() == "events/warehouse");
     let outcome = |told: the_deployer::store::Told| match (told.sent_at, told.parked, told.skipped)
     {
@@ -113,7 +113,7 @@ async fn a_rollback_is_told_as_one() {
     for tag in ["v1", "v2"] {
         deploys(&deployer, tag).await;
     }
-    let address = deployer.hands().address();
+    let address = deployer.stepped().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");
     let client = crate::harness::process::client();
     let answer = client.post(url).json(&json!({"reason": "checkout fails"})).send().await.unwrap();
@@ -146,7 +146,7 @@ async fn a_removal_is_told_and_what_comes_after_it_is_a_first_deployment_again()
     let app = deployer.deployments().await.pop().unwrap().app.unwrap();
     let url = format!(
         "http://{}/api/v1/apps/{TARGET}/{}/{}/remove",
-        deployer.hands().address(),
+        deployer.stepped().address(),
         app.namespace,
         app.slug
     );
@@ -293,7 +293,7 @@ async fn an_event_that_is_not_wanted_is_put_aside_with_its_reason_and_the_next_h
     let reason = "parked: the webhook warehouse does not take this event: it answered 422";
     assert_eq!(told[0], (1, reason.to_owned()));
     assert_eq!(told[2], (3, "sent".to_owned()));
-    assert_eq!(deployer.hands().store().depth().await.unwrap().parked, 1, "and people see it");
+    assert_eq!(deployer.stepped().store().depth().await.unwrap().parked, 1, "and people see it");
     receiver.settled();
     deployer.github.settled();
 }

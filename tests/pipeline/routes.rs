@@ -18,7 +18,7 @@ fn read_back(case: &str) -> Vec<String> {
         .filter(|name| routes::can_be_in(name))
         .map(|name| ManifestFile { bytes: fs::read(folder.join(&name)).unwrap(), name });
     let app = AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
-    let read = routes::of(&app, &files.collect::<Vec<_>>());
+    let read = routes::read_routes(&app, &files.collect::<Vec<_>>());
     assert_eq!(read.unreadable, Vec::<String>::new(), "{case}");
     read.found.into_iter().map(|route| format!("{}{}", route.host, route.path)).collect()
 }

@@ -10,7 +10,7 @@ use crate::harness::events::waml;
 
 /// What the program answers to a request with that body.
 async fn ask(deployer: &Deployer, path: &str, body: &Json) -> (u16, Json) {
-    let url = format!("http://{}/api/v1{path}", deployer.hands().address());
+    let url = format!("http://{}/api/v1{path}", deployer.stepped().address());
     let client = crate::harness::process::client();
     let method = if body.is_null() { Method::GET } else { Method::POST };
     let request = client.request(method, url);

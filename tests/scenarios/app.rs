@@ -30,7 +30,7 @@ async fn an_app_mints_few_tokens_and_tells_of_failures_at_their_lines() {
 async fn the_token_ends_in_the_middle_of_a_deployment() {
     let deployer = Deployer::start_as_app().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     deployer.clock.advance(Duration::from_mins(61));
     took("a token that ended", deployer.settle().await, SignedDuration::from_mins(2));
     assert_eq!(deployer.github.told(id).last().unwrap(), "success");
@@ -43,7 +43,7 @@ async fn the_token_ends_in_the_middle_of_a_deployment() {
 async fn the_token_is_revoked_in_the_middle_of_a_deployment() {
     let deployer = Deployer::start_as_app().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     deployer.works().await;
     let again = deployer.github.repository("example/shop").deploys(TARGET, "v2").await;
     deployer.github.revokes_tokens();
@@ -58,13 +58,13 @@ async fn the_token_is_revoked_in_the_middle_of_a_deployment() {
 async fn a_lost_event_is_found_among_the_failed_deliveries() {
     let deployer = Deployer::start_as_app().await;
     let shop = app(&deployer, "shop");
-    deployer.hands().sweep().await.unwrap();
+    deployer.stepped().sweep().await.unwrap();
     deployer.clock.advance(Duration::from_mins(1));
     deployer.github.webhooks(Webhooks::Lost);
     let lost = shop.deploys(TARGET, "v1").await;
     let begin = deployer.clock.now();
     deployer.clock.advance(Duration::from_mins(5));
-    deployer.hands().sweep().await.unwrap();
+    deployer.stepped().sweep().await.unwrap();
     deployer.settle().await;
     let time = deployer.clock.now().duration_since(begin);
     took("a delivery that failed", time, SignedDuration::from_mins(6));
@@ -77,7 +77,7 @@ async fn a_lost_event_is_found_among_the_failed_deliveries() {
 async fn suspended_in_the_middle_it_says_so_and_goes_on_when_it_is_let() {
     let deployer = Deployer::start_as_app().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     deployer.github.suspended("example", true);
     deployer.works().await;
     assert!(deployer.github.told(id).is_empty());

@@ -84,7 +84,7 @@ async fn a_success_of_the_same_commit_closes_a_failure_and_only_that() {
     let deployer = start().await;
     let shop = deployer.github.repository("example/shop");
     let sha = shop.commit(&waml("shop"));
-    let (store, now) = (deployer.hands().store(), deployer.clock.now());
+    let (store, now) = (deployer.stepped().store(), deployer.clock.now());
     let lock = Lock {
         scope: LockScope::Everything,
         reason: "an incident".to_owned(),
@@ -126,7 +126,7 @@ async fn without_the_permission_there_is_no_check_run_and_no_alarm() {
     assert_eq!(deployer.github.told(id).last().unwrap(), "failure");
     assert_eq!(checks(&shop, &sha), []);
     let ours = deployer.deployment(id).await.id;
-    let told = deployer.hands().store().messages(&ours).await.unwrap();
+    let told = deployer.stepped().store().messages(&ours).await.unwrap();
     let check = told.iter().find(|told| told.sink == Sink::Check).unwrap();
     let reason = check.skipped.as_deref().unwrap_or_else(|| panic!("{check:?}"));
     assert!(reason.contains("checks: write"), "{reason}");

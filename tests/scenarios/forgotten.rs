@@ -36,7 +36,7 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
         deployer.settle().await;
         let url = format!(
             "http://{}/api/v1/apps/{TARGET}/devx/cart/rollback",
-            deployer.hands().address()
+            deployer.stepped().address()
         );
         deployer.clock.advance(Duration::from_secs(1));
         let newer = deployer.github.repository("example/cart").deploys(TARGET, "c2").await;
@@ -79,7 +79,7 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
             assert_eq!(one.received_at, was.received_at);
             assert_eq!(one.rollback, was.rollback);
         }
-        deployer.hands().sweep().await.unwrap();
+        deployer.stepped().sweep().await.unwrap();
         deployer.settle().await;
         assert_eq!(deployer.deployments().await.len(), 5, "nothing is taken for lost");
         let shop = deployer.github.repository("example/shop");

@@ -36,7 +36,7 @@ async fn told_to_slow_down_with_many_waiting_one_asks_again_and_then_the_others(
     for number in 0..20 {
         ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
     }
-    while deployer.hands().step().await.unwrap() {}
+    while deployer.stepped().step().await.unwrap() {}
     deployer.github.fails(1, "POST deployments statuses", Fault::Wait(429, 120));
     let time = deployer.settle().await;
     took("told to slow down with 20 waiting", time, SignedDuration::from_mins(6));
@@ -167,7 +167,7 @@ async fn that_github_limits_us_is_said_with_its_end() {
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
     deployer.github.fails(1, "POST deployments statuses", Fault::Wait(403, 1800));
     deployer.works().await;
-    let url = format!("http://{}", deployer.hands().address());
+    let url = format!("http://{}", deployer.stepped().address());
     let get = async |path: &str| {
         reqwest::get(format!("{url}{path}")).await.unwrap().text().await.unwrap()
     };
@@ -193,7 +193,7 @@ async fn a_probe_does_not_wait_for_the_outbox() {
         let mut lock = pool.begin().await.unwrap();
         let sql = "LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE";
         sqlx::raw_sql(sql).execute(&mut *lock).await.unwrap();
-        let url = format!("http://{}/readyz", deployer.hands().address());
+        let url = format!("http://{}/readyz", deployer.stepped().address());
         let answer = tokio::time::timeout(std::time::Duration::from_secs(4), reqwest::get(url));
         let answer = answer.await.expect("it asks the outbox").unwrap();
         assert_eq!(answer.status(), 200);

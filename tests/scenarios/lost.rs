@@ -18,7 +18,7 @@ const HEALED: SignedDuration = SignedDuration::from_mins(8);
 
 /// What the sweeps of one moment did.
 async fn sweeps(deployer: &Deployer) -> Vec<Report> {
-    deployer.hands().sweep().await.unwrap()
+    deployer.stepped().sweep().await.unwrap()
 }
 
 fn healed(reports: &[Report]) -> u64 {
@@ -157,7 +157,7 @@ async fn github_that_is_behind_its_own_event_is_waited_for() {
     on_both(async |deployer| {
         deployer.github.late(3);
         let id = app(deployer, "shop").deploys(TARGET, "v1").await;
-        assert!(deployer.hands().step().await.unwrap());
+        assert!(deployer.stepped().step().await.unwrap());
         let waiting = deployer.deployment(id).await;
         assert_eq!(waiting.state, State::Queued);
         assert!(waiting.summary.contains("waiting for GitHub to know"), "{}", waiting.summary);

@@ -25,7 +25,7 @@ async fn down_for_ten_minutes_in_the_middle_of_a_deployment() {
 async fn down_for_ten_minutes_after_the_push() {
     let deployer = Deployer::start().await;
     let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     assert_eq!(deployer.manifests().commits(), 1);
     deployer.github.down_for(Duration::from_mins(10));
     took("down after the push", deployer.settle().await, SignedDuration::from_mins(15));
@@ -63,7 +63,7 @@ async fn killed_between_the_push_and_the_status() {
         for fault in [Fault::SilentBefore, Fault::SilentAfter] {
             let name = format!("shop-{fault:?}").to_lowercase();
             let id = app(deployer, &name).deploys(TARGET, "v1").await;
-            deployer.hands().step().await.unwrap();
+            deployer.stepped().step().await.unwrap();
             deployer.github.fails(1, "POST deployments statuses", fault);
             let met = deployer.github.met("POST deployments statuses");
             deployer.dies_when(met).await;
@@ -131,7 +131,7 @@ async fn a_success_that_is_applied_late_makes_nothing_active_again() {
     let deployer = Deployer::start().await;
     let shop = app(&deployer, "shop");
     let first = shop.deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     deployer.works_for(SignedDuration::from_secs(1)).await;
     let before = deployer.github.told(first);
     assert_eq!(before.last().unwrap(), "success");

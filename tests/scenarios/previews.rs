@@ -33,7 +33,7 @@ async fn deployed(deployer: &Deployer) -> Repository<'_> {
 /// Nothing waits, nothing is deployed that was not before, and GitHub has nothing to punish.
 async fn ends(deployer: &Deployer, deployments: usize) {
     deployer.settle().await;
-    assert_eq!(deployer.hands().store().previews_waiting().await.unwrap(), 0);
+    assert_eq!(deployer.stepped().store().previews_waiting().await.unwrap(), 0);
     assert_eq!(deployer.deployments().await.len(), deployments, "a preview deploys nothing");
     deployer.settled().await;
 }
@@ -248,7 +248,7 @@ async fn without_the_permission_it_is_given_up_at_once() {
     let number = shop.opens_pull_request("more", &[(FILE, &more_replicas())]).await;
     deployer.settle().await;
     let repository = "example/shop".parse().unwrap();
-    let summary = deployer.hands().store().preview_summary(&repository, number).await.unwrap();
+    let summary = deployer.stepped().store().preview_summary(&repository, number).await.unwrap();
     assert!(summary.as_deref().is_some_and(|summary| summary.contains("checks")), "{summary:?}");
     assert!(deployer.github.count("check-runs") <= 1, "no storm");
     ends(&deployer, 1).await;

@@ -11,7 +11,7 @@ use crate::scenarios::{TARGET, app};
 /// Why messages of a deployment were put aside.
 async fn parked(deployer: &Deployer, forge_id: i64) -> Vec<String> {
     let id = deployer.deployment(forge_id).await.id;
-    let all = deployer.hands().store().messages(&id).await.unwrap();
+    let all = deployer.stepped().store().messages(&id).await.unwrap();
     all.into_iter().filter_map(|told| told.parked).collect()
 }
 
@@ -23,7 +23,7 @@ async fn a_web_page_is_never_taken_for_a_waml() {
     deployer.github.fails(3, "GET contents", Fault::WebPage);
     deployer.github.fails(1, "POST deployments statuses", Fault::WebPage);
     let id = shop.deploys(TARGET, "v1").await;
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     let record = deployer.deployment(id).await;
     assert!(record.summary.contains("a web page came in place of an answer"), "{}", record.summary);
     deployer.settle().await;
@@ -76,7 +76,7 @@ async fn a_token_that_has_ended_is_said_and_not_tried_by_every_message() {
         for number in 0..20 {
             ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
         }
-        while deployer.hands().step().await.unwrap() {}
+        while deployer.stepped().step().await.unwrap() {}
         // An App has asked for a token of each repository to read it.
         let before = deployer.github.count("POST");
         deployer.github.revokes_tokens();
@@ -88,7 +88,7 @@ async fn a_token_that_has_ended_is_said_and_not_tried_by_every_message() {
         deployer.works().await;
         let record = deployer.deployment(late).await;
         assert!(record.summary.contains(why), "{}", record.summary);
-        let messages = deployer.hands().store().messages(&record.id).await.unwrap();
+        let messages = deployer.stepped().store().messages(&record.id).await.unwrap();
         assert!(messages.iter().any(|told| told.sink == Sink::Forge && told.sent_at.is_none()));
         for id in ids.into_iter().chain([late]) {
             deployer.github.left_open(id);

@@ -11,7 +11,7 @@ use crate::harness::github::{Repository, Webhooks};
 use crate::scenarios::{TARGET, app};
 
 async fn owner(deployer: &Deployer) -> String {
-    let all = deployer.hands().store().owners(None).await.unwrap();
+    let all = deployer.stepped().store().owners(None).await.unwrap();
     let [Owned { repository, .. }] = all.as_slice() else { panic!("{all:?}") };
     repository.to_string()
 }
@@ -121,7 +121,7 @@ async fn without_webhooks(deployer: &Deployer) -> Repository<'_> {
     let shop = app(deployer, "shop");
     shop.deploys(TARGET, "v1").await;
     deployer.settle().await;
-    deployer.hands().sweep().await.unwrap();
+    deployer.stepped().sweep().await.unwrap();
     deployer.github.webhooks(Webhooks::Unheard);
     shop
 }
@@ -130,7 +130,7 @@ async fn without_webhooks(deployer: &Deployer) -> Repository<'_> {
 async fn sweeps_find(deployer: &Deployer, forge_id: i64) -> State {
     for _ in 0..4 {
         deployer.clock.advance(Duration::from_mins(5));
-        deployer.hands().sweep().await.unwrap();
+        deployer.stepped().sweep().await.unwrap();
         deployer.settle().await;
         let all = deployer.deployments().await;
         if let Some(one) = all.iter().find(|one| one.request.forge_id == forge_id) {
@@ -285,7 +285,7 @@ async fn a_late_event_between_two_names_ends_with_a_clear_message() {
 async fn a_plan_knows_the_owner_by_a_former_and_by_a_new_name() {
     on_both(async |deployer| {
         let plan = async |repository: &str| {
-            let url = format!("http://{}/api/v1/plan", deployer.hands().address());
+            let url = format!("http://{}/api/v1/plan", deployer.stepped().address());
             let body = serde_json::json!({
                 "repository": repository, "target": TARGET, "tag": "v9",
                 "waml": crate::harness::events::waml("shop"),
@@ -325,7 +325,7 @@ async fn a_plan_knows_the_owner_whose_name_was_taken() {
         stranger.deploys(TARGET, "v2").await;
         deployer.settle().await;
         assert!(owner(deployer).await.starts_with("-example/shop.former-"));
-        let url = format!("http://{}/api/v1/plan", deployer.hands().address());
+        let url = format!("http://{}/api/v1/plan", deployer.stepped().address());
         let body = serde_json::json!({
             "repository": "example/web-shop", "target": TARGET, "tag": "v9", "ref": "main",
         });

@@ -12,7 +12,7 @@ use crate::harness::github::{Ask, Fault};
 use crate::harness::process::client;
 
 async fn roll_back(deployer: &Deployer, reason: &str) -> Json {
-    let address = deployer.hands().address();
+    let address = deployer.stepped().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");
     let answer = client().post(url).json(&json!({"reason": reason})).send().await.unwrap();
     assert_eq!(answer.status(), 202, "{}", answer.text().await.unwrap());

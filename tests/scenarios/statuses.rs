@@ -27,7 +27,7 @@ fn commit_states(repository: &Repository<'_>, sha: &str) -> Vec<String> {
 /// What became of the messages to one sink about a deployment.
 async fn messages(deployer: &Deployer, forge_id: i64, sink: Sink) -> Vec<Told> {
     let id = deployer.deployment(forge_id).await.id;
-    let all = deployer.hands().store().messages(&id).await.unwrap();
+    let all = deployer.stepped().store().messages(&id).await.unwrap();
     all.into_iter().filter(|told| told.sink == sink).collect()
 }
 
@@ -61,7 +61,7 @@ async fn a_sender_that_is_behind_tells_how_things_stand() {
     let shop = app(&deployer, "shop");
     let id = shop.deploys(TARGET, "v1").await;
     deployer.github.fails(1, "POST deployments statuses", Fault::Wait(429, 600));
-    deployer.hands().step().await.unwrap();
+    deployer.stepped().step().await.unwrap();
     let time = deployer.settle().await;
     assert!(time >= SignedDuration::from_mins(10), "{time:#}");
     assert_eq!(deployer.github.told(id), ["success"]);

@@ -25,7 +25,7 @@ async fn as_app() -> Deployer {
 }
 
 async fn sweeps(deployer: &Deployer) -> Vec<Report> {
-    deployer.hands().sweep().await.unwrap()
+    deployer.stepped().sweep().await.unwrap()
 }
 
 fn healed(reports: &[Report]) -> u64 {

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use the_deployer::model::audit::Via;
+use the_deployer::model::audit::AuthMethod;
 
 use super::shop::{FOLDER, TARGET, ask_as, asks, audited, deploys, recovers, tokens};
 use super::world::{Answer, get, post, request, send};
@@ -45,7 +45,7 @@ async fn an_app_is_removed_in_the_name_of_the_tokens_owner() {
     assert_eq!(of_shop(&deployer), Vec::<String>::new());
     let [entry] = &audited(&deployer).await[..] else { panic!("one act") };
     assert_eq!((&*entry.act, entry.reason.as_str()), ("remove", "moved to another"));
-    assert_eq!((entry.by.name.as_str(), entry.by.via), ("alice", Via::Token));
+    assert_eq!((entry.by.name.as_str(), entry.by.via), ("alice", AuthMethod::Token));
     let request = answer.headers["x-request-id"].to_str().unwrap();
     assert_eq!(entry.by.request.as_deref(), Some(request));
     deployer.settle().await;
@@ -92,7 +92,7 @@ async fn every_refusal_has_its_kind_and_says_what_to_do() {
     let with_data = json!({"reason": "not used", "with_data": true});
     let foreign = ask(&deployer, &with_data).await.problem(409, "conflict");
     assert!(foreign.contains(&format!("{FOLDER}/OWNERS")), "{foreign}");
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     let fault = ask(&deployer, &with_data).await.problem(503, "unavailable");
     assert_eq!(fault, "it cannot be removed now; come again");
     recovers(deployer).await;

@@ -446,7 +446,7 @@ async fn the_audit_log_is_shown_with_who_what_why_and_from_where() {
     let of_bob = get_as(&deployer, OURS, "/api/v1/audit?by=bob").await.json();
     assert_eq!(of_bob["entries"], json!([]));
     get_as(&deployer, OURS, "/api/v1/audit?who=bob").await.problem(400, "bad-request");
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     get_as(&deployer, OURS, "/api/v1/audit").await.problem(503, "unavailable");
     deployer.dies();
     deployer.starts().await;

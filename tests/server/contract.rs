@@ -469,7 +469,7 @@ async fn what_there_is_not_of_an_app_is_said() {
     assert!(pruned.problem(404, "not-found").contains("five are kept"));
     get(&deployer, "/api/v1/apps/prod/devx/Shop").await.problem(400, "bad-request");
     get(&deployer, &format!("{SHOP}/revisions/x")).await.problem(400, "bad-request");
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     let said = get(&deployer, SHOP).await.problem(503, "unavailable");
     assert_eq!(said, "the app cannot be read now; come again");
     recovers(deployer).await;

@@ -18,7 +18,7 @@ async fn a_list_is_asked_by_app_person_tag_and_number() {
     let deployer = Deployer::start().await;
     with_three(&deployer).await;
     // The second is worked on; which app it is of is known by that.
-    assert!(deployer.hands().step().await.unwrap());
+    assert!(deployer.stepped().step().await.unwrap());
     let number = deployer.deployments().await[1].request.forge_id;
     for (query, wanted) in [
         ("app=devx%2Fshop", 1),

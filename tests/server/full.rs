@@ -81,7 +81,7 @@ impl Full {
             if tag == "v1" {
                 deployer.github.fails(1, "POST deployments statuses", Fault::Wait(429, 600));
                 cart.deploys(TARGET, tag).await;
-                deployer.hands().step().await.unwrap();
+                deployer.stepped().step().await.unwrap();
             } else {
                 deployer.github.fails(1, "POST deployments statuses", Fault::Unprocessable);
                 cart.deploys(TARGET, tag).await;
@@ -126,7 +126,7 @@ impl Full {
     /// Whatever waits comes to its end; what Argo CD and GitHub did not take stays.
     pub(super) async fn settled(self) {
         self.deployer.settle().await;
-        let depth = self.deployer.hands().store().depth().await.unwrap();
+        let depth = self.deployer.stepped().store().depth().await.unwrap();
         assert_eq!((depth.queued, depth.running, depth.unsent, depth.parked), (0, 0, 0, 2));
         self.deployer.manifests().assert_sound();
         self.deployer.github.settled();

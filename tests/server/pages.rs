@@ -240,7 +240,7 @@ async fn what_went_wrong_is_a_page_for_people_and_a_problem_for_programs() {
     }
     let api = browse(&deployer, "/api/v1/deployments/x", None).await;
     api.problem(400, "bad-request");
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     for path in ["/", "/deployments/20261121-054812123-000000"] {
         let down = browse(&deployer, path, None).await;
         assert!(page(&down, 503).contains("come again"));

@@ -80,7 +80,7 @@ async fn it_is_ready_when_every_check_is_and_says_what_it_waits_for() {
     assert!(metrics.text.ends_with("# EOF\n"));
 
     // It is alive, whatever is behind it: a restart mends none of that.
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     deployer.clock.advance(Duration::from_secs(6));
     let waiting = get(&deployer, "/readyz").await;
     assert_eq!(
@@ -130,7 +130,7 @@ async fn what_there_is_not_and_what_is_wrong_are_problems() {
     get(&deployer, "/webhooks/github").await.problem(405, "method-not-allowed");
     let post = request(&deployer, Method::POST, "/api/v1/apps");
     send(post).await.problem(405, "method-not-allowed");
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     get(&deployer, LIST).await.problem(503, "unavailable");
     get(&deployer, none).await.problem(503, "unavailable");
     recovers(deployer).await;

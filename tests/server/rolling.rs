@@ -68,7 +68,7 @@ async fn each_refusal_has_its_kind() {
     std::fs::rename(&away, &bare).unwrap();
     assert!(gone.contains("manifests.git"), "{gone}");
     assert_eq!(deployer.deployments().await.len(), 3);
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     let said = act(&deployer, "rollback", &reason).await.problem(503, "unavailable");
     assert_eq!(said, "this cannot be recorded now; nothing was done, come again");
     recovers(deployer).await;

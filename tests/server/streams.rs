@@ -127,7 +127,7 @@ async fn begins(deployer: &Deployer, store: &Store) -> Claim {
 
 /// The worker gives it back.
 async fn gives_back(deployer: &Deployer, claim: &Claim) {
-    let held = deployer.hands().store().release(claim, deployer.clock.now()).await.unwrap();
+    let held = deployer.stepped().store().release(claim, deployer.clock.now()).await.unwrap();
     assert_eq!(held, Held::Yes);
 }
 
@@ -150,7 +150,7 @@ async fn each_change_is_told_once_until_the_end() {
     let mut stream = open(&deployer, &path, None).await.unwrap();
     let first = stream.next().await.unwrap();
     assert_eq!(first.state, "queued");
-    let _cancelled = begins(&deployer, deployer.hands().store()).await;
+    let _cancelled = begins(&deployer, deployer.stepped().store()).await;
     let second = stream.next().await.unwrap();
     assert_eq!(second.state, "running");
     assert_ne!(first.id, second.id);
@@ -182,7 +182,7 @@ async fn who_comes_again_hears_nothing_twice_and_misses_nothing() {
     let (deployer, path) = with_one().await;
     let heard = open(&deployer, &path, None).await.unwrap().next().await.unwrap();
     let mut again = open(&deployer, &path, Some(&heard.id)).await.unwrap();
-    let _cancelled = begins(&deployer, deployer.hands().store()).await;
+    let _cancelled = begins(&deployer, deployer.stepped().store()).await;
     let running = again.next().await.unwrap();
     assert_eq!(running.state, "running", "what it had heard is not told again");
     drop(again);
@@ -208,7 +208,7 @@ async fn it_outlives_the_bound_on_requests_and_many_bells_and_ends_some_time() {
     assert_eq!(stream.state().await, "queued");
     for _ in 0..5 {
         deployer.clock.advance(Duration::from_mins(5));
-        let claim = begins(&deployer, deployer.hands().store()).await;
+        let claim = begins(&deployer, deployer.stepped().store()).await;
         assert_eq!(stream.state().await, "running");
         tokio::time::sleep(LOOK).await;
         deployer.clock.advance(Duration::from_mins(5));
@@ -238,7 +238,7 @@ async fn who_may_not_see_it_any_more_hears_no_more() {
     let mut stream = open_as(&deployer, &alice, &path, None).await.unwrap();
     assert_eq!(stream.state().await, "queued");
     deployer.clock.advance(Duration::from_secs(61));
-    let claim = begins(&deployer, deployer.hands().store()).await;
+    let claim = begins(&deployer, deployer.stepped().store()).await;
     assert_eq!(stream.state().await, "running");
     deployer.github.takes_back("alice", "acme/shop");
     deployer.clock.advance(Duration::from_secs(61));

@@ -168,7 +168,7 @@ async fn every_delivery_is_counted_by_what_became_of_it() {
     }
     said(&deployer, Delivery::raw("[")).await;
     said(&deployer, Delivery::raw("{}").signed(None)).await;
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     deliver(&deployer, "d-3", "prod").await;
     let line =
         |outcome: &str, reason: &str| format!("{{outcome=\"{outcome}\",reason=\"{reason}\"}} 1");
@@ -227,7 +227,7 @@ async fn trouble_behind_the_server_is_told_apart_and_worth_another_delivery() {
     assert_eq!(again.status, 202, "it has not stopped working: {again:?}");
     assert_eq!(again.json()["duplicate"], false, "what was not answered in time was not stored");
     assert_eq!(deployer.deployments().await.len(), 1);
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     let answer = deliver(&deployer, "d-2", "prod").await;
     let detail = answer.problem(503, "unavailable");
     assert_eq!(detail, "the deployment could not be stored; deliver it again", "and not why");
@@ -312,7 +312,7 @@ async fn a_pull_request_is_stored_and_then_answered() {
     let full = send("synchronize", "c", 15).await.problem(503, "unavailable");
     assert_eq!(full, "too many previews wait; deliver it again later");
 
-    deployer.hands().store().close().await;
+    deployer.stepped().store().close().await;
     let detail = send("opened", "d", 16).await.problem(503, "unavailable");
     assert_eq!(detail, "the pull request could not be stored; deliver it again");
     deployer.github.settled();

@@ -27,7 +27,7 @@ async fn deploys(deployer: &Deployer, tag: &str) -> String {
 }
 
 async fn answer(deployer: &Deployer, path: &str) -> (StatusCode, Json) {
-    let url = format!("http://{}/api/v1{path}", deployer.hands().address());
+    let url = format!("http://{}/api/v1{path}", deployer.stepped().address());
     let answer = reqwest::get(url).await.unwrap();
     (answer.status(), answer.json().await.unwrap())
 }
@@ -130,7 +130,7 @@ async fn a_deployment_is_followed_from_its_arrival_to_its_end() {
         deployer.github.repository("example/shop").commit(&waml("shop"));
         asks(deployer, "v1").await;
         let id = deployer.deployments().await.pop().unwrap().id;
-        let url = format!("http://{}/api/v1/deployments/{id}/events", deployer.hands().address());
+        let url = format!("http://{}/api/v1/deployments/{id}/events", deployer.stepped().address());
         let following = tokio::spawn({
             let url = url.clone();
             async move { reqwest::get(url).await.unwrap().text().await.unwrap() }
@@ -156,7 +156,7 @@ async fn a_rollback_is_told_at_the_app_and_in_its_log() {
         let one = deploys(deployer, "v1").await;
         let two = deploys(deployer, "v2").await;
         deployer.clock.advance(Duration::from_secs(1));
-        let url = format!("http://{}/api/v1{APP}/rollback", deployer.hands().address());
+        let url = format!("http://{}/api/v1{APP}/rollback", deployer.stepped().address());
         let ask = json!({"reason": "v2 loses orders"});
         let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
         assert_eq!(answer.status(), 202);
@@ -244,7 +244,7 @@ async fn a_lock_is_seen_at_the_app_and_in_the_list() {
         deployer.github.repository("example/shop").commit(&waml("shop"));
         deploys(deployer, "v1").await;
         assert_eq!(get(deployer, "/apps").await["apps"][0]["locked"], false);
-        let url = format!("http://{}/api/v1/locks", deployer.hands().address());
+        let url = format!("http://{}/api/v1/locks", deployer.stepped().address());
         let scope = json!({"owner": "Squad@Example.com"});
         let ask = json!({"scope": scope, "reason": "the books are closed", "for": "10m"});
         let placed = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();

@@ -23,7 +23,7 @@ async fn deploys(deployer: &Deployer, app: &str, tag: &str) -> String {
 }
 
 async fn get(deployer: &Deployer, query: &str) -> Json {
-    let url = format!("http://{}/api/v1/apps{query}", deployer.hands().address());
+    let url = format!("http://{}/api/v1/apps{query}", deployer.stepped().address());
     let answer = reqwest::Client::new().get(url).send().await.unwrap();
     assert_eq!(answer.status(), 200);
     answer.json().await.unwrap()
@@ -92,7 +92,7 @@ fn ingress(host: &str) -> String {
 
 async fn remove(deployer: &Deployer, app: &str) {
     deployer.clock.advance(Duration::from_secs(1));
-    let address = deployer.hands().address();
+    let address = deployer.stepped().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/remove");
     let ask = json!({"reason": "moved away", "with_data": true});
     let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
@@ -116,7 +116,7 @@ async fn what_others_push_to_a_server_is_listed_when_the_server_was_asked_again(
     deployer.clock.advance(Duration::from_secs(31));
     assert_eq!(list(&deployer).await.len(), 2, "what is known counts for some minutes");
     deployer.clock.advance(Duration::from_mins(6));
-    let url = format!("http://{}/api/v1/apps", deployer.hands().address());
+    let url = format!("http://{}/api/v1/apps", deployer.stepped().address());
     let answer = reqwest::Client::new().get(url).send().await.unwrap();
     assert_eq!(answer.status(), 503, "and then nobody is told what may not be so");
     assert!(answer.text().await.unwrap().contains("m.git"));
@@ -143,7 +143,7 @@ async fn behind(host: &GitHost) -> Deployer {
 async fn status(deployer: &Deployer, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bart"));
     command.env_clear().arg("status").args(arguments).stdin(std::process::Stdio::null());
-    command.env("BART_SERVER", format!("http://{}", deployer.hands().address()));
+    command.env("BART_SERVER", format!("http://{}", deployer.stepped().address()));
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     (output.status.code(), texts.concat())
@@ -199,7 +199,7 @@ async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
     let near = get(&deployer, &format!("?target={TARGET}")).await;
     assert_eq!((near["apps"].as_array().unwrap().len(), missing(&near)), (1, vec![]));
     for target in ["prod-2", "prod-0"] {
-        let url = format!("http://{}/api/v1/apps?target={target}", deployer.hands().address());
+        let url = format!("http://{}/api/v1/apps?target={target}", deployer.stepped().address());
         let answer = reqwest::Client::new().get(url).send().await.unwrap();
         assert_eq!(answer.status(), 503, "{target}");
     }

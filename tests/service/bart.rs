@@ -44,7 +44,7 @@ impl Place {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
         command.current_dir(self.folder.path()).env_clear().args(arguments).stdin(Stdio::null());
-        let server = format!("http://{}", self.deployer.hands().address());
+        let server = format!("http://{}", self.deployer.stepped().address());
         command.env("BART_SERVER", server).env("NO_COLOR", "1").env("HOME", self.folder.path());
         command
     }

@@ -31,7 +31,7 @@ async fn bart(deployer: &Deployer, arguments: &[&str]) -> Said {
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
     command.current_dir(folder.path()).env_clear().args(arguments).stdin(Stdio::null());
-    let server = format!("http://{}", deployer.hands().address());
+    let server = format!("http://{}", deployer.stepped().address());
     command.env("BART_SERVER", server).env("NO_COLOR", "1").env("HOME", folder.path());
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     Said::of(&output)

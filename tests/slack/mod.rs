@@ -71,7 +71,7 @@ impl Office {
 
     /// Somebody rolls an app back, and it is done.
     async fn rolls_back(&self, app: &str, reason: &str) {
-        let address = self.deployer.hands().address();
+        let address = self.deployer.stepped().address();
         let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/rollback");
         let ask = serde_json::json!({"reason": reason});
         let answer = crate::harness::process::client().post(url).json(&ask).send().await.unwrap();
@@ -94,7 +94,7 @@ impl Office {
     /// What became of a deployment's messages to a sink.
     async fn told(&self, forge_id: i64, sink: &Sink) -> Vec<Told> {
         let id = self.deployer.deployment(forge_id).await.id;
-        let mut all = self.deployer.hands().store().messages(&id).await.unwrap();
+        let mut all = self.deployer.stepped().store().messages(&id).await.unwrap();
         all.retain(|told| told.sink == *sink);
         all
     }
@@ -107,7 +107,7 @@ impl Office {
 
     /// The same, where so many messages were given up.
     async fn closes_with_parked(self, parked: u64) {
-        let depth = self.deployer.hands().store().depth().await.unwrap();
+        let depth = self.deployer.stepped().store().depth().await.unwrap();
         assert_eq!((depth.unsent, depth.parked), (0, parked));
         self.deployer.github.settled();
         self.slack.all_read();

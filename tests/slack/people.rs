@@ -145,7 +145,7 @@ async fn the_name_of_a_token_is_nobodys_login() {
         .deployer
         .configure(|text| format!("{text}auth:\n  tokens:\n  - {{name: ci, env: API_TOKEN}}\n"));
     office.deployer.starts().await;
-    let address = office.deployer.hands().address();
+    let address = office.deployer.stepped().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");
     let ask = serde_json::json!({"reason": "checkout fails"});
     let answer = crate::harness::process::client()

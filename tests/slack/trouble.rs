@@ -79,7 +79,7 @@ async fn without_a_token_that_is_taken_messages_wait_for_a_person() {
     office.slack.revokes(true);
     office.app("shop").fails_untold("v1").await;
     office.deployer.works().await;
-    let waiting = office.deployer.hands().store().waiting().await.unwrap();
+    let waiting = office.deployer.stepped().store().waiting().await.unwrap();
     assert_eq!((waiting[0].waiting, waiting[0].parked), (1, 0));
     office.deployer.clock.advance(Duration::from_hours(10));
     office.deployer.works().await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use the_deployer::model::audit::{By, Entry, Search, Via};
+use the_deployer::model::audit::{AuthMethod, Entry, Principal, Search};
 use the_deployer::model::id::{AppKey, TargetName};
 use the_deployer::store::{Accepted, Moved, Store};
 
@@ -20,9 +20,9 @@ fn prod() -> TargetName {
 
 /// An act at second `n`.
 fn entry(n: i64, name: &str, act: &'static str) -> Entry {
-    let by = By {
+    let by = Principal {
         name: name.to_owned(),
-        via: Via::GitHub,
+        via: AuthMethod::GitHub,
         from: Some("192.0.2.1".to_owned()),
         request: Some(format!("r-{n}")),
     };
@@ -116,7 +116,7 @@ async fn giving_an_app_away_is_in_the_log_with_whose_it_was() {
         }
         let all = db.store.audited(&Search { limit: 9, ..Search::default() }).await.unwrap();
         let newest = &all.entries[0];
-        assert_eq!((&*newest.act, newest.by.via), ("move-owner", Via::Operator));
+        assert_eq!((&*newest.act, newest.by.via), ("move-owner", AuthMethod::Operator));
         assert_eq!((newest.by.name.as_str(), newest.reason.as_str()), ("root", "a new team"));
         assert_eq!(newest.outcome, "it is acme/b's now, and was acme/a's");
         assert!(all.entries[1].outcome.contains("nobody's"));

@@ -1,9 +1,11 @@
 //! What a sender asks before it says something.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::{Audience, Family};
+use the_deployer::model::notice::{Endpoint, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Accepted, Answer, End, Ending, Findings, Held, Message, Store};
+use the_deployer::store::{
+    Accepted, Answer, Completion, FinalState, Findings, Held, Message, Store,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -24,10 +26,10 @@ async fn ends(store: &Store, n: i64, well: bool) {
     let known = Findings { address, ..Findings::default() };
     let ending = if well {
         let _turn = push(store, &claimed, n).await;
-        Ending { known, ..succeeded() }
+        Completion { known, ..succeeded() }
     } else {
         let status = ForgeStatus::new(ForgeState::Failure, "no port 80");
-        Ending { end: End::Failed, status, known, ..succeeded() }
+        Completion { end: FinalState::Failed, status, known, ..succeeded() }
     };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
 }
@@ -35,7 +37,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
 /// The check's message of the deployment, answered.
 async fn check(store: &Store, n: i64, answer: Answer) -> Message {
     loop {
-        let some = store.take_messages(&Family::Forge, at(n), LEASE, 1).await.unwrap();
+        let some = store.take_messages(&Endpoint::Forge, at(n), LEASE, 1).await.unwrap();
         let message = some.into_iter().next().expect("there is one");
         store.answered(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
         if message.sink.to_string() == "check" {
@@ -47,7 +49,8 @@ async fn check(store: &Store, n: i64, answer: Answer) -> Message {
 #[tokio::test]
 async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
     run_on_both(async |db| {
-        let store = db.store.clone().telling(Audience { checks: true, ..Audience::default() });
+        let store =
+            db.store.clone().telling(Subscriptions { checks: true, ..Subscriptions::default() });
         ends(&store, 1, true).await;
         let first = check(&store, 1, Answer::Skipped("nothing to close".to_owned())).await;
         assert_eq!(store.newer_of_commit(&first).await.unwrap(), None);

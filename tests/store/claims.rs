@@ -8,7 +8,8 @@ use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::model::route::{Route, RouteClaim};
 use the_deployer::store::{
-    ActTurn, Claim, ClaimConflict, End, Ending, Filter, Findings, Held, Moved, PushTurn, Store,
+    ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, Held, Moved, PushTurn,
+    Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -54,8 +55,8 @@ async fn running(store: &Store, repository: &str, n: i64) -> Claim {
     claim(store, n).await.unwrap()
 }
 
-async fn ends(store: &Store, claim: &Claim, known: &Findings, end: End, n: i64) {
-    let ending = Ending { end, known: known.clone(), ..succeeded() };
+async fn ends(store: &Store, claim: &Claim, known: &Findings, end: FinalState, n: i64) {
+    let ending = Completion { end, known: known.clone(), ..succeeded() };
     assert_eq!(store.finish(claim, &ending, at(n)).await.unwrap(), Held::Yes);
 }
 
@@ -104,7 +105,7 @@ async fn pairs_run_on_both(claims: impl Fn(i64) -> [(String, Findings); 2]) {
                 let state = db.store.deployment(&claim.deployment.id).await.unwrap().unwrap().state;
                 let (expected, end) = match turn {
                     PushTurn::Yes => (State::Pushing, succeeded().end),
-                    _ => (State::Running, End::Failed),
+                    _ => (State::Running, FinalState::Failed),
                 };
                 assert_eq!(state, expected);
                 ends(&db.store, claim, known, end, m).await;
@@ -181,7 +182,7 @@ async fn an_object_is_claimed_by_group_kind_and_name_within_its_namespace() {
         let turn = async |name: &str, known: &Findings, n: i64| {
             let asking = running(store, &format!("acme/asks-{n}"), n).await;
             let turn = store.begin_push(&asking, known, at(n)).await.unwrap();
-            ends(store, &asking, &planned(name, &[]), End::Failed, n).await;
+            ends(store, &asking, &planned(name, &[]), FinalState::Failed, n).await;
             turn
         };
         let web = planned_objects("shop/web", &["/Service/web", "apps/Deployment/web"]);
@@ -333,7 +334,7 @@ async fn a_claim_ends_with_a_deployment_that_pushed_nothing() {
         assert_eq!((&heir.deployment.id, heir.deployment.state), (&id(1), State::Pushing));
         let again = planned("shop/web", &["shop.io/", "new.io/"]);
         assert_eq!(store.begin_push(&heir, &again, at(201)).await.unwrap(), PushTurn::Yes);
-        ends(store, &heir, &again, End::Failed, 202).await;
+        ends(store, &heir, &again, FinalState::Failed, 202).await;
         let second = claim(store, 300).await.unwrap();
         let known = planned("shop/api", &["shop.io/", "new.io/"]);
         assert_eq!(store.begin_push(&second, &known, at(300)).await.unwrap(), PushTurn::Yes);
@@ -347,7 +348,7 @@ async fn is_free(store: &Store, address: &str, n: i64) -> bool {
     let known = planned("asks/asks", &[address]);
     let known = Findings { app: Some(app(&format!("asks/asks-{n}"))), ..known };
     let turn = store.begin_push(&asking, &known, at(n)).await.unwrap();
-    ends(store, &asking, &known, End::Failed, n).await;
+    ends(store, &asking, &known, FinalState::Failed, n).await;
     if turn == PushTurn::Yes {
         return true;
     }
@@ -440,7 +441,7 @@ async fn of_app(store: &Store, name: &str) -> Vec<DeployId> {
 
 async fn fails(store: &Store, repository: &str, name: &str, n: i64) {
     let failing = running(store, repository, n).await;
-    ends(store, &failing, &planned(name, &[]), End::Failed, n).await;
+    ends(store, &failing, &planned(name, &[]), FinalState::Failed, n).await;
     let filter = Filter { repository: RepoName::parse(repository).ok(), ..Filter::default() };
     let its_own = store.deployments(&filter, None, 1).await.unwrap().deployments;
     assert_eq!(its_own[0].id, id(n), "its repository's people see it");
@@ -489,7 +490,7 @@ async fn who_is_told_that_an_app_is_claimed_is_none_of_it() {
         let second = running(store, "rival/web", 2).await;
         assert!(is_claimed(&store.begin_push(&second, &web, at(2)).await.unwrap()));
         assert_eq!(of_app(store, "shop/web").await, [id(1)]);
-        ends(store, &second, &web, End::Failed, 3).await;
+        ends(store, &second, &web, FinalState::Failed, 3).await;
         succeeds(store, &first, &web, 4).await;
         assert_eq!(of_app(store, "shop/web").await, [id(1)]);
     })

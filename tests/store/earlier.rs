@@ -1,8 +1,8 @@
 //! What a sender asks of the past.
 
 use the_deployer::model::deployment::{Contact, ForgeState};
-use the_deployer::model::notice::{Audience, Family, Sink};
-use the_deployer::store::{Answer, Ending, Findings, Store};
+use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
+use the_deployer::store::{Answer, Completion, Findings, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -20,18 +20,20 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
             successes: true,
         });
         let known = Findings { contact, ..Findings::default() };
-        let _held = store.finish(&claim, &Ending { known, ..succeeded() }, at(n)).await.unwrap();
+        let _held =
+            store.finish(&claim, &Completion { known, ..succeeded() }, at(n)).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_sender_knows_what_was_told_of_its_lane_before() {
     run_on_both(async |db| {
-        let store = db.store.clone().telling(Audience { slack: true, ..Audience::default() });
+        let store =
+            db.store.clone().telling(Subscriptions { slack: true, ..Subscriptions::default() });
         succeed(&store, "web", [1, 2]).await;
         succeed(&store, "other", [3]).await;
         succeed(&store, "web", [4, 5]).await;
-        let mut messages = store.take_messages(&Family::Slack, at(9), LEASE, 50).await.unwrap();
+        let mut messages = store.take_messages(&Endpoint::Slack, at(9), LEASE, 50).await.unwrap();
         messages.retain(|message| message.sink == Sink::Channel);
         messages.sort_by_key(|message| message.forge_id);
         let [first, second, _, fourth, _] = messages.try_into().unwrap();

@@ -2,9 +2,11 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::notice::{Audience, Family};
+use the_deployer::model::notice::{Endpoint, Subscriptions};
 use the_deployer::model::removal::{Ended, Removal, Taken};
-use the_deployer::store::{ActTurn, Answer, End, Ending, Findings, Held, PushTurn, Store};
+use the_deployer::store::{
+    ActTurn, Answer, Completion, FinalState, Findings, Held, PushTurn, Store,
+};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, somebody};
@@ -22,14 +24,14 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
-    let ending = Ending { known, ..succeeded() };
+    let ending = Completion { known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
 }
 
 /// Whatever the forge is to be told gets that answer.
 async fn answer_all(store: &Store, seconds: i64, answer: Answer) {
     loop {
-        let some = store.take_messages(&Family::Forge, at(seconds), LEASE, 10).await.unwrap();
+        let some = store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap();
         if some.is_empty() {
             return;
         }
@@ -46,7 +48,8 @@ async fn last(store: &Store, n: i64) -> (ForgeState, String) {
 #[tokio::test]
 async fn a_success_makes_the_older_ones_of_its_lane_inactive_once() {
     run_on_both(async |db| {
-        let store = db.store.clone().telling(Audience { commits: true, ..Audience::default() });
+        let store =
+            db.store.clone().telling(Subscriptions { commits: true, ..Subscriptions::default() });
         succeeds(&store, "web", 1).await;
         answer_all(&store, 2, SENT).await;
         succeeds(&store, "api", 2).await;
@@ -72,7 +75,7 @@ async fn one_that_the_forge_never_heard_of_is_left_alone() {
         answer_all(&db.store, 2, Answer::Parked("gone".to_owned())).await;
         accept(&db.store, "web", 2).await;
         let failed = claim(&db.store, 3).await.unwrap();
-        let ending = Ending { end: End::Failed, ..succeeded() };
+        let ending = Completion { end: FinalState::Failed, ..succeeded() };
         assert_eq!(db.store.finish(&failed, &ending, at(3)).await.unwrap(), Held::Yes);
         succeeds(&db.store, "web", 4).await;
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success);
@@ -133,7 +136,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
         let store = db
             .store
             .clone()
-            .telling(Audience { events: vec!["bus".to_owned()], ..Audience::default() });
+            .telling(Subscriptions { events: vec!["bus".to_owned()], ..Subscriptions::default() });
         for round in 0..20 {
             let (first, second, act) = (3 * round + 1, 3 * round + 2, 1_000 + round);
             let lane = format!("web{round}");
@@ -157,7 +160,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             let claimed = claim(&store, second).await.unwrap();
             assert_eq!(push(&store, &claimed, second).await, PushTurn::Yes);
             let known = Findings { app: Some(app()), ..Findings::default() };
-            let ending = Ending { known, ..succeeded() };
+            let ending = Completion { known, ..succeeded() };
             let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
             let ended = Ended { at: at(second), commit, summary: "gone".to_owned() };
             let act = id(act);

@@ -8,7 +8,7 @@ use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, Sta
 use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
 use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
 use the_deployer::model::route::RouteClaim;
-use the_deployer::store::{End, Ending, Findings, Held, PushTurn};
+use the_deployer::store::{Completion, FinalState, Findings, Held, PushTurn};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -44,7 +44,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
-        let ending = Ending { known: Findings { app: None, ..known.clone() }, ..succeeded() };
+        let ending = Completion { known: Findings { app: None, ..known.clone() }, ..succeeded() };
         assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), Held::Yes);
 
         let done = db.store.deployment(&id).await.unwrap().unwrap();
@@ -53,7 +53,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         assert_eq!(done.templates_commit, known.templates_commit);
         assert_eq!(done.hand_edit, known.hand_edit);
         assert_eq!((done.contact, done.address), (known.contact, known.address));
-        assert_eq!(End::Succeeded(done.pushed.unwrap()), ending.end);
+        assert_eq!(FinalState::Succeeded(done.pushed.unwrap()), ending.end);
         let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
         assert_eq!(told(&db.store, &id).await, states);
         assert_eq!(db.store.depth().await.unwrap().running, 0);

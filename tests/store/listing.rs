@@ -2,9 +2,9 @@
 
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::placed::Spot;
+use the_deployer::model::placed::AppInstance;
 use the_deployer::model::violation::Violation;
-use the_deployer::store::{End, Ending, Filter, Findings, Held};
+use the_deployer::store::{Completion, Filter, FinalState, Findings, Held};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
@@ -201,7 +201,7 @@ async fn what_is_stored_of_many_violations_is_counted_and_bounded() {
         let claimed = claim(&db.store, 9).await.unwrap();
         let all: Vec<_> =
             (0..15_007).map(|n| Violation::error("schema", format!("no {n}"))).collect();
-        let ending = Ending { end: End::Failed, violations: all.into(), ..succeeded() };
+        let ending = Completion { end: FinalState::Failed, violations: all.into(), ..succeeded() };
         assert_eq!(db.store.finish(&claimed, &ending, at(11)).await.unwrap(), Held::Yes);
         let one = db.store.deployment(&id(1)).await.unwrap().unwrap();
         assert_eq!(one.violations, ending.violations);
@@ -268,7 +268,7 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
 #[tokio::test]
 async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
     run_on_both(async |db| {
-        let spot = |slug: &str| Spot::parse(&format!("prod/shop/{slug}")).unwrap();
+        let spot = |slug: &str| AppInstance::parse(&format!("prod/shop/{slug}")).unwrap();
         let findings = |slug: &str| Findings { app: Some(spot(slug).app), ..Findings::default() };
         // Both of `web` fail; of `cart` the newer one is well again.
         for (n, slug, is_well) in
@@ -278,12 +278,12 @@ async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
             let claim = claim(&db.store, n + 10).await.unwrap();
             let known = findings(slug);
             let _yes = db.store.begin_push(&claim, &known, at(n + 11)).await.unwrap();
-            let end = if is_well { succeeded().end } else { End::Failed };
-            let ending = Ending { end, known, ..succeeded() };
+            let end = if is_well { succeeded().end } else { FinalState::Failed };
+            let ending = Completion { end, known, ..succeeded() };
             assert_eq!(db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(), Held::Yes);
         }
         let spots = [spot("cart"), spot("other"), spot("web")];
-        let spots: Vec<&Spot> = spots.iter().collect();
+        let spots: Vec<&AppInstance> = spots.iter().collect();
         let failed = db.store.newest_failed(&spots).await.unwrap();
         let found: Vec<_> =
             failed.iter().map(|(spot, (id, _))| (spot.to_string(), id.clone())).collect();

@@ -32,7 +32,7 @@ use the_deployer::model::deployment::{ForgeState, Pushed};
 use the_deployer::model::id::{CommitSha, DeployId};
 use the_deployer::model::revision::Digest;
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Accepted, Claim, End, Ending, Findings, PushTurn, Store};
+use the_deployer::store::{Accepted, Claim, Completion, FinalState, Findings, PushTurn, Store};
 
 use crate::harness::requests::{at, delivery, id, request};
 
@@ -49,15 +49,15 @@ async fn claim(store: &Store, seconds: i64) -> Option<Claim> {
     store.claim("worker", at(seconds), LEASE).await.unwrap()
 }
 
-fn succeeded() -> Ending {
+fn succeeded() -> Completion {
     let pushed = Pushed {
         commit: CommitSha::parse("ab".repeat(20)).unwrap(),
         changed: true,
         digest: Digest(format!("sha256:{}", "cd".repeat(32))),
         files: vec!["deployment.yaml".to_owned()],
     };
-    Ending {
-        end: End::Succeeded(pushed),
+    Completion {
+        end: FinalState::Succeeded(pushed),
         summary: "pushed".to_owned(),
         violations: vec![].into(),
         known: Findings::default(),

@@ -1,7 +1,7 @@
 //! Statuses are sent in order and once.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::{Audience, Family};
+use the_deployer::model::notice::{Endpoint, Subscriptions};
 use the_deployer::store::{Answer, Held, Message, Store, Waiting};
 
 use crate::harness::database::run_on_both;
@@ -11,7 +11,7 @@ use crate::store::{LEASE, accept, claim};
 const SENT: Answer = Answer::Sent { reference: None };
 
 async fn take(store: &Store, seconds: i64) -> Vec<Message> {
-    store.take_messages(&Family::Forge, at(seconds), LEASE, 10).await.unwrap()
+    store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap()
 }
 
 async fn answer(store: &Store, message: &Message, answer: Answer, seconds: i64) -> Held {
@@ -150,7 +150,7 @@ async fn what_is_given_back_keeps_its_place() {
         for n in 1..=3 {
             accept(&db.store, &format!("app{n}"), n).await;
         }
-        let first = db.store.take_messages(&Family::Forge, at(5), LEASE, 1).await.unwrap();
+        let first = db.store.take_messages(&Endpoint::Forge, at(5), LEASE, 1).await.unwrap();
         let back = Answer::Again { at: first[0].due_at, unsure: false, failed: false };
         assert_eq!(answer(&db.store, &first[0], back, 6).await, Held::Yes);
         let order: Vec<_> = take(&db.store, 7).await.into_iter().map(|m| m.forge_id).collect();
@@ -175,8 +175,11 @@ async fn a_message_knows_whether_another_waits_behind_it() {
 #[tokio::test]
 async fn what_waits_is_counted_by_who_is_to_be_told() {
     run_on_both(async |db| {
-        let audience =
-            Audience { slack: true, events: vec!["dw".to_owned()], ..Audience::default() };
+        let audience = Subscriptions {
+            slack: true,
+            events: vec!["dw".to_owned()],
+            ..Subscriptions::default()
+        };
         let store = db.store.clone().telling(audience);
         assert_eq!(store.waiting().await.unwrap(), []);
         for n in 1..=2 {
@@ -190,8 +193,8 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
             oldest: Some(at(oldest)),
             parked,
         };
-        let events = Family::Events("dw".to_owned());
-        let wanted = [waits(events, 1, 2, 0), waits(Family::Forge, 2, 1, 1)];
+        let events = Endpoint::Events("dw".to_owned());
+        let wanted = [waits(events, 1, 2, 0), waits(Endpoint::Forge, 2, 1, 1)];
         assert_eq!(store.waiting().await.unwrap(), wanted);
     })
     .await;

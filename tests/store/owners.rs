@@ -2,7 +2,7 @@
 
 use the_deployer::model::facts::Ownership;
 use the_deployer::model::id::{AppKey, RepoName, TargetName};
-use the_deployer::store::{End, Ending, Findings, Held, Moved, Owned, Store};
+use the_deployer::store::{Completion, FinalState, Findings, Held, Moved, Owned, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -21,12 +21,12 @@ fn prod() -> TargetName {
 }
 
 /// Repository `acme/<name>` deploys the app at second `n`.
-async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: End) {
+async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: FinalState) {
     accept(store, name, n).await;
     let claimed = claim(store, n).await.unwrap();
     let _yes = push(store, &claimed, n).await;
     let known = Findings { app: Some(app(slug)), ..Findings::default() };
-    let ending = Ending { end, known, ..succeeded() };
+    let ending = Completion { end, known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Lost);
 }
@@ -39,7 +39,7 @@ async fn ownership(store: &Store, slug: &str) -> Ownership {
 async fn an_app_is_whose_that_deployed_it_first() {
     run_on_both(async |db| {
         assert_eq!(ownership(&db.store, "web").await, Ownership::default());
-        deploy(&db.store, "failed", "web", 1, End::Failed).await;
+        deploy(&db.store, "failed", "web", 1, FinalState::Failed).await;
         assert_eq!(ownership(&db.store, "web").await, Ownership::default(), "a try is no coming");
         deploy(&db.store, "first", "web", 2, succeeded().end).await;
         deploy(&db.store, "second", "web", 3, succeeded().end).await;
@@ -96,7 +96,7 @@ async fn two_that_come_at_once_leave_one_owner() {
             claims.push(claimed);
         }
         let known = Findings { app: Some(app("web")), ..Findings::default() };
-        let ending = Ending { known, ..succeeded() };
+        let ending = Completion { known, ..succeeded() };
         let all = claims.iter().map(|claim| db.store.finish(claim, &ending, at(20)));
         let held = futures::future::join_all(all).await;
         assert!(held.into_iter().all(|held| held.unwrap() == Held::Yes), "nobody fails over it");

@@ -2,10 +2,10 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::notice::{Audience, Family, Sink};
+use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{
-    ActTurn, Answer, End, Ending, Findings, Held, Message, PushTurn, Store, Told,
+    ActTurn, Answer, Completion, FinalState, Findings, Held, Message, PushTurn, Store, Told,
 };
 use tracing::Level;
 
@@ -24,16 +24,16 @@ fn app() -> AppKey {
 
 fn telling(store: &Store, clusters: &[&str]) -> Store {
     let argocd = clusters.iter().map(|name| TargetName::parse(*name).unwrap()).collect();
-    store.clone().telling(Audience { argocd, ..Audience::default() })
+    store.clone().telling(Subscriptions { argocd, ..Subscriptions::default() })
 }
 
 /// The deployment `n` of the lane ends like that at second `n`.
-async fn ends(store: &Store, lane: &str, n: i64, end: End) {
+async fn ends(store: &Store, lane: &str, n: i64, end: FinalState) {
     accept(store, lane, n).await;
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
-    let ending = Ending { end, known, ..succeeded() };
+    let ending = Completion { end, known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
 }
 
@@ -67,7 +67,7 @@ async fn messages(store: &Store, n: i64) -> Vec<Told> {
 }
 
 async fn take(store: &Store, seconds: i64) -> Vec<Message> {
-    let family = Family::ArgoCd(prod());
+    let family = Endpoint::ArgoCd(prod());
     store.take_messages(&family, at(seconds), LEASE, 10).await.unwrap()
 }
 
@@ -75,17 +75,17 @@ async fn take(store: &Store, seconds: i64) -> Vec<Message> {
 async fn a_success_that_changed_something_is_told_to_its_cluster_with_its_commit() {
     run_on_both(async |db| {
         let store = telling(&db.store, &["prod", "other"]);
-        let End::Succeeded(pushed) = succeeded().end else { unreachable!() };
-        ends(&store, "web", 1, End::Succeeded(pushed.clone())).await;
+        let FinalState::Succeeded(pushed) = succeeded().end else { unreachable!() };
+        ends(&store, "web", 1, FinalState::Succeeded(pushed.clone())).await;
         let [told] = &messages(&store, 1).await[..] else { panic!("one") };
         assert_eq!(told.status.state, ForgeState::Success);
         assert_eq!(told.status.commit().as_ref(), Some(&pushed.commit));
         let mut same = pushed.clone();
         same.changed = false;
-        ends(&store, "web", 2, End::Succeeded(same)).await;
-        ends(&store, "web", 3, End::Failed).await;
+        ends(&store, "web", 2, FinalState::Succeeded(same)).await;
+        ends(&store, "web", 3, FinalState::Failed).await;
         assert_eq!((messages(&store, 2).await, messages(&store, 3).await), (vec![], vec![]));
-        ends(&telling(&db.store, &["other"]), "web", 4, End::Succeeded(pushed)).await;
+        ends(&telling(&db.store, &["other"]), "web", 4, FinalState::Succeeded(pushed)).await;
         assert_eq!(messages(&store, 4).await, []);
     })
     .await;
@@ -96,7 +96,7 @@ async fn a_removal_is_told_with_its_commit_once() {
     run_on_both(async |db| {
         let store = telling(&db.store, &["prod"]);
         ends(&store, "web", 1, succeeded().end).await;
-        ends(&store, "web", 2, End::Failed).await;
+        ends(&store, "web", 2, FinalState::Failed).await;
         let commit = removes(&store, 3).await;
         let [_, told] = &messages(&store, 1).await[..] else { panic!("two") };
         assert_eq!(told.status.state, ForgeState::Inactive);
@@ -116,7 +116,7 @@ async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() 
         let told = text.lines().filter(|line| line.contains("nobody is told of a removal"));
         assert_eq!(told.count(), 1, "with which deployment should it be told: {text}");
         for n in 2..=3 {
-            ends(&store, "web", n, End::Failed).await;
+            ends(&store, "web", n, FinalState::Failed).await;
         }
         let commit = removes(&store, 4).await;
         assert_eq!(messages(&store, 2).await, []);

@@ -1,7 +1,7 @@
 //! Old deployments are deleted, and what is needed of them is kept.
 
 use the_deployer::model::id::{AppKey, DeployId};
-use the_deployer::store::{Ending, Findings, Held, RollbackTurn, Store};
+use the_deployer::store::{Completion, Findings, Held, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -16,21 +16,21 @@ fn of(slug: &str) -> AppKey {
 }
 
 /// Deployment `n` of the lane to that end; what is told of it waits.
-async fn run(store: &Store, lane: &str, n: i64, ending: Ending) -> DeployId {
+async fn run(store: &Store, lane: &str, n: i64, ending: Completion) -> DeployId {
     let id = accept(store, lane, n).await;
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(claimed.deployment.id, id);
     let _turn = push(store, &claimed, n).await;
     let known = Findings { app: Some(of(lane)), ..Findings::default() };
     assert_eq!(
-        store.finish(&claimed, &Ending { known, ..ending }, at(n)).await.unwrap(),
+        store.finish(&claimed, &Completion { known, ..ending }, at(n)).await.unwrap(),
         Held::Yes
     );
     id
 }
 
-fn failed() -> Ending {
-    Ending { end: the_deployer::store::End::Failed, ..succeeded() }
+fn failed() -> Completion {
+    Completion { end: the_deployer::store::FinalState::Failed, ..succeeded() }
 }
 
 /// Everything that waits is sent.
@@ -65,8 +65,8 @@ async fn of_an_app_the_live_one_and_those_that_a_rollback_needs_are_kept() {
             run(&db.store, "web", n, succeeded()).await;
         }
         // Without a change there is no revision, and no room of one is taken.
-        let same = |mut ending: Ending| {
-            if let the_deployer::store::End::Succeeded(pushed) = &mut ending.end {
+        let same = |mut ending: Completion| {
+            if let the_deployer::store::FinalState::Succeeded(pushed) = &mut ending.end {
                 pushed.changed = false;
             }
             ending

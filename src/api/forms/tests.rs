@@ -5,7 +5,7 @@ use super::*;
 use crate::model::id::{
     CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 use crate::model::removal::reason;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 
@@ -38,7 +38,7 @@ fn what_the_contract_allows_is_taken() {
     hold(Form::TAG, |text| ImageTag::parse(text).is_ok());
     hold(Form::COMMIT, |text| CommitSha::parse(text).is_ok());
     hold(Form::REPOSITORY, |text| RepoName::parse(text).is_ok());
-    hold(Form::SPOT, |text| Spot::parse(&text).is_some());
+    hold(Form::SPOT, |text| AppInstance::parse(&text).is_some());
     hold(Form::DURATION, |text| crate::support::time_text::duration(&text).is_some());
     hold(Form::LINE, |text| reason(&text).is_ok());
 }

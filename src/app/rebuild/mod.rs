@@ -22,10 +22,10 @@ use crate::forge::github::webhook::listed;
 use crate::git::past::{Past, Standing};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::whose;
-use crate::model::audit::{By, Entry, Via};
+use crate::model::audit::{AuthMethod, Entry, Principal};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeployId, RepoName, TargetName};
-use crate::model::past::{Deed, Number, PastDeployment};
+use crate::model::past::{CommitRecord, Number, PastDeployment};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
 use crate::store::embedded::EmbeddedError;
@@ -160,7 +160,7 @@ async fn past_of(
     past.map_err(failed)
 }
 
-/// What counts of a repository: what is of the targets that are its own now.
+/// Takes in what counts of a repository: what is of the targets that are its own now.
 fn take_in(
     settings: &Settings,
     one: &ManifestRepositorySettings,
@@ -168,12 +168,12 @@ fn take_in(
     now: Timestamp,
     (remembered, report): (&mut Remembered, &mut Report),
 ) {
-    let Past { deeds, standing, unread, cut } = past;
+    let Past { records, standing, unread, cut } = past;
     let is_here =
         |target: &TargetName| settings.manifests_of(target).is_some_and(|it| it.name == one.name);
-    for deed in deeds {
+    for deed in records {
         match deed {
-            Deed::Deployment(past) if is_here(&past.target) => {
+            CommitRecord::Deployment(past) if is_here(&past.target) => {
                 remembered.deployments.push(RememberedDeployment {
                     past: *past,
                     number: None,
@@ -182,11 +182,11 @@ fn take_in(
                 });
                 report.deployments += 1;
             }
-            Deed::Removal(removal) if is_here(&removal.target) => {
+            CommitRecord::Removal(removal) if is_here(&removal.target) => {
                 remembered.removals.push(*removal);
                 report.removals += 1;
             }
-            Deed::Deployment(_) | Deed::Removal(_) => {}
+            CommitRecord::Deployment(_) | CommitRecord::Removal(_) => {}
         }
     }
     complete_rollbacks(&mut remembered.deployments);
@@ -229,7 +229,7 @@ fn gone(standing: &[Standing], deployments: &[RememberedDeployment]) -> Vec<Stan
     gone.collect()
 }
 
-/// What the revisions themselves know of rollbacks to them and from them.
+/// Adds what the revisions themselves know of rollbacks to them and from them.
 fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
     let revisions: BTreeMap<DeployId, PastDeployment> =
         deployments.iter().map(|one| (one.past.id.clone(), one.past.clone())).collect();
@@ -277,7 +277,7 @@ fn mark_newest(settings: &Settings, stands: &Standing, deployments: &mut [Rememb
     });
 }
 
-/// Whose an app is: as its Application says, else as who deployed what is live.
+/// Returns whose an app is: as its Application says, else as who deployed what is live.
 fn owner(stands: &Standing, deployments: &[RememberedDeployment], now: Timestamp) -> Option<Owned> {
     let of_it = |one: &&RememberedDeployment| {
         one.past.target == stands.target && one.past.app == stands.app
@@ -355,7 +355,7 @@ fn entry(report: &Report, by: &str, clock: &Clock) -> Entry {
     Entry {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
-        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },
         act: "rebuild".into(),
         target: None,
         app: None,

@@ -42,7 +42,8 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
     notes
 }
 
-/// Whose an app is whose owner's number is known, and what is to be told of it; `None` where nothing changed.
+/// Returns whose an app is whose owner's number is known, and what is to be told of it; `None` where nothing
+/// changed.
 fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
     let Owned { target, app, repository: former, .. } = owned;
     let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
@@ -69,8 +70,8 @@ fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, Str
     Some((retired, note))
 }
 
-/// Whose an app is of whose owner the commits say a name only, and what is to be told of it. It stays with the
-/// name that one repository had all the time; of several, none may take it for its own.
+/// Returns whose an app is of whose owner the commits say a name only, and what is to be told of it. It stays
+/// with the name that one repository had all the time; of several, none may take it for its own.
 fn by_name(
     owned: &Owned,
     deployments: &[RememberedDeployment],
@@ -184,8 +185,8 @@ mod tests {
         RememberedDeployment { past, number: None, newest: false, hold: None }
     }
 
-    /// Whose the apps are, which names the numbers have, and what is told.
-    fn told(
+    /// Follows the renames; returns the apps' owners with the numbers' names, and the notes.
+    fn follow_renames(
         deployments: Vec<RememberedDeployment>,
         owners: &[(&str, &str)],
     ) -> (Vec<String>, Vec<String>) {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     fn owners(deployments: Vec<RememberedDeployment>, owners: &[(&str, &str)]) -> Vec<String> {
-        told(deployments, owners).0
+        follow_renames(deployments, owners).0
     }
 
     #[test]
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn commits_without_a_number_keep_their_names() {
         let deployments = vec![deployed(1, "shop", "acme/shop", None)];
-        let (owners, notes) = told(deployments, &[("shop", "acme/shop")]);
+        let (owners, notes) = follow_renames(deployments, &[("shop", "acme/shop")]);
         assert_eq!((owners, notes), (vec!["devx/shop acme/shop".to_owned()], Vec::new()));
     }
 
@@ -279,7 +280,7 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(2, "bob", "bob/shop", Some(7)),
         ];
-        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
+        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
         assert_eq!(all, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod was acme/shop's"), "{note}");
@@ -304,7 +305,7 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(NOW + 899, "eve", "acme/eve", Some(7)),
         ];
-        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
+        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
         assert_eq!(all, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod is acme/eve's"), "{note}");
@@ -314,7 +315,7 @@ mod tests {
     fn an_app_that_has_a_name_only_stays_with_the_one_repository_of_that_name() {
         let deployments =
             vec![deployed(1, "shop", "acme/shop", None), deployed(2, "cart", "acme/shop", Some(7))];
-        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
+        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
         assert_eq!(all, ["devx/shop acme/shop", "devx/cart acme/shop", "7 acme/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.contains("by its name only") && note.contains("number 7"), "{note}");
@@ -333,7 +334,7 @@ mod tests {
             deployed(3, "cart", "acme/web-shop", Some(7)),
         ];
         for deployments in [taken, left] {
-            let (all, notes) = told(deployments, &[("shop", "acme/shop")]);
+            let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop")]);
             assert_eq!(all[0], "devx/shop -acme/shop.former-0", "{all:?}");
             let [note] = notes.as_slice() else { panic!("{notes:?}") };
             assert!(note.contains("owners move"), "{note}");

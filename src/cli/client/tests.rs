@@ -29,7 +29,7 @@ async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<Stri
     (Server::at(server, Some("secret".into())), asked)
 }
 
-fn said(error: &CliError) -> String {
+fn format_error(error: &CliError) -> String {
     format!("{error:?}")
 }
 
@@ -57,7 +57,7 @@ async fn nobody_is_followed_elsewhere_with_a_token() {
     let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.url()))]).await;
     let error = server.get::<Json>("/act", &[]).await.unwrap_err();
     let wanted = format!("set the server to {}/x\"", other.url());
-    assert!(said(&error).contains(&wanted), "{error:?}");
+    assert!(format_error(&error).contains(&wanted), "{error:?}");
     assert!(strangers.lock().unwrap().is_empty());
     let clear = Server::at("http://deployer.example.com", server.token);
     assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
@@ -89,6 +89,6 @@ fn what_is_wrong_with_the_request_is_a_refusal() {
         (503, "Passing"),
     ] {
         let error = server.refused(StatusCode::from_u16(status).unwrap(), b"{}");
-        assert!(said(&error).contains(&format!("kind: {kind}")), "{status}: {error:?}");
+        assert!(format_error(&error).contains(&format!("kind: {kind}")), "{status}: {error:?}");
     }
 }

@@ -52,7 +52,7 @@ impl Demo {
         let stop = CancellationToken::new();
         let running = tokio::spawn(app.run(stop.clone()));
         let story = Story { dir: self.dir.clone(), address, settings, manifests, stages };
-        let told = story.tell().await;
+        let told = story.run_chapters().await;
         if told.is_ok() && !self.exit {
             output::print(&format!(
                 "\n{BOLD}The service is still running.{BOLD:#} {}\n{DIM}Ctrl-C ends it.{DIM:#}\n",
@@ -77,7 +77,7 @@ fn bart() -> Option<PathBuf> {
     beside.is_file().then(|| shown.unwrap_or(beside))
 }
 
-/// What a person may do now: only what is there.
+/// Returns what a person may do now: only what is there.
 fn next_step(bart: Option<&Path>, server: &str) -> String {
     match bart {
         Some(bart) => format!("Ask it: {} status --all --server {server}", bart.display()),

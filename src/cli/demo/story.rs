@@ -104,8 +104,8 @@ fn chapters() -> [Chapter; 3] {
 }
 
 impl Story {
-    /// Tells all of it.
-    pub(super) async fn tell(mut self) -> Outcome {
+    /// Runs all chapters.
+    pub(super) async fn run_chapters(mut self) -> Outcome {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let secret = self.secret()?;
         output::print(&format!(
@@ -300,7 +300,8 @@ fn show(ended: &Ended, id: &str) -> Outcome {
     output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
 }
 
-/// What a commit did, a folder at a time; no line of files is longer than a terminal is wide.
+/// Returns what a commit did, a folder at a time; no line of files is longer than a terminal is
+/// wide.
 fn tree(changes: &[PathChange]) -> String {
     let mut text = String::new();
     let mut before = None;

@@ -33,8 +33,8 @@ pub(super) struct Made {
 /// How one of them is now, by its place in the list.
 pub(super) type News = (usize, Phase);
 
-/// Begins to follow them all; what comes of it is heard until all have ended.
-pub(super) fn all(server: &Server, repository: &RepoName, made: &[Made]) -> mpsc::Receiver<News> {
+/// Follows all deployments; their news arrives until all have ended.
+pub(super) fn follow_all(server: &Server, repository: &RepoName, made: &[Made]) -> mpsc::Receiver<News> {
     let (send, news) = mpsc::channel(64);
     let mut unknown = Vec::new();
     for (place, one) in made.iter().enumerate() {
@@ -117,7 +117,7 @@ async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News
     }
 }
 
-/// How far it is, for who waits. Pure.
+/// Returns how far a deployment is. Pure.
 fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     let DeploymentSummary { id, state, finished_at, summary, .. } = overview;
     if finished_at.is_some() {

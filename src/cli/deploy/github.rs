@@ -40,7 +40,7 @@ struct Deployment {
     payload: Json,
 }
 
-/// Whether GitHub calls targets of that glob production environments.
+/// Returns whether GitHub calls targets of that glob production environments.
 fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
     let glob = Glob::new(glob).map_err(|error| {
         CliError::usage(format!("--production: {error}")).hint("write it like `prod*`")
@@ -112,9 +112,9 @@ impl GitHub {
     }
 }
 
-/// What GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is made of it.
-/// Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of an
-/// earlier failure among them.
+/// Returns what GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is
+/// made of it. Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of
+/// an earlier failure among them.
 fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str) -> Json {
     let Release { repository: _, git_ref, tag, description, contexts, production: _ } = release;
     let description = truncate_chars(description, ForgeStatus::LONGEST);
@@ -133,7 +133,7 @@ fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str)
     body
 }
 
-/// What GitHub's refusal means for the person, and what to do.
+/// Returns what GitHub's refusal means for the person, and what to do.
 fn refused(status: StatusCode, body: &[u8], release: &Release<'_>) -> CliError {
     let said: Json = serde_json::from_slice(body).unwrap_or_default();
     let message = said.get("message").and_then(Json::as_str).unwrap_or_default();

@@ -103,7 +103,7 @@ impl<'a> Forge<'a> {
 }
 
 impl Set {
-    /// What there is and what there is not, where it is only a part.
+    /// Returns what there is and what there is not, where it is only a part.
     pub(super) fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
         let Self { made, left, failure: _ } = self;
         if made.is_empty() || left.is_empty() {
@@ -121,7 +121,7 @@ impl Set {
     }
 }
 
-/// Whether that is the GitHub of everybody, or the one that the git remote is at. Pure.
+/// Returns whether that is the GitHub of everybody, or the one that the git remote is at. Pure.
 fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
     let host = reqwest::Url::parse(api_url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
     let (Some(host), Some(remote)) = (host, remote_host) else { return api_url == GITHUB };

@@ -123,8 +123,8 @@ impl Deploy {
         let repository = self.whose.repository()?;
         let server = &self.service.server;
         let known = KnownTargets::fetch(server, &repository).await;
-        let tree = self.look(&known)?;
-        let host = Host::of(server).await?;
+        let tree = self.read_checked_tree(&known)?;
+        let host = Host::fetch(server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
@@ -142,14 +142,14 @@ impl Deploy {
         let set = forge.create_all(&release, &self.targets, &stop).await;
         output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
         // Those that there are take their time; nobody is to wait for the news about the rest.
-        let failure = set.failure.as_ref().map(CliError::told);
+        let failure = set.failure.as_ref().map(CliError::report_now);
         let followed = self.follow(&repository, &set, &tree, &stop).await;
         worse(failure, followed)
     }
 
-    /// The commit, checked as far as it is known here.
-    fn look(&self, known: &KnownTargets) -> Result<Tree, CliError> {
-        let tree = tree::look(&context::folder()?, self.git_ref.as_deref())?;
+    /// Reads the commit, and checks its WAML as far as it is known here.
+    fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
+        let tree = tree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
             preflight::check(
                 waml,
@@ -193,7 +193,7 @@ impl Deploy {
         rows: &mut [Row],
         stop: &CancellationToken,
     ) -> Outcome {
-        let mut news = follow::all(&self.service.server, repository, made);
+        let mut news = follow::follow_all(&self.service.server, repository, made);
         let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
         let mut frames = tokio::time::interval(FRAME);
         let end = tokio::time::sleep(self.timeout);
@@ -219,7 +219,7 @@ impl Deploy {
     async fn print(&self, made: &[Made], rows: &[Row], tree: &Tree) -> Outcome {
         let mut all = Vec::new();
         for (one, row) in made.iter().zip(rows) {
-            let (id, state, summary) = known(one, &row.phase);
+            let (id, state, summary) = summarize_phase(one, &row.phase);
             let over = matches!(row.phase, Phase::Ended { .. });
             let deployment = match id.as_deref().filter(|_| over) {
                 Some(id) => {
@@ -254,8 +254,8 @@ fn row(made: &Made) -> Row {
     Row { target: made.target.clone(), phase }
 }
 
-/// What is known of one: its id, its state, what there is to say.
-fn known(made: &Made, phase: &Phase) -> (Option<String>, Option<State>, Option<String>) {
+/// Returns the id, the state and the summary of a deployment, as far as they are known.
+fn summarize_phase(made: &Made, phase: &Phase) -> (Option<String>, Option<State>, Option<String>) {
     match phase.clone() {
         Phase::Asked => (made.id.clone(), None, None),
         Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
@@ -274,7 +274,8 @@ fn created(all: &[Became]) -> String {
     table(columns, all.iter().map(row).collect())
 }
 
-/// What a command ends with that has asked for a part, and followed it: who stopped waiting has the last word.
+/// Returns the result of a command that has asked for a part and followed it: who stopped waiting has the last
+/// word.
 fn worse(failure: Option<CliError>, followed: Outcome) -> Outcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
@@ -283,7 +284,7 @@ fn worse(failure: Option<CliError>, followed: Outcome) -> Outcome {
     }
 }
 
-/// Why one failed, with its lines where that commit's file is here.
+/// Formats why a deployment failed, with its lines where that commit's file is here.
 fn reasons(one: &Became, tree: &Tree) -> String {
     let Some(detail) = &one.deployment else { return String::new() };
     if detail.violations.is_empty() {
@@ -301,7 +302,7 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     format!("\n{heading} {target}, deployment {id}:\n\n{violations}")
 }
 
-/// Whether all is well.
+/// Fails unless all deployments have succeeded.
 fn judge(rows: &[Row]) -> Outcome {
     let lost = rows.iter().find_map(|row| match &row.phase {
         Phase::Lost(why) => Some(why.clone()),

@@ -42,7 +42,7 @@ pub(super) fn check(
     let waml = offline::parse(WAML_FILE, bytes, &compiled, known_targets);
     let world = World { waml, templates: compiled, sources };
     let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
-        Ok(_) => found(&world, targets, templates.is_some(), known_targets),
+        Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
         Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
     };
     // Before the violations, which may come of it.
@@ -68,7 +68,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What the service may see otherwise.
+/// Returns what the service may see otherwise.
 fn warned(violations: &[Violation], sources: &Sources) -> String {
     let warnings = diagnostics::render(violations, sources);
     format!(
@@ -77,8 +77,8 @@ fn warned(violations: &[Violation], sources: &Sources) -> String {
     )
 }
 
-/// What is wrong; and what is, unless the service has other templates.
-fn found(
+/// Finds the certain violations, and those that hold unless the service has other templates.
+fn find_violations(
     world: &World,
     targets: &[TargetName],
     all_templates: bool,
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// All that is told, as rule and severity.
-    fn told(waml: &str) -> Vec<(String, Severity)> {
+    /// Lists the violations as rule and severity.
+    fn list_rules(waml: &str) -> Vec<(String, Severity)> {
         let all = violations(waml).into_iter();
         all.map(|one| (one.rule.to_string(), one.severity)).collect()
     }
@@ -221,7 +221,7 @@ mod tests {
         let world = World { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
-            Ok(_) => found(&world, &[target], false, &known),
+            Ok(_) => find_violations(&world, &[target], false, &known),
             Err(certain) => found_unnamed(&world, &certain, false),
         };
         sure.into_iter().chain(doubts).collect()
@@ -232,11 +232,11 @@ mod tests {
         let illegal = WAML.replace("minReplicas: 3", "minReplicas: 30");
         let slug = illegal.replace("slug: my-app", "slug: My_App");
         assert_ne!(slug, illegal, "the example has that slug");
-        let of_slug = told(&slug);
+        let of_slug = list_rules(&slug);
         assert!(of_slug.contains(&("schema".to_owned(), Severity::Error)), "{of_slug:?}");
         assert!(of_slug.contains(&("autoscaling".to_owned(), Severity::Warning)), "{of_slug:?}");
         let misnamed = format!("{WAML}  \"prod eu\":\n    env: [{{name: 1X, value: a}}]\n");
-        let of_target = told(&misnamed);
+        let of_target = list_rules(&misnamed);
         assert!(of_target.contains(&("schema".to_owned(), Severity::Error)), "{of_target:?}");
         assert!(of_target.contains(&("env".to_owned(), Severity::Warning)), "{of_target:?}");
     }
@@ -249,7 +249,7 @@ mod tests {
         let parsed = Waml::parse(WAML_FILE, waml.as_bytes()).map(Arc::new);
         let world = World { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
-        let (_, doubts) = found(&world, &[target], false, &KnownTargets::unknown("a test"));
+        let (_, doubts) = find_violations(&world, &[target], false, &KnownTargets::unknown("a test"));
         let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
         assert!(text.contains("warning[autoscaling]"), "{text}");
         assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");

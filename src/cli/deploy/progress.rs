@@ -58,7 +58,7 @@ impl Progress {
         Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, told: Vec::new() }
     }
 
-    /// Whether it moves, so that it must be shown again and again.
+    /// Returns whether it moves, so that it must be shown again and again.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
@@ -167,14 +167,14 @@ mod tests {
         ]
     }
 
-    fn shown(text: &str) -> Vec<String> {
+    fn split_plain_lines(text: &str) -> Vec<String> {
         let plain = anstream::adapter::strip_str(text).to_string();
         plain.lines().map(|line| line.trim_start_matches('\r').to_owned()).collect()
     }
 
     #[test]
     fn every_target_has_its_line() {
-        let lines = shown(&frame(&rows(), 0, 0, 100, 3.2));
+        let lines = split_plain_lines(&frame(&rows(), 0, 0, 100, 3.2));
         assert_eq!(
             lines,
             [
@@ -189,16 +189,16 @@ mod tests {
     fn a_frame_goes_over_the_one_before_and_no_line_is_folded() {
         let second = frame(&rows(), 3, 1, 20, 3.2);
         assert!(second.starts_with("\x1b[3A\r\x1b[2K"), "{second:?}");
-        assert!(shown(&second).iter().all(|line| line.chars().count() <= 19), "{second:?}");
+        assert!(split_plain_lines(&second).iter().all(|line| line.chars().count() <= 19), "{second:?}");
         let mut hostile = rows();
         hostile[0].phase = Phase::Lost("a\n\x1b[2Jb".to_owned());
-        assert_eq!(shown(&frame(&hostile, 0, 0, 100, 0.0)).len(), 3);
+        assert_eq!(split_plain_lines(&frame(&hostile, 0, 0, 100, 0.0)).len(), 3);
     }
 
     #[test]
     fn a_log_gets_a_line_for_what_happens() {
         let lines: Vec<String> =
-            rows().iter().map(|row| shown(&plain(row, 3.25)).concat()).collect();
+            rows().iter().map(|row| split_plain_lines(&plain(row, 3.25)).concat()).collect();
         assert_eq!(
             lines,
             [

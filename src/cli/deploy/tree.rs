@@ -22,9 +22,9 @@ pub(super) struct Tree {
     pub(super) warnings: Vec<String>,
 }
 
-/// Looks at the working folder. With a ref that is not on this machine nothing is known of it, which is no
+/// Reads the working folder. With a ref that is not on this machine nothing is known of it, which is no
 /// fault: the forge has the last word.
-pub(super) fn look(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+pub(super) fn read_tree(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
     let unknown = |why: String| {
         CliError::usage(format!("which commit is to be deployed? {why}"))
             .hint("name a branch, a tag or a commit with --ref")
@@ -44,8 +44,8 @@ fn strange(git_ref: &str) -> Tree {
     Tree { git_ref: git_ref.to_owned(), waml: None, warnings }
 }
 
-/// What a branch, tag or commit of that name leads to here; a remote's branch before ours of the same name,
-/// because the forge has that one.
+/// Returns what a branch, tag or commit of that name leads to here; a remote's branch before ours of the
+/// same name, because the forge has that one.
 fn of_ref(git: &Repository, git_ref: &str) -> Tree {
     let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
     let found = names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
@@ -82,7 +82,7 @@ fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
     Some(git.find_blob(id).ok()?.content().to_owned())
 }
 
-/// Whether a branch of a remote has the commit, as of the last fetch.
+/// Returns whether a branch of a remote has the commit, as of the last fetch.
 fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
     for branch in git.branches(Some(git2::BranchType::Remote))?.take(MOST_BRANCHES) {
         let (branch, _) = branch?;
@@ -133,18 +133,18 @@ mod tests {
     #[test]
     fn the_commit_is_deployed_and_what_it_lacks_is_told() {
         let (folder, git, id) = repository();
-        let tree = look(folder.path(), None).unwrap();
+        let tree = read_tree(folder.path(), None).unwrap();
         assert_eq!((tree.git_ref, tree.waml.unwrap()), (id.to_string(), b"first".to_vec()));
         assert!(tree.warnings[0].contains("was not pushed yet"), "{:?}", tree.warnings);
         git.reference("refs/remotes/origin/main", id, true, "").unwrap();
-        assert_eq!(look(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        assert_eq!(read_tree(folder.path(), None).unwrap().warnings, Vec::<String>::new());
         std::fs::write(folder.path().join("notes.txt"), "not followed").unwrap();
-        assert_eq!(look(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        assert_eq!(read_tree(folder.path(), None).unwrap().warnings, Vec::<String>::new());
         std::fs::write(folder.path().join("main.rs"), "changed").unwrap();
-        let warnings = look(folder.path(), None).unwrap().warnings;
+        let warnings = read_tree(folder.path(), None).unwrap().warnings;
         assert!(warnings[0].starts_with("1 file is not committed"), "{warnings:?}");
         std::fs::write(folder.path().join(WAML_FILE), "second").unwrap();
-        let tree = look(folder.path(), None).unwrap();
+        let tree = read_tree(folder.path(), None).unwrap();
         assert!(tree.warnings[0].contains("without them"), "{:?}", tree.warnings);
         assert_eq!(tree.waml.unwrap(), b"first", "the commit's counts");
     }
@@ -156,10 +156,10 @@ mod tests {
         let second = commit(&git);
         git.reference("refs/remotes/origin/topic", first, true, "").unwrap();
         git.reference("refs/heads/topic", second, true, "").unwrap();
-        let waml = |git_ref: &str| look(folder.path(), Some(git_ref)).unwrap().waml.unwrap();
+        let waml = |git_ref: &str| read_tree(folder.path(), Some(git_ref)).unwrap().waml.unwrap();
         assert_eq!(waml("topic"), b"first");
         assert_eq!(waml(&second.to_string()), b"second");
-        let none = look(folder.path(), Some("none")).unwrap();
+        let none = read_tree(folder.path(), Some("none")).unwrap();
         assert_eq!((none.git_ref.as_str(), none.waml), ("none", None));
         assert!(none.warnings[0].contains("is not on this machine"), "{:?}", none.warnings);
     }
@@ -167,10 +167,10 @@ mod tests {
     #[test]
     fn without_a_repository_a_ref_is_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let said = look(folder.path(), None).unwrap_err().to_string();
+        let said = read_tree(folder.path(), None).unwrap_err().to_string();
         assert!(said.contains("in no git repository"), "{said}");
-        assert!(look(folder.path(), Some("main")).is_ok());
+        assert!(read_tree(folder.path(), Some("main")).is_ok());
         Repository::init(folder.path()).unwrap();
-        assert!(look(folder.path(), None).is_err(), "no commit yet");
+        assert!(read_tree(folder.path(), None).is_err(), "no commit yet");
     }
 }

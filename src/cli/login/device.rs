@@ -83,7 +83,7 @@ fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Whether an address is of the same host as another, port and all.
+/// Returns whether an address is of the same host as another, port and all.
 fn is_below(address: &str, web_url: &str) -> bool {
     let origin = |text: &str| reqwest::Url::parse(text).ok().map(|url| url.origin());
     let (address, web) = (origin(address), origin(web_url));
@@ -113,7 +113,7 @@ async fn ask(
     }
 }
 
-/// What an answer means. Pure.
+/// Returns what an answer means. Pure.
 fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> {
     let Answer { access_token, expires_in, error, interval } = answer;
     if let Some(token) = access_token {

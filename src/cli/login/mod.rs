@@ -52,7 +52,7 @@ pub(super) struct LogOut {
 impl LogIn {
     pub(super) async fn run(self, settings: Settings) -> Outcome {
         let server = &self.service.server;
-        let Host::GitHub { api_url, web_url, client_id } = Host::of(server).await? else {
+        let Host::GitHub { api_url, web_url, client_id } = Host::fetch(server).await? else {
             let message =
                 format!("{} keeps its repositories itself; nobody logs in there", server.url());
             return Err(CliError::refused(message));

@@ -37,7 +37,7 @@ static WARNED: Once = Once::new();
 
 type All = BTreeMap<String, Login>;
 
-/// Where logins are kept on this machine.
+/// Returns where logins are kept on this machine.
 fn path() -> Result<PathBuf, CliError> {
     let folder = folder(&config::environment());
     let folder = folder.ok_or_else(|| {

@@ -56,7 +56,7 @@ pub(super) enum Times {
 
 /// The file that is meant: of `--config`, of the variable, or this machine's place.
 fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let named = named(arguments).or_else(|| environment.get(VARIABLE).cloned());
+    let named = find_config_option(arguments).or_else(|| environment.get(VARIABLE).cloned());
     match named.filter(|path| !path.is_empty()) {
         Some(path) => Some(PathBuf::from(path)),
         None => folder(environment).map(|folder| folder.join("config.yaml")),
@@ -69,8 +69,8 @@ pub(super) fn place() -> Option<PathBuf> {
     path(&arguments.collect::<Vec<_>>(), &crate::config::environment())
 }
 
-/// What `--config` says: the defaults of all arguments depend on it, so it is read before them.
-fn named(arguments: &[String]) -> Option<String> {
+/// Finds the value of `--config`: the defaults of all arguments depend on it, so it is read before them.
+fn find_config_option(arguments: &[String]) -> Option<String> {
     let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
     while let Some(argument) = arguments.next() {
         if argument == "--config" {
@@ -95,7 +95,7 @@ impl Settings {
         })
     }
 
-    /// What is set under that key.
+    /// Returns what is set under that key.
     pub(super) fn get(&self, key: &str) -> Option<String> {
         let settings = serde_json::to_value(self).ok()?;
         settings.get(key)?.as_str().map(str::to_owned)
@@ -161,7 +161,7 @@ pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> Outcome {
     write_private(path, new.as_bytes())
 }
 
-/// What a file says that was read; `None` where it is not there.
+/// Returns what a file says that was read; `None` where it is not there.
 fn if_there<T>(read: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> {
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -235,14 +235,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Whether others on this machine may read that file.
+/// Returns whether others on this machine may read that file.
 #[cfg(unix)]
 pub(super) fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
 }
 
-/// Whether others on this machine may read that file; its folder decides that here.
+/// Returns whether others on this machine may read that file; its folder decides that here.
 #[cfg(not(unix))]
 pub(super) fn is_open_to_others(_path: &Path) -> bool {
     false

@@ -52,7 +52,7 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     text + &wrap(&beside_table(found, &hidden, times), output::width())
 }
 
-/// What stands under the table.
+/// Returns what stands under the table.
 fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
@@ -123,7 +123,7 @@ fn row(target: &Target, times: Times) -> [String; 5] {
     ]
 }
 
-/// What there is to say of an app on a target, in a few words.
+/// Returns what there is to say of an app on a target, in a few words.
 fn state(app: &AppDetail) -> String {
     let mut words = Vec::new();
     match (&app.live, app.hand_edited) {
@@ -173,7 +173,7 @@ fn missing(MissingRepository { repository, why }: &MissingRepository) -> String 
     format!("{NOTE}missing{NOTE:#}: what is in {repository}: {why}\n")
 }
 
-/// What the service waits for; nothing where it is ready.
+/// Returns what the service waits for; nothing where it is ready.
 pub(super) fn waits(service: &Readiness) -> String {
     if service.ready {
         return String::new();
@@ -211,7 +211,7 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
     text + &wrap(&beside_apps(found), output::width())
 }
 
-/// What stands under the table of all apps.
+/// Returns what stands under the table of all apps.
 fn beside_apps(found: &Everything) -> String {
     let mut text: String = found.missing.iter().map(|one| missing(one)).collect();
     text += &under_way(found.under_way.iter().map(|one| &**one));

@@ -170,7 +170,7 @@ impl Told {
         )
     }
 
-    /// Why the new templates refuse somebody; what both refuse is none of their doing.
+    /// Returns why the new templates refuse somebody; what both refuse is none of their doing.
     fn violations(&self, sources: &Sources) -> String {
         let refused = self.impacts.iter().filter(|impact| impact.verdict == Verdict::Refused);
         let mut all: Vec<Violation> = Vec::new();

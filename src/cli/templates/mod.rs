@@ -64,12 +64,12 @@ impl Check {
             let data = json!({"valid": valid, "templates": templates, "violations": violations});
             output::data(self.output, &data)?;
         } else {
-            self.tell(&report, &sources)?;
+            self.print_report(&report, &sources)?;
         }
         if report.passes() { Ok(()) } else { Err(CliError::rejected()) }
     }
 
-    fn tell(&self, report: &Report, sources: &Sources) -> Outcome {
+    fn print_report(&self, report: &Report, sources: &Sources) -> Outcome {
         output::print(&report.templates.iter().map(line).collect::<String>())?;
         if !report.violations.is_empty() {
             output::note(&diagnostics::render(&report.violations, sources));

@@ -87,7 +87,7 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
     move |error| failed(error).hint("name a folder with WAMLs in it under --wamls")
 }
 
-/// What the service has deployed: each app for the targets where it is, as it is there.
+/// Returns what the service has deployed: each app for the targets where it is, as it is there.
 pub(super) async fn deployed(
     settings: &Settings,
     sources: &mut Sources,

@@ -75,8 +75,8 @@ fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
     USED.contains(&delivery.event.as_str()) && !known.contains(&delivery.guid)
 }
 
-/// How many requests a run may spend: a small part of the hour's, less when others have used
-/// much of it, and none near its end.
+/// Returns how many requests a run may spend: a small part of the hour's, less when others have
+/// used much of it, and none near its end.
 pub(super) fn allowance(budget: Option<Budget>, every: Duration, now: Timestamp) -> u64 {
     let Some(Budget { limit, remaining, reset }) = budget else { return UNLIMITED };
     if reset <= now {
@@ -100,7 +100,7 @@ pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<
     all.iter().filter(|name| name.as_str() > after).collect()
 }
 
-/// Whether one of the listed deployments may be a lost one.
+/// Returns whether one of the listed deployments may be a lost one.
 pub(super) fn may_be_lost(listed: &Listed, installed: Timestamp, now: Timestamp) -> bool {
     let age = now.duration_since(listed.created_at);
     let ours = listed.created_at >= installed && age <= OLDEST;
@@ -127,7 +127,7 @@ pub(super) enum Standing {
     Closed,
 }
 
-/// How a deployment with these statuses, newest first, stands; links to us begin with that
+/// Returns how a deployment with these statuses, newest first, stands; links to us begin with that
 /// address.
 pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Standing {
     let leads_to_us = |url: &String| {
@@ -143,7 +143,7 @@ pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Standing
     }
 }
 
-/// When notes about what was looked at may go: the host has forgotten it too.
+/// Returns when notes about what was looked at may go: the host has forgotten it too.
 pub(super) fn forgotten(now: Timestamp) -> Timestamp {
     now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
 }

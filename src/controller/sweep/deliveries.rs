@@ -26,7 +26,7 @@ impl Sweeps {
         stop: &CancellationToken,
     ) -> Result<Progress, StoreError> {
         let (now, took) = (self.clock.now(), self.clock.stopwatch());
-        let mut progress = Progress::begun(run);
+        let mut progress = Progress::new(run);
         let since = decide::deliveries_since(run.position.as_deref(), run.since, now);
         let failed = match self.deployments.forge.failed_deliveries(since, LISTED).await {
             Ok(failed) => failed,
@@ -38,7 +38,7 @@ impl Sweeps {
                 "more deliveries failed than are listed; deployments among the older ones are found with their repositories"
             );
         }
-        let known = self.known(&failed).await?;
+        let known = self.find_known_guids(&failed).await?;
         let replays = decide::replays(failed, &known, REPLAYED, now);
         progress.waiting = replays.now.len() + replays.left;
         for delivery in &replays.now {
@@ -56,7 +56,7 @@ impl Sweeps {
         Ok(progress)
     }
 
-    async fn known(&self, failed: &[HookDelivery]) -> Result<BTreeSet<String>, StoreError> {
+    async fn find_known_guids(&self, failed: &[HookDelivery]) -> Result<BTreeSet<String>, StoreError> {
         let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
         let mut known = self.store.known_deliveries(&guids).await?;
         known.extend(self.store.settled(NAME, &guids).await?);

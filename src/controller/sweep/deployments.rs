@@ -63,12 +63,12 @@ impl Sweeps {
         scope: Scope,
         stop: &CancellationToken,
     ) -> Result<Progress, StoreError> {
-        let mut progress = Progress::begun(run);
+        let mut progress = Progress::new(run);
         let requests = self.allowance(scope);
         let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
         let mut hints = self.deployments.hints.take().into_iter();
         while let Some(repository) = hints.next() {
-            match self.look(&repository, run, &mut purse, &mut progress).await? {
+            match self.sweep_repository(&repository, run, &mut purse, &mut progress).await? {
                 Looked::Whole => {}
                 Looked::Partly => self.deployments.hints.put_back(repository),
                 Looked::NotNow(problem) => {
@@ -86,7 +86,7 @@ impl Sweeps {
         let left = decide::left(&all, run.position.as_deref());
         progress.waiting = left.len();
         for repository in left {
-            match self.look(repository, run, &mut purse, &mut progress).await? {
+            match self.sweep_repository(repository, run, &mut purse, &mut progress).await? {
                 Looked::Whole => {
                     progress.position = Some(repository.to_string());
                     progress.waiting -= 1;
@@ -99,8 +99,8 @@ impl Sweeps {
         Ok(progress)
     }
 
-    /// What the run may spend. Hints get a little more than their share of time, so that whoever made
-    /// a mistake sees it soon; they come from outside, so it is little.
+    /// Returns what the run may spend. Hints get a little more than their share of time, so that
+    /// whoever made a mistake sees it soon; they come from outside, so it is little.
     fn allowance(&self, scope: Scope) -> u64 {
         let (budget, now) = (self.deployments.forge.budget(), self.clock.now());
         match scope {
@@ -112,9 +112,9 @@ impl Sweeps {
         }
     }
 
-    /// Looks at one repository, newest deployment first: the older ones of a lane are superseded
+    /// Sweeps one repository, newest deployment first: the older ones of a lane are superseded
     /// at once.
-    async fn look(
+    async fn sweep_repository(
         &self,
         repository: &RepoName,
         run: &Sweeping,

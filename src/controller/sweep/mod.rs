@@ -21,7 +21,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
@@ -116,11 +116,11 @@ pub struct Report {
 /// The metrics of the sweeps. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
-    runs: Family<RunLabels, Counter>,
-    healed: Family<SweepLabel, Counter>,
-    refused: Family<SweepLabel, Counter>,
-    last: Family<SweepLabel, Gauge>,
-    waiting: Family<SweepLabel, Gauge>,
+    runs: Endpoint<RunLabels, Counter>,
+    healed: Endpoint<SweepLabel, Counter>,
+    refused: Endpoint<SweepLabel, Counter>,
+    last: Endpoint<SweepLabel, Gauge>,
+    waiting: Endpoint<SweepLabel, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -236,7 +236,7 @@ impl Sweeps {
         }
     }
 
-    /// What is looked for.
+    /// Returns what is looked for.
     pub fn kinds(&self) -> &[Kind] {
         &self.settings.kinds
     }
@@ -307,7 +307,7 @@ impl Sweeps {
         let progress = match done {
             Ok(progress) => progress,
             Err(error) => {
-                let unfinished = Progress::begun(&run);
+                let unfinished = Progress::new(&run);
                 let _held = self.end(&run, scope, &unfinished).await?;
                 return Err(error);
             }
@@ -361,7 +361,7 @@ impl Sweeps {
 }
 
 impl Progress {
-    fn begun(run: &Sweeping) -> Self {
+    fn new(run: &Sweeping) -> Self {
         let position = run.position.clone();
         Self { position, healed: 0, refused: 0, waiting: 0, stopped: None }
     }

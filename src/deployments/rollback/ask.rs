@@ -11,7 +11,7 @@ use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
-use crate::model::audit::{By, Entry};
+use crate::model::audit::{Entry, Principal};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
@@ -33,12 +33,12 @@ impl Deployments {
     pub(crate) async fn roll_back(
         &self,
         request: RollbackRequest,
-        by: By,
+        by: Principal,
         reply: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackRequest { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
-        let kept = manifests.repository.kept(target, app).await;
+        let kept = manifests.repository.read_history_beside(target, app).await;
         let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         let choice = self.choose_revision(&kept, &request).await?;
         let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
@@ -150,7 +150,7 @@ impl Deployments {
         choice: &Choice,
         revision: Deployment,
         (away, repository, hold): (Option<Release>, RepoName, bool),
-        by: &By,
+        by: &Principal,
     ) -> NewRollback {
         let id = DeployId::of(self.clock.draw());
         let release = Release { repository, ..revision.request.release };
@@ -180,7 +180,8 @@ impl Deployments {
         }
     }
 
-    /// What a target is, the configuration says: whoever deployed the revision may not have said it to GitHub.
+    /// Returns whether the configuration calls the target a production one: whoever deployed the revision may
+    /// not have said it to GitHub.
     fn is_production(&self, target: &TargetName) -> bool {
         let target = self.clusters.find(target);
         target.is_some_and(|target| target.environment == Environment::Production)
@@ -189,7 +190,7 @@ impl Deployments {
     async fn record_new(
         &self,
         new: &NewRollback,
-        by: By,
+        by: Principal,
         kept: Option<&PendingAnswer>,
     ) -> Result<(), NotRolledBack> {
         let app = &new.app;
@@ -207,7 +208,7 @@ impl Deployments {
     }
 }
 
-fn entry(new: &NewRollback, by: By, at: jiff::Timestamp) -> Entry {
+fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> Entry {
     let Rollback { to, from, reason, .. } = &new.rollback;
     let from = from.as_ref().map_or("hand-edited files".to_owned(), ToString::to_string);
     Entry {
@@ -300,7 +301,7 @@ async fn read_files(
     Ok((now, then, former))
 }
 
-/// What becomes another; `None` where files are not ours.
+/// Returns what becomes another; `None` where files are not ours.
 fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
     let (now, then) = (diff::objects(now)?, diff::objects(then)?);
     Some(diff::changes(&now, &then, CONTEXT).0)

@@ -18,7 +18,8 @@ use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
 
 impl Deployments {
-    /// What a rollback makes live again, unless it may not or another app would be in its way.
+    /// Returns what a rollback makes live again, unless it may not or another app would be in its
+    /// way.
     pub(crate) async fn restore_claims(
         &self,
         deployment: &Deployment,
@@ -32,7 +33,7 @@ impl Deployments {
     }
 }
 
-/// What an app of that repository would make live again with a revision.
+/// Returns what an app of that repository would make live again with a revision.
 pub(super) async fn revision_claims(
     deployments: &Deployments,
     (target, app): (&TargetName, &AppKey),

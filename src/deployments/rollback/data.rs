@@ -4,7 +4,7 @@
 use crate::deployments::outcome::Problem;
 use crate::deployments::rollback::NotRolledBack;
 use crate::git::layout;
-use crate::git::writer::{ManifestRepository, Seen, WriteError};
+use crate::git::writer::{ManifestRepository, Precondition, WriteError};
 use crate::manifests::argocd::application;
 use crate::manifests::removal::Replacement;
 use crate::manifests::{disks, parse, removal, replicas};
@@ -34,10 +34,10 @@ pub(super) struct Judgement {
     pub(super) latest: Option<TreeId>,
     /// The Application as it was seen, and as the revision needs it; `None` where it is as it should be, or
     /// cannot be read.
-    pub(super) application: Option<(Seen, Vec<u8>)>,
+    pub(super) application: Option<(Precondition, Vec<u8>)>,
 }
 
-/// Whether `then` may take the place of `now`; what a person should know of it.
+/// Checks that `then` may take the place of `now`; returns what a person should know of it.
 pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
@@ -84,7 +84,7 @@ pub(super) async fn former_disks(
     Ok(all)
 }
 
-/// What is not there any more of what the rollback was asked for.
+/// Says what is not there any more of what the rollback was asked for.
 fn say_gone(kept: &Kept, (target, app): (&TargetName, &AppKey), to: &DeployId) -> Option<String> {
     let Kept { revisions, latest } = kept;
     if revisions.iter().any(|(id, _)| id == to) {
@@ -110,7 +110,7 @@ pub(super) async fn judge_again(
 ) -> Result<Judgement, Problem> {
     let target = &deployment.request.target;
     // The tree first: if the files are another's by then, the push finds that out.
-    let kept = repository.kept(target, app).await?;
+    let kept = repository.read_history_beside(target, app).await?;
     if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
         return Err(refused(&gone));
     }
@@ -126,7 +126,7 @@ pub(super) async fn judge_again(
         Err(other) => return Err(refused(&other.to_string())),
     }
     let file = layout::application_file(target, app);
-    let (_, found) = repository.found(vec![file]).await?;
+    let (_, found) = repository.read_paths(vec![file]).await?;
     let application = found.into_iter().next().and_then(|file| {
         let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
         Some((file.seen, bytes))

@@ -2,7 +2,7 @@
 
 use crate::deployments::rollback::NotRolledBack;
 use crate::deployments::{Deployments, Fault};
-use crate::model::audit::{By, Entry};
+use crate::model::audit::{Entry, Principal};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;
 use crate::store::Reply;
@@ -19,7 +19,7 @@ impl Deployments {
         target: TargetName,
         app: AppKey,
         reason: String,
-        by: By,
+        by: Principal,
         reply: &Reply<Hold>,
     ) -> Result<Hold, NotRolledBack> {
         if self.lane(&target, &app).await?.is_none() {
@@ -58,7 +58,7 @@ impl Deployments {
         target: TargetName,
         app: AppKey,
         reason: String,
-        by: By,
+        by: Principal,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
         let entry = Entry {

@@ -62,10 +62,10 @@ impl Deployments {
                 Err(error) => break Err(error.into()),
             }
         };
-        WriteOutcome { ended, hand_edit: watch.found() }
+        WriteOutcome { ended, hand_edit: watch.read_hand_edit() }
     }
 
-    /// What an earlier attempt has pushed, if its commit is there.
+    /// Finds what an earlier attempt has pushed, if its commit is there.
     pub(crate) async fn find_earlier_restore(
         &self,
         deployment: &Deployment,
@@ -81,7 +81,8 @@ impl Deployments {
     }
 }
 
-/// What the record says of a revision that is live again: the digest of its files is the old one.
+/// Returns what the record says of a revision that is live again: the digest of its files is the
+/// old one.
 async fn recorded(
     repository: &ManifestRepository,
     deployment: &Deployment,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::Endpoint;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::Notify;
@@ -124,7 +124,7 @@ impl InUse {
         }
     }
 
-    /// Whether the push is to the branch that is followed; then it is looked at soon.
+    /// Returns whether the push is to the branch that is followed; then it is looked at soon.
     pub(crate) fn pushed(&self, push: &Push) -> bool {
         let ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
         if ours {
@@ -133,7 +133,7 @@ impl InUse {
         ours
     }
 
-    /// What is in use and what may be wrong with it. An older set is a set: it is ready.
+    /// Returns what is in use and what may be wrong with it. An older set is a set: it is ready.
     pub(crate) fn check(&self) -> Check {
         let templates = self.now();
         let commit = templates.commit.as_ref().map_or("", CommitSha::short);
@@ -152,7 +152,7 @@ impl InUse {
 
     /// Looks once; whether the branch is elsewhere than before.
     async fn refresh(&self, repository: &Repository) -> bool {
-        let tip = match repository.look().await {
+        let tip = match repository.fetch_tip().await {
             Ok(tip) => tip,
             Err(error) => {
                 tracing::warn!(%error, "the templates cannot be refreshed; the old ones stay in use");
@@ -200,8 +200,8 @@ impl InUse {
         standing.refused = Some((commit, why));
     }
 
-    /// Whether that commit was refused before. Then that is the trouble again, whatever else was
-    /// meanwhile.
+    /// Returns whether that commit was refused before. Then that is the trouble again, whatever
+    /// else was meanwhile.
     fn is_refused(&self, tip: &CommitSha) -> bool {
         let mut standing = self.standing();
         let why = standing.refused.as_ref().filter(|(commit, _)| commit == tip);
@@ -219,7 +219,7 @@ impl InUse {
 /// The metrics of the templates. Clones share them.
 #[derive(Debug, Clone, Default)]
 struct Metrics {
-    info: Family<Info, Gauge>,
+    info: Endpoint<Info, Gauge>,
     current: Gauge,
     age: Gauge,
     refused: Counter,
@@ -264,7 +264,7 @@ impl Metrics {
     }
 }
 
-/// What is on the branch; else what was used before, with the reason.
+/// Loads what is on the branch; else what was used before, with the reason.
 async fn first(repository: &Repository) -> Result<(Templates, Option<String>), TemplatesError> {
     let Some(before) = repository.used_before().await else {
         // Nothing to start with: the host has all the time that it wants.
@@ -283,9 +283,9 @@ async fn first(repository: &Repository) -> Result<(Templates, Option<String>), T
     Ok((before, Some(trouble)))
 }
 
-/// What is on the branch now, remembered as good.
+/// Loads what is on the branch now, remembered as good.
 async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Templates, String> {
-    let tip = repository.look().await.map_err(|error| error.to_string())?;
+    let tip = repository.fetch_tip().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {
             if known.as_ref() != Some(&tip) {

@@ -84,9 +84,9 @@ impl Repository {
         Ok(Self { followed, url, branch, path, refresh })
     }
 
-    /// Where the branch is.
-    pub(super) async fn look(&self) -> Result<CommitSha, FollowError> {
-        self.followed.look().await
+    /// Fetches the tip of the branch.
+    pub(super) async fn fetch_tip(&self) -> Result<CommitSha, FollowError> {
+        self.followed.fetch_tip().await
     }
 
     /// Nobody looks any more.
@@ -130,13 +130,13 @@ impl Repository {
         }
     }
 
-    /// Whether a push is to the branch that is followed.
+    /// Returns whether a push is to the branch that is followed.
     pub(super) fn is_of(&self, push: &Push) -> bool {
         push.branch == self.branch && is_address_of(&self.url, push.repository.as_str())
     }
 }
 
-/// Whether an address ends in the repository's name, `owner/name`, as code hosts write it.
+/// Returns whether an address ends in the repository's name, `owner/name`, as code hosts write it.
 fn is_address_of(url: &str, name: &str) -> bool {
     let url = url.trim_end_matches('/').to_ascii_lowercase();
     let path = url.strip_suffix(".git").unwrap_or(&url);

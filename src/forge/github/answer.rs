@@ -52,7 +52,8 @@ impl Answer {
         Self { status, headers, message: message(body), needs }
     }
 
-    /// What any caller makes of it; what 404 means depends on the question and is asked before.
+    /// Converts the answer into the error of any caller; what 404 means depends on the question and
+    /// is asked before.
     pub(super) fn error(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
         let limited = self.retry_after();
         match (self.status, limited) {
@@ -106,10 +107,10 @@ impl Answer {
                 return suspended(about, page.as_deref());
             }
             _ if self.says_suspended() => return suspended(about, None),
-            (Who::Installation(page), _) if self.says("not accessible by integration") => {
+            (Who::Installation(page), _) if self.contains_words("not accessible by integration") => {
                 return missing(about, needs, page.as_deref());
             }
-            (Who::Token, _) if self.says("authenticate via a github app") => {
+            (Who::Token, _) if self.contains_words("authenticate via a github app") => {
                 return ForgeError::NeedsApp { what: "a check run" };
             }
             (Who::Token, Some(url)) => {
@@ -121,7 +122,7 @@ impl Answer {
         ForgeError::Unauthorized { host, about, help }
     }
 
-    /// Where a token is authorized for an organization that wants single sign-on.
+    /// Returns the page where a token is authorized for an organization that wants single sign-on.
     pub(super) fn sign_on(&self) -> Option<&str> {
         let value = self.headers.get("x-github-sso")?.to_str().ok()?;
         value.split_once("url=").map(|(_, url)| url)
@@ -133,46 +134,46 @@ impl Answer {
         ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
 
-    /// Whether a token that was good may have become worthless.
+    /// Returns whether a token that was good may have become worthless.
     pub(super) fn is_of_credentials(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
             || (self.status == StatusCode::FORBIDDEN
-                && (self.says_suspended() || self.says("not accessible by integration")))
+                && (self.says_suspended() || self.contains_words("not accessible by integration")))
     }
 
     pub(super) fn says_suspended(&self) -> bool {
-        self.says("suspended") && self.status == StatusCode::FORBIDDEN
+        self.contains_words("suspended") && self.status == StatusCode::FORBIDDEN
     }
 
     /// As GitHub words it: `Repository was archived so is read-only.`
     fn says_archived(&self) -> bool {
-        self.says("archived") && self.says("read-only")
+        self.contains_words("archived") && self.contains_words("read-only")
     }
 
-    fn says(&self, words: &str) -> bool {
+    fn contains_words(&self, words: &str) -> bool {
         self.message.to_ascii_lowercase().contains(words)
     }
 
-    /// Whether GitHub says that the commit, and not the file, is missing.
+    /// Returns whether GitHub says that the commit, and not the file, is missing.
     pub(super) fn says_no_commit(&self) -> bool {
-        self.says("no commit found") || self.says("repository is empty")
+        self.contains_words("no commit found") || self.contains_words("repository is empty")
     }
 
-    /// How long nothing more may be asked, if this says so.
+    /// Returns for how long nothing more may be asked, if the answer says so.
     pub(super) fn limited(&self) -> Option<Duration> {
         let status = matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         self.retry_after().filter(|_| status)
     }
 
-    /// Whether the hour's requests are used up, which are counted whatever they do. Searches and others have
-    /// limits of their own, which say nothing of what we do.
+    /// Returns whether the hour's requests are used up, which are counted whatever they do.
+    /// Searches and others have limits of their own, which say nothing of what we do.
     pub(super) fn has_used_up(&self) -> bool {
         is_core(&self.headers) && self.number("x-ratelimit-remaining") == Some(0)
     }
 
-    /// How long to wait, if this is a limit: its own word, else until the limit is reset.
+    /// Returns how long to wait, if this is a limit: its own word, else until the limit is reset.
     fn retry_after(&self) -> Option<Duration> {
-        let limited = self.says("rate limit") || self.status == StatusCode::TOO_MANY_REQUESTS;
+        let limited = self.contains_words("rate limit") || self.status == StatusCode::TOO_MANY_REQUESTS;
         retry_after_seconds(&self.headers)
             .or_else(|| self.until_reset())
             .or(limited.then_some(LIMITED_WAIT))
@@ -291,7 +292,7 @@ mod tests {
         assert_eq!(wait(answer(502, &[("retry-after", "30")], "<html>")), None);
     }
 
-    fn said(answer: Answer, who: &Who) -> String {
+    fn format_error(answer: Answer, who: &Who) -> String {
         let repository = RepoName::parse("a/b").unwrap();
         answer.error("github.com", About::Repository(&repository), who).to_string()
     }
@@ -326,7 +327,7 @@ mod tests {
             ),
             (answer(422, &[], &words("no")), &app, "refuses the request for a/b (422): no"),
         ] {
-            let said = said(answer, who);
+            let said = format_error(answer, who);
             assert!(said.contains(expected), "{expected} in {said}");
         }
     }

@@ -95,7 +95,8 @@ impl Limits {
         });
     }
 
-    /// Where there are too many accounts, only those are kept that are told to wait now.
+    /// Changes the limits of an account. If there are too many accounts, only those are kept that
+    /// are told to wait now.
     fn change(
         &self,
         account: Account,
@@ -110,7 +111,7 @@ impl Limits {
         change(all.entry(account).or_default());
     }
 
-    /// How long the account still has to wait with a read or a write, if it has to.
+    /// Returns how long the account still has to wait with a read or a write, if it has to.
     pub(super) fn left(
         &self,
         account: Account,
@@ -122,8 +123,8 @@ impl Limits {
         limits.all.wait(now).max(limits.gate(requests).wait(now))
     }
 
-    /// How long the account's statuses have to wait, because what is left of the hour is kept for
-    /// deployments.
+    /// Returns how long the account's statuses have to wait, because what is left of the hour is
+    /// kept for deployments.
     pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
         let Budget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
         let left = Duration::try_from(reset.duration_since(now)).ok()?;
@@ -131,7 +132,7 @@ impl Limits {
         (scarce && !left.is_zero() && left <= AN_HOUR).then_some(left)
     }
 
-    /// Until when requests of any account wait.
+    /// Returns the time until which requests of any account wait.
     pub(super) fn limited(&self, now: Timestamp) -> Limited {
         let all = lock(&self.0);
         let latest = |requests| {
@@ -140,7 +141,7 @@ impl Limits {
         Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
     }
 
-    /// Whether any answer named a limit.
+    /// Returns whether any answer named a limit.
     pub(super) fn is_known(&self) -> bool {
         lock(&self.0).values().any(|limits| limits.budget.is_some())
     }
@@ -155,7 +156,7 @@ impl Limits {
     }
 }
 
-/// What the headers of an answer say.
+/// Reads the budget from the headers of an answer.
 fn budget_of(headers: &HeaderMap) -> Option<Budget> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     if !is_core(headers) {
@@ -169,7 +170,7 @@ fn budget_of(headers: &HeaderMap) -> Option<Budget> {
     })
 }
 
-/// Whether an answer's limit is the one that everything we do counts against.
+/// Returns whether an answer's limit is the one that everything we do counts against.
 pub(super) fn is_core(headers: &HeaderMap) -> bool {
     let resource = headers.get("x-ratelimit-resource").and_then(|value| value.to_str().ok());
     resource.is_none_or(|resource| resource.trim() == CORE)

@@ -49,7 +49,7 @@ impl Permission {
     pub(super) const READ_MEMBERS: Self = read("members");
     pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
-    /// Whether that is granted. Everybody may read what a repository is.
+    /// Returns whether that is granted. Everybody may read what a repository is.
     pub(super) fn is_in(self, granted: &Granted) -> bool {
         self == Self::METADATA
             || granted.get(self.name).and_then(|word| Access::parse(word)) >= Some(self.access)
@@ -81,8 +81,8 @@ impl Purpose {
         }
     }
 
-    /// What a token for this is to be allowed: what is wanted, as far as it was granted. GitHub
-    /// refuses to mint a token that could do more than the App.
+    /// Returns the permissions of a token for this: what is wanted, as far as it was granted.
+    /// GitHub refuses to mint a token that could do more than the App.
     pub(super) fn narrowed(self, granted: &Granted) -> Granted {
         let wanted = self.wants().iter().chain(&[Permission::METADATA]);
         wanted

@@ -105,7 +105,7 @@ impl<'a> Call<'a> {
         Self { limit, ..self }
     }
 
-    /// Which of the account's requests it is one of.
+    /// Returns the kind of the account's requests that it counts as.
     pub(super) fn requests(&self) -> Requests {
         if self.method == Method::GET { Requests::All } else { Requests::Writes }
     }

@@ -212,7 +212,8 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 307 | 308)
 }
 
-/// Whether there was no connection: a name, a port, a proxy or a certificate was in the way.
+/// Returns whether there was no connection: a name, a port, a proxy or a certificate was in the
+/// way.
 fn is_before_sending(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     causes

@@ -45,7 +45,7 @@ fn job(n: u32) -> Job {
         answer,
         lost: 0,
         tried_on: None,
-        on_its_way: None,
+        pending: None,
     }
 }
 
@@ -69,8 +69,12 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
 
     let built = build((&repo, "m.git"), None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(built.is_unsigned() && built.tip.is_none());
-    assert_eq!(built.fates.len(), 4);
+    assert_eq!(built.outcomes.len(), 4);
 
     let built = build((&repo, "m.git"), None, &jobs, &HashSet::new(), &committer).unwrap();
-    assert!(built.fates.iter().all(|fate| matches!(fate, Fate::Commit(_))), "{:?}", built.fates);
+    assert!(
+        built.outcomes.iter().all(|outcome| matches!(outcome, ChangeOutcome::Commit(_))),
+        "{:?}",
+        built.outcomes
+    );
 }

@@ -57,7 +57,7 @@ const LINE: usize = 400;
 /// seconds (measured with an unoptimised build).
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// How `latest` differs from the revision that it differs least from; the newer one of two. `None` if
+/// Compares `latest` with the revision that it differs least from; the newer one of two. `None` if
 /// it is one of them, or if there is nothing: then nobody has edited anything.
 pub(in crate::git) fn difference<'a>(
     latest: &'a Listing,
@@ -110,7 +110,7 @@ pub(in crate::git) fn diff(changes: &[Change<'_>], read: impl Fn(Item) -> Conten
                 text.push_str(&format!("… the rest is not shown: {}\n", files(left)));
                 return text;
             }
-            text.extend(line.chars().take(LINE).map(shown));
+            text.extend(line.chars().take(LINE).map(sanitize_char));
             text.push('\n');
             lines += 1;
         }
@@ -143,7 +143,7 @@ fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
 }
 
 impl Content {
-    /// What a person put into a Secret by hand is not for a log.
+    /// Hides what a person put into a Secret by hand: it is not for a log.
     fn checked(self) -> Self {
         match self {
             Self::Text(text) => match secret::hidden(&text) {
@@ -163,12 +163,12 @@ fn in_words(before: &Content, after: &Content) -> String {
     }
 }
 
-fn shown(c: char) -> char {
+fn sanitize_char(c: char) -> char {
     if (c.is_control() && c != '\t') || is_invisible(c) { '\u{fffd}' } else { c }
 }
 
 fn visible(name: &str) -> String {
-    name.chars().take(200).map(shown).collect()
+    name.chars().take(200).map(sanitize_char).collect()
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
 pub(super) const BYTES: usize = 256 * 1024;
 
-/// What somebody changed by hand in an app's `latest` since one of us last wrote it; `None` if nobody
-/// did. `path` is where it is, `now` the folder there, and `tip` the commit that has it. What becomes
-/// of it is not known yet.
+/// Finds what somebody changed by hand in an app's `latest` since one of us last wrote it; `None`
+/// if nobody did. `path` is where it is, `now` the folder there, and `tip` the commit that has it.
+/// What becomes of it is not known yet.
 ///
 /// Reads nothing where nobody did: what is live is known by its object.
-pub(in crate::git) fn look(
+pub(in crate::git) fn find_hand_edit(
     repo: &Repository,
     tip: Option<Oid>,
     path: &str,
@@ -110,8 +110,8 @@ fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<
     None
 }
 
-/// Whether a commit is all there is to say: its parents are here, so it is not only where our clone
-/// begins. libgit2 shows that one without parents.
+/// Returns whether a commit is all there is to say: its parents are here, so it is not only where
+/// our clone begins. libgit2 shows that one without parents.
 fn begins_here(repo: &Repository, commit: &git2::Commit<'_>) -> bool {
     match commit.parent_count() {
         0 => !repo.is_shallow(),

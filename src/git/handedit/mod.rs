@@ -31,8 +31,9 @@ impl Watch {
         Self { policy, found: Arc::default() }
     }
 
-    /// What was found when the write was last tried, and what became of it once the write has ended.
-    pub fn found(&self) -> Option<HandEdit> {
+    /// Returns the hand edit that was found when the write was last tried, and what became of it
+    /// once the write has ended.
+    pub fn read_hand_edit(&self) -> Option<HandEdit> {
         lock(&self.found).clone()
     }
 

@@ -5,7 +5,7 @@
 
 use granit_parser::{Event, Parser, Tag};
 
-/// What keeps a text from being shown, in words; `None` if nothing does.
+/// Returns what keeps a text from being shown, in words; `None` if nothing does.
 pub(super) fn hidden(text: &str) -> Option<&'static str> {
     const SECRET: &str = "a Secret";
     if is_spelled_out(text) {
@@ -19,8 +19,8 @@ pub(super) fn hidden(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a `kind` is followed by a word with `Secret` in it, with nothing between the two but what
-/// YAML and JSON have there: colons, quotes, comments, tags, anchors, the ends of lines.
+/// Returns whether a `kind` is followed by a word with `Secret` in it, with nothing between the two
+/// but what YAML and JSON have there: colons, quotes, comments, tags, anchors, the ends of lines.
 fn is_spelled_out(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.split("kind").skip(1).any(|rest| first_word(rest).contains("secret"))
@@ -60,7 +60,7 @@ fn read(text: &str) -> Read {
     for next in Parser::new_from_str(text) {
         let Ok((event, _)) = next else { return Read::NoYaml };
         let found = match event {
-            Event::Scalar(text, _, _, tag) => node(&mut open, known(&text, tag.as_deref())),
+            Event::Scalar(text, _, _, tag) => node(&mut open, resolve_scalar(&text, tag.as_deref())),
             Event::Alias(_) => node(&mut open, None),
             Event::SequenceStart(..) => begin(&mut open, Open::List),
             Event::MappingStart(..) => begin(&mut open, Open::Map { key: None }),
@@ -77,8 +77,8 @@ fn read(text: &str) -> Read {
     Read::Plain
 }
 
-/// A text, unless its tag makes another one of it, as `!!binary` does.
-fn known<'a>(text: &'a str, tag: Option<&Tag>) -> Option<&'a str> {
+/// Returns the text of a scalar, unless its tag makes another one of it, as `!!binary` does.
+fn resolve_scalar<'a>(text: &'a str, tag: Option<&Tag>) -> Option<&'a str> {
     tag.is_none_or(|tag| tag.core_suffix() == Some("str")).then_some(text)
 }
 

@@ -14,7 +14,7 @@ fn listing(text: &str) -> Listing {
     text.split_whitespace().map(item).collect()
 }
 
-fn told(latest: &str, revisions: &[(u32, &str)]) -> Option<(Option<DeployId>, Vec<String>)> {
+fn describe_difference(latest: &str, revisions: &[(u32, &str)]) -> Option<(Option<DeployId>, Vec<String>)> {
     let latest = listing(latest);
     let revisions: Vec<_> = revisions.iter().map(|(n, text)| (id(*n), listing(text))).collect();
     let found = difference(&latest, &revisions)?;
@@ -27,9 +27,9 @@ fn told(latest: &str, revisions: &[(u32, &str)]) -> Option<(Option<DeployId>, Ve
 
 #[test]
 fn a_revision_that_is_live_is_no_edit_and_neither_is_nothing() {
-    assert_eq!(told("a=1 b=2", &[(1, "a=1"), (2, "a=1 b=2")]), None);
-    assert_eq!(told("a=1", &[(1, "a=1"), (2, "a=1 b=2")]), None, "rolled back by hand");
-    assert_eq!(told("", &[]), None, "the first deployment");
+    assert_eq!(describe_difference("a=1 b=2", &[(1, "a=1"), (2, "a=1 b=2")]), None);
+    assert_eq!(describe_difference("a=1", &[(1, "a=1"), (2, "a=1 b=2")]), None, "rolled back by hand");
+    assert_eq!(describe_difference("", &[]), None, "the first deployment");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn an_edit_is_told_against_the_revision_that_differs_least_and_then_the_newer() 
         ("", &[(1, "a=1")], Some(1), &["a removed"]),
         ("a=1", &[], None, &["a added"]),
     ] {
-        assert_eq!(told(latest, revisions), Some((base.map(id), words(expected))), "{latest}");
+        assert_eq!(describe_difference(latest, revisions), Some((base.map(id), words(expected))), "{latest}");
     }
 }
 

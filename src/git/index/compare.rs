@@ -90,7 +90,7 @@ impl Scope {
         Self { manifests, applications: layout::applications_folder(target), wanted, files }
     }
 
-    /// What is there now, if that is not more apps than `most`, and what of it is new.
+    /// Finds what is there now, if that is not more apps than `most`, and what of it is new.
     pub(super) fn compare(
         &self,
         repo: &Repository,
@@ -186,7 +186,7 @@ impl Scope {
 }
 
 impl Seen {
-    /// How many apps a target's folder has; opens no app, and no namespace that is as it was.
+    /// Counts the apps of a target's folder; opens no app, and no namespace that is as it was.
     fn apps_in(&self, repo: &Repository, manifests: Option<Oid>) -> Result<usize, git2::Error> {
         let mut count = 0;
         for (name, id) in folders(repo, manifests)? {

@@ -71,7 +71,7 @@ impl Direct {
         Ok(published)
     }
 
-    /// What the answer says; the error is why the pack was not read.
+    /// Reads the outcome of a push from the answer; the error is why the pack was not read.
     fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, Unread> {
         let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
         let Report { word, printed } = report::read(answer, update.reference);

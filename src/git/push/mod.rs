@@ -34,8 +34,8 @@ pub enum PushBy {
     Libgit2,
 }
 
-/// The one that is configured.
-pub(super) fn of(by: PushBy, remote: Remote) -> Box<dyn Push> {
+/// Builds the client that pushes as the settings say.
+pub(super) fn build_push(by: PushBy, remote: Remote) -> Box<dyn Push> {
     match by {
         PushBy::Direct => Box::new(Direct::new(remote)),
         PushBy::Libgit2 => Box::new(Libgit2::new(remote)),

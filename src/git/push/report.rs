@@ -57,7 +57,7 @@ pub(super) fn read(answer: &[u8], reference: &str) -> Report {
     Report { word, printed }
 }
 
-/// What the server says, if it does not say what became of the branch.
+/// Returns what the server says, if it does not say what became of the branch.
 pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
     let Report { word, printed } = read(answer, reference);
     let words = String::from_utf8_lossy(&printed);
@@ -79,7 +79,7 @@ fn error(data: &[u8]) -> Option<&[u8]> {
     data.strip_prefix(b"ERR ")
 }
 
-/// Whether the answer says already what became of the branch, though more of it may come.
+/// Returns whether the answer says already what became of the branch, though more of it may come.
 pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
     read(answer, reference).word != Word::None
 }
@@ -139,8 +139,8 @@ pub(in crate::git) enum NoList {
     Said(String),
 }
 
-/// Where a branch is by an advertisement of `receive-pack`, which may begin with a line of its
-/// service.
+/// Finds the commit of a branch in an advertisement of `receive-pack`, which may begin with a line
+/// of its service.
 pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, NoList> {
     let mut lines = Lines(answer);
     let mut any = false;

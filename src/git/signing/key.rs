@@ -58,7 +58,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Whether it is the passphrase that is wrong, and not the key.
+    /// Returns whether it is the passphrase that is wrong, and not the key.
     pub fn is_of_passphrase(&self) -> bool {
         matches!(self, Self::WrongPassphrase | Self::Lines)
     }
@@ -134,7 +134,7 @@ fn lines_of(text: &SecretString) -> SecretString {
     format!("{}\n", text.trim()).into()
 }
 
-/// What stands in the first line of an armor: `OPENSSH PRIVATE KEY`.
+/// Returns the label in the first line of an armor: `OPENSSH PRIVATE KEY`.
 fn begins_with(text: &str) -> Option<&str> {
     text.strip_prefix("-----BEGIN ")?.split("-----").next()
 }
@@ -162,7 +162,8 @@ fn unlocked(key: PrivateKey, passphrase: Option<&SecretString>) -> Result<Privat
     }
 }
 
-/// Whether an armor is whole and its first packet is a secret key (RFC 9580, 6.2 and 5.5.1.3).
+/// Returns whether an armor is whole and its first packet is a secret key (RFC 9580, 6.2 and
+/// 5.5.1.3).
 fn holds_secret_key(armored: &str) -> Option<bool> {
     let (_, rest) = armored.split_once("-----\n")?;
     let (inner, _) = rest.split_once("-----END PGP PRIVATE KEY BLOCK-----")?;

@@ -75,7 +75,7 @@ impl Signing {
         }
     }
 
-    /// What others know the key by: `SHA256:…` or an OpenPGP fingerprint.
+    /// Returns the fingerprint that others know the key by: `SHA256:…` or an OpenPGP fingerprint.
     pub fn fingerprint(&self) -> String {
         match &self.0 {
             Means::Ssh(key) => key.fingerprint(),

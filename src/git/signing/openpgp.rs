@@ -95,7 +95,7 @@ impl Home {
         let ran = program::run("gpg", folder, &arguments, input)?;
         let text = String::from_utf8_lossy(&ran.output).trim_end().to_owned();
         // git looks for the same line: gpg's exit code alone is no promise.
-        let signed = ran.status.success() && has(&ran, "SIG_CREATED");
+        let signed = ran.status.success() && has_status(&ran, "SIG_CREATED");
         if signed && text.starts_with("-----BEGIN PGP SIGNATURE-----") {
             Ok(text)
         } else {
@@ -193,16 +193,17 @@ fn secret_keys(said: &str) -> Vec<String> {
     found
 }
 
-fn has(ran: &Ran, status: &str) -> bool {
+fn has_status(ran: &Ran, status: &str) -> bool {
     ran.said.lines().any(|line| {
         line.strip_prefix("[GNUPG:] ").is_some_and(|rest| rest.split(' ').next() == Some(status))
     })
 }
 
-/// Where somebody is told what to do, nothing else will help. `No secret key` is the exception: gpg says
-/// so of a home that somebody sweeps, too.
+/// Returns the error of a run that gave no signature. If gpg's words tell a person what to do,
+/// nothing else will help. `No secret key` is the exception: gpg says so of a home that somebody
+/// sweeps, too.
 fn refused(ran: &Ran) -> SigningError {
-    let swept = says(&ran.said, NO_SECRET_KEY);
+    let swept = contains_words(&ran.said, NO_SECRET_KEY);
     if swept || help(&ran.said).is_empty() {
         SigningError::NotSigned(why(ran))
     } else {
@@ -210,7 +211,7 @@ fn refused(ran: &Ran) -> SigningError {
     }
 }
 
-/// What gpg says for people, in one line, and what to do about it.
+/// Formats what gpg says for people, in one line, and what to do about it.
 fn why(ran: &Ran) -> String {
     let mut said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
     let said = said.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
@@ -220,22 +221,22 @@ fn why(ran: &Ran) -> String {
 
 const NO_SECRET_KEY: &str = "no secret key";
 
-fn says(said: &str, what: &str) -> bool {
+fn contains_words(said: &str, what: &str) -> bool {
     said.to_ascii_lowercase().contains(what)
 }
 
-/// What a person can do.
+/// Says what a person can do about gpg's words.
 fn help(said: &str) -> &'static str {
-    let says = |what: &[&str]| what.iter().any(|what| says(said, what));
-    if says(&["bad passphrase"]) {
+    let has_any = |what: &[&str]| what.iter().any(|what| contains_words(said, what));
+    if has_any(&["bad passphrase"]) {
         " (correct `passphrase`)"
-    } else if says(&["no passphrase given", "can't get input"]) {
+    } else if has_any(&["no passphrase given", "can't get input"]) {
         " (the key is locked: give its `passphrase`)"
-    } else if says(&["keyexpired", "key_expired", "key expired", "key has expired"]) {
+    } else if has_any(&["keyexpired", "key_expired", "key expired", "key has expired"]) {
         " (the key has expired: prolong it, or give another)"
-    } else if says(&["keyrevoked", "key_revoked", "key revoked", "has been revoked"]) {
+    } else if has_any(&["keyrevoked", "key_revoked", "key revoked", "has been revoked"]) {
         " (the key is revoked: give another)"
-    } else if says(&["unusable secret key", NO_SECRET_KEY]) {
+    } else if has_any(&["unusable secret key", NO_SECRET_KEY]) {
         " (the key cannot sign: export one whose secret half is there, neither expired nor revoked, and may sign)"
     } else {
         ""
@@ -275,7 +276,8 @@ fn for_nobody_else(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Whether it belongs to who we are: to whom a folder belongs that we make in it.
+/// Returns whether a folder belongs to the user that we are: to whom a folder belongs that we make
+/// in it.
 fn is_ours(folder: &Path) -> io::Result<bool> {
     let probe = folder.join(format!("{}-whose", std::process::id()));
     let _left_by_a_crash = fs::remove_dir(&probe);

@@ -106,8 +106,8 @@ impl Folder {
         command.spawn().ok()
     }
 
-    /// Whether the file was another one before. Written beside its place, so that ssh never reads
-    /// half of it.
+    /// Writes a file, and returns whether it was another one before. It is written beside its
+    /// place, so that ssh never reads half of it.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
         let path = self.path.join(name);
         if fs::read(&path).is_ok_and(|found| found == bytes) {

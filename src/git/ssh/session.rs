@@ -120,7 +120,7 @@ impl Session {
         })
     }
 
-    /// When the fence closes, it is cut.
+    /// Binds the session to a fence: when the fence closes, the session is cut.
     pub(in crate::git) fn within(&mut self, fence: &Fence) {
         self.fence = fence.clone();
     }
@@ -186,7 +186,7 @@ impl Session {
         let text = packet.get(4..).and_then(|data| data.strip_prefix(b"ERR "));
         let Some(text) = text.map(lossy) else { return Ok(()) };
         let kind = complaint::classify(&text, Some(OF_GIT));
-        let failure = self.said(kind, complaint::words(&text));
+        let failure = self.build_failure(kind, complaint::words(&text));
         self.noted(Err(failure))
     }
 
@@ -242,11 +242,11 @@ impl Session {
         Err(self.complaint(status.and_then(|status| status.code())).await)
     }
 
-    /// Why the program at the other end reads no more.
+    /// Returns why the program at the other end reads no more.
     async fn ended(&mut self) -> Failure {
         self.end().await.err().unwrap_or_else(|| {
             let words = "the program behind ssh ended before all was sent".to_owned();
-            self.said(complaint::Kind::NoConnection, words)
+            self.build_failure(complaint::Kind::NoConnection, words)
         })
     }
 
@@ -258,14 +258,14 @@ impl Session {
             words if words.is_empty() => "the connection ended without a word".to_owned(),
             words => words,
         };
-        self.said(complaint::classify(&printed, status), words)
+        self.build_failure(complaint::classify(&printed, status), words)
     }
 
-    fn said(&self, kind: complaint::Kind, words: String) -> Failure {
+    fn build_failure(&self, kind: complaint::Kind, words: String) -> Failure {
         Failure::Said { kind, words, trust: self.ssh.trust() }
     }
 
-    /// What was printed beside the answer so far.
+    /// Returns what was printed beside the answer so far.
     fn printed(&self) -> String {
         lossy(&lock(&self.printed))
     }
@@ -303,7 +303,8 @@ impl Drop for Session {
     }
 }
 
-/// What comes of it, unless the fence closes, or the server is silent or at it for too long.
+/// Waits for the result of the work, unless the fence closes, or the server is silent or at it for
+/// too long.
 async fn within<T>(
     ssh: &Ssh,
     fence: &Fence,

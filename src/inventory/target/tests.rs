@@ -35,8 +35,8 @@ async fn opened(folder: &Path) -> ManifestRepository {
     ManifestRepository::open(settings).await.unwrap()
 }
 
-/// The branch has these apps on the target, and nothing else there.
-fn has(repo: &Repository, target: &str, apps: &[&str]) {
+/// Commits a tree that has these apps on the target, and nothing else there.
+fn commit_apps(repo: &Repository, target: &str, apps: &[&str]) {
     let file = |name: &str, id, mode| {
         let mut tree = repo.treebuilder(None).unwrap();
         tree.insert(name, id, mode).unwrap();
@@ -65,8 +65,8 @@ fn has(repo: &Repository, target: &str, apps: &[&str]) {
 async fn more_apps_than_are_kept_are_refused_before_one_is_read_and_others_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let repo = Repository::init_bare(folder.path()).unwrap();
-    has(&repo, "prod-1", &["a", "b"]);
-    has(&repo, "prod-2", &["c", "d"]);
+    commit_apps(&repo, "prod-1", &["a", "b"]);
+    commit_apps(&repo, "prod-2", &["c", "d"]);
     let repository = opened(folder.path()).await;
     let count = Arc::new(Count::within(3));
     let [mut first, mut second] = ["prod-1", "prod-2"].map(|target| {
@@ -77,13 +77,13 @@ async fn more_apps_than_are_kept_are_refused_before_one_is_read_and_others_are_k
     assert!(why.contains("with prod-2") && why.contains("more than 3 apps"), "{why}");
     assert_eq!((second.apps.len(), second.follower.files_read(), count.apps()), (0, 0, 2));
     assert_eq!(first.page(None, None, 9).unwrap().len(), 2, "nobody else is refused");
-    has(&repo, "prod-1", &["a", "b", "c"]);
+    commit_apps(&repo, "prod-1", &["a", "b", "c"]);
     assert_eq!((first.update(), count.apps()), (Ok(()), 3), "its own count for what they are");
-    has(&repo, "prod-1", &["a", "b", "c", "d"]);
+    commit_apps(&repo, "prod-1", &["a", "b", "c", "d"]);
     let files = first.follower.files_read();
     assert!(first.page(None, None, 9).is_err(), "half an index is none");
     assert_eq!((first.apps.len(), first.follower.files_read(), count.apps()), (3, files, 3));
-    has(&repo, "prod-1", &["a"]);
+    commit_apps(&repo, "prod-1", &["a"]);
     assert_eq!(first.update(), Ok(()));
     assert_eq!((second.update(), count.apps()), (Ok(()), 3), "there is room again");
     drop(first);

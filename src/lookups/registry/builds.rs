@@ -140,7 +140,7 @@ impl Registries {
         let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
         let unseen = page.iter().filter(|tag| !looked_up.contains_key(**tag));
         let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
-        let (found, found_in_time) = question.look(&unseen, patience / 2).await;
+        let (found, found_in_time) = question.fetch_builds(&unseen, patience / 2).await;
         looked_up.extend(found.into_iter().map(|build| (build.tag.clone(), build)));
         let mut builds: Vec<Build> =
             page.into_iter().filter_map(|tag| looked_up.remove(tag)).collect();
@@ -172,7 +172,7 @@ impl Registries {
     ) -> Vec<Build> {
         let Ok(question) = self.question(image, now) else { return Vec::new() };
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-        question.look(&tags, patience).await.0
+        question.fetch_builds(&tags, patience).await.0
     }
 }
 
@@ -199,7 +199,7 @@ impl Question<'_> {
             order.tags.extend(next.iter().map(own));
             return (BTreeMap::new(), true);
         }
-        let (mut builds, in_time) = self.look(&next, patience).await;
+        let (mut builds, in_time) = self.fetch_builds(&next, patience).await;
         for build in &mut builds {
             build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
         }
@@ -250,9 +250,9 @@ impl Question<'_> {
         Ok(answer)
     }
 
-    /// What these tags lead to, in any order, and whether every one was looked at in time. One that cannot
-    /// be read is told without its time rather than left out.
-    async fn look(&self, tags: &[&str], patience: Duration) -> (Vec<Build>, bool) {
+    /// Fetches the builds that these tags lead to, in any order, and whether every one was looked
+    /// at in time. One that cannot be read is told without its time rather than left out.
+    async fn fetch_builds(&self, tags: &[&str], patience: Duration) -> (Vec<Build>, bool) {
         let looking: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
         let mut looking = futures::stream::iter(looking).buffer_unordered(AT_ONCE);
         let mut builds = Vec::new();

@@ -99,22 +99,22 @@ impl Registries {
         })
     }
 
-    /// Whether the configuration lets us ask for this image.
+    /// Returns whether the configuration lets us ask for this image.
     pub fn may_ask(&self, image: &Image) -> bool {
-        self.of(image).is_some()
+        self.find_registry(image).is_some()
     }
 
-    fn of(&self, image: &Image) -> Option<&Registry> {
+    fn find_registry(&self, image: &Image) -> Option<&Registry> {
         let is_public = |_: &&Registry| self.route.may_be_public(&image.host);
         let other = || self.known.get(ANY_OTHER).filter(is_public);
         self.known.get(&image.host).or_else(other)
     }
 
-    /// Whether the image's tag is there.
+    /// Asks the registry whether the image's tag is there.
     ///
     /// # Errors
     /// [`NotKnown`] when the registry does not say, or is none that we may ask.
-    pub async fn has(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
+    pub async fn find_tag(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
         if let Some(found) = lock(&self.images).get(image, now) {
             return Ok(found);
         }
@@ -132,7 +132,7 @@ impl Registries {
         image: &'a Image,
         now: Timestamp,
     ) -> Result<Question<'a>, NotKnown> {
-        let registry = self.of(image).ok_or_else(|| {
+        let registry = self.find_registry(image).ok_or_else(|| {
             NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
         })?;
         Ok(Question { registries: self, registry, image, now })
@@ -184,16 +184,16 @@ impl Question<'_> {
             Some(Kept::Token(token)) => Proof::Token(token),
             Some(Kept::Login) => self.login().await?,
         };
-        let answer = self.once(wanted, &proof).await?;
+        let answer = self.send_request(wanted, &proof).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         lock(&self.registries.tokens).remove(&self.token_key());
         let proof = self.proof(&answer.headers).await?;
-        self.once(wanted, &proof).await
+        self.send_request(wanted, &proof).await
     }
 
-    /// Whether it is there: `true` for yes, `false` for a plain no.
+    /// Reads from an answer whether it is there: `true` for yes, `false` for a plain no.
     pub(super) fn judge(&self, answer: &Answer) -> Result<bool, NotKnown> {
         match answer.status {
             status if status.is_success() => Ok(true),
@@ -214,8 +214,9 @@ impl Question<'_> {
         }
     }
 
-    /// HEAD costs no pull where pulls are counted; who does not know it is asked by GET.
-    async fn once(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
+    /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know
+    /// HEAD is asked by GET.
+    async fn send_request(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
         let ask = |request| self.registries.route.ask(request, wanted.limit);
         let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
         let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
@@ -272,7 +273,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// What the registry's challenge asks for.
+    /// Gets the proof that the registry's challenge asks for.
     async fn proof(&self, headers: &HeaderMap) -> Result<Proof, NotKnown> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter();
         let challenges = challenge::read(texts.filter_map(|text| text.to_str().ok()));
@@ -340,8 +341,8 @@ impl Question<'_> {
         Ok(token)
     }
 
-    /// Where tokens are given. Our password goes there, so it is https; or http at the very
-    /// registry that the configuration lets us speak http with.
+    /// Parses the address where tokens are given. Our password goes there, so it is https; or http
+    /// at the very registry that the configuration lets us speak http with.
     fn realm(&self, realm: &str) -> Result<Url, NotKnown> {
         let refuse =
             |why: &str| self.not_known(&format!("has its tokens given where we do not go: {why}"));

@@ -41,12 +41,12 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// What this one says, else the other.
+    /// Returns what this one says, else the other.
     pub(super) fn or(self, other: Self) -> Self {
         Self { created: self.created.or(other.created), commit: self.commit.or(other.commit) }
     }
 
-    /// Whether there is no more to be found out.
+    /// Returns whether there is no more to be found out.
     pub(super) fn is_complete(&self) -> bool {
         self.created.is_some() && self.commit.is_some()
     }
@@ -94,7 +94,7 @@ struct Platform {
 /// Reads a manifest of any kind.
 pub(super) fn manifest(body: &[u8]) -> Option<Manifest> {
     let Body { manifests, config, annotations } = serde_json::from_slice(body).ok()?;
-    let said = said(&annotations.unwrap_or_default());
+    let said = parse_labels(&annotations.unwrap_or_default());
     if let Some(child) = choose(&manifests) {
         return Some(Manifest::Index { child, said });
     }
@@ -134,10 +134,10 @@ pub(super) fn config(body: &[u8]) -> Option<Said> {
     let Whole { created, config } = serde_json::from_slice(body).ok()?;
     let labels = config.and_then(|config| config.labels).unwrap_or_default();
     let own = Said { created: created.as_deref().and_then(time), commit: None };
-    Some(said(&labels).or(own))
+    Some(parse_labels(&labels).or(own))
 }
 
-fn said(texts: &Texts) -> Said {
+fn parse_labels(texts: &Texts) -> Said {
     Said {
         created: texts.created.as_deref().and_then(time),
         commit: texts.revision.as_deref().and_then(commit),
@@ -154,7 +154,7 @@ fn commit(text: &str) -> Option<String> {
     (hexadecimal && (7..=64).contains(&text.len())).then(|| text.to_ascii_lowercase())
 }
 
-/// What stands in an address must be nothing else.
+/// Returns whether a text is a digest and nothing else: it stands in an address.
 pub(super) fn is_digest(text: &str) -> bool {
     text.split_once(':').is_some_and(|(kind, digits)| {
         let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());

@@ -70,7 +70,8 @@ impl Route {
         Ok(Self { named, public, guard: outbound.public_only(), hosts: hosts.collect() })
     }
 
-    /// Whether an image's host that no entry names may be asked, as far as its spelling says.
+    /// Returns whether an image's host that no entry names may be asked, as far as its spelling
+    /// says.
     pub(super) fn may_be_public(&self, host: &str) -> bool {
         let url = Url::parse(&format!("https://{}/", image::authority_of(host)));
         url.is_ok_and(|url| self.guard.check(&url).is_ok())
@@ -108,7 +109,7 @@ fn authority(url: &Url) -> (String, Option<u16>) {
     (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default())
 }
 
-/// Where the answer sends us on to, if it does.
+/// Returns the address that the answer sends us on to, if it does.
 fn redirect(answer: &Answer, from: &Url) -> Result<Option<Url>, NotKnown> {
     if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

@@ -30,7 +30,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Whether the list says of every tag when its image was made.
+    /// Returns whether the list says of every tag when its image was made.
     pub(super) fn is_dated(&self) -> bool {
         !self.times.is_empty() && self.tags.iter().all(|tag| self.times.contains_key(tag))
     }
@@ -64,7 +64,7 @@ pub(super) struct ListOrder {
 }
 
 impl ListOrder {
-    /// Whether there are tags that nobody has looked at yet.
+    /// Returns whether there are tags that nobody has looked at yet.
     pub(super) fn may_grow(&self, listing: &Listing) -> bool {
         listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
     }
@@ -82,14 +82,14 @@ impl ListOrder {
     }
 }
 
-/// Whether an image can have been made then: no image is older than the format.
+/// Returns whether an image can have been made then: no image is older than the format.
 pub(super) fn is_real(at: Timestamp) -> bool {
     const DOCKER_BEGAN: i64 = 1_356_998_400; // 2013-01-01
     at.as_second() >= DOCKER_BEGAN
 }
 
-/// Whether it is a tag as the distribution API has them, and of an image: signatures, attestations and caches are
-/// pushed under tags too.
+/// Returns whether it is a tag as the distribution API has them, and of an image: signatures,
+/// attestations and caches are pushed under tags too.
 fn is_build(tag: &str) -> bool {
     let of_another = tag.strip_prefix("sha256-").is_some_and(|rest| {
         rest.len() >= 64 && rest.bytes().take(64).all(|b| b.is_ascii_hexdigit())
@@ -180,7 +180,7 @@ pub(super) fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// What the text begins with: digits, or none.
+/// Returns what the text begins with: digits, or none.
 fn run(text: &str) -> &str {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());

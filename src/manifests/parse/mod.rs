@@ -45,7 +45,7 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
         first_disks: Vec::new(),
         secrets: found.iter().flat_map(secrets::made_by).collect(),
         objects: found.iter().filter_map(live_object).collect(),
-        disks: found.iter().flat_map(disks::of).collect(),
+        disks: found.iter().flat_map(disks::read_disks).collect(),
         replicas: maps(&found).filter_map(replicas::number_of).collect(),
         autoscaled: maps(&found)
             .filter_map(replicas::scaled_by)

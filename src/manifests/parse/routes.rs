@@ -21,8 +21,8 @@ pub fn can_be_in(file: &str) -> bool {
     })
 }
 
-/// The routes of one app's files, each once, in order.
-pub fn of(app: &AppKey, files: &[ManifestFile]) -> Read<Route> {
+/// Reads the routes of one app's files, each once, in order.
+pub fn read_routes(app: &AppKey, files: &[ManifestFile]) -> Read<Route> {
     let Read { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
     let unique: BTreeSet<(String, String)> = found.into_iter().collect();
     let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
@@ -119,10 +119,10 @@ fn normal_path(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
+    fn format_routes(text: &str) -> Vec<String> {
         let app = AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
         let file = ManifestFile { name: "f".to_owned(), bytes: text.as_bytes().to_vec() };
-        let read = of(&app, &[file]);
+        let read = read_routes(&app, &[file]);
         assert!(read.unreadable.is_empty(), "{text}");
         read.found.into_iter().map(|route| format!("{}{}", route.host, route.path)).collect()
     }
@@ -138,7 +138,7 @@ spec:
   - {kind: Rule}
   - {kind: Rule, match: 'HostRegexp(`.*`)'}
 ";
-        assert_eq!(found(text), ["a.example.com/", "b.example.com/", "b.example.com/api"]);
+        assert_eq!(format_routes(text), ["a.example.com/", "b.example.com/", "b.example.com/api"]);
     }
 
     #[test]
@@ -152,7 +152,7 @@ spec:
   - host: b.io.
   - http: {paths: [{path: /everybodys}]}
 ";
-        assert_eq!(found(text), ["a.io/", "a.io/x", "b.io/"]);
+        assert_eq!(format_routes(text), ["a.io/", "a.io/x", "b.io/"]);
     }
 
     #[test]
@@ -167,8 +167,8 @@ spec:
 ";
         let hosts = ["*.b.io", "a.io"];
         let all = hosts.iter().flat_map(|h| ["/", "/x", "/z"].map(|p| format!("{h}{p}")));
-        assert_eq!(found(text), all.collect::<Vec<_>>());
-        assert_eq!(found("kind: HTTPRoute\nspec: {hostnames: [a.io]}\n"), ["a.io/"]);
+        assert_eq!(format_routes(text), all.collect::<Vec<_>>());
+        assert_eq!(format_routes("kind: HTTPRoute\nspec: {hostnames: [a.io]}\n"), ["a.io/"]);
     }
 
     #[test]
@@ -182,7 +182,7 @@ spec:
             "just text",
             "kind: IngressRoute\nspec: {routes: [{match: {a: b}}]}",
         ] {
-            assert_eq!(found(text), Vec::<String>::new(), "{text}");
+            assert_eq!(format_routes(text), Vec::<String>::new(), "{text}");
         }
     }
 

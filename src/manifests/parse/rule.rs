@@ -88,16 +88,16 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// `a || b`
     fn either(&mut self) -> Option<Vec<Way>> {
-        let mut ways = self.all()?;
+        let mut ways = self.parse_conjunction()?;
         while self.take("||") {
-            ways.extend(self.all()?);
+            ways.extend(self.parse_conjunction()?);
         }
         ways.truncate(MOST);
         Some(ways)
     }
 
-    /// `a && b`: each alternative of one with each of the other.
-    fn all(&mut self) -> Option<Vec<Way>> {
+    /// Parses `a && b`: each alternative of one with each of the other.
+    fn parse_conjunction(&mut self) -> Option<Vec<Way>> {
         let mut ways = self.one()?;
         while self.take("&&") {
             let more = self.one()?;
@@ -209,7 +209,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 mod tests {
     use super::*;
 
-    fn of(rule: &str) -> String {
+    fn format_pairs(rule: &str) -> String {
         let pairs = routes(rule).into_iter().map(|(host, path)| format!("{host}{path}"));
         pairs.collect::<Vec<_>>().join(" ")
     }
@@ -235,7 +235,7 @@ mod tests {
             (r"HostRegexp(`^[^.]+\.b(c|d)$`)", ""),
             ("Host(`a`) && PathRegexp(`^/x`)", ""),
         ] {
-            assert_eq!(of(rule), wanted, "{rule}");
+            assert_eq!(format_pairs(rule), wanted, "{rule}");
         }
     }
 
@@ -256,7 +256,7 @@ mod tests {
             &"(".repeat(10_000),
             &"!".repeat(1_000_000),
         ] {
-            assert_eq!(of(rule), "", "{rule}");
+            assert_eq!(format_pairs(rule), "", "{rule}");
         }
         let many = vec!["(Host(`a`)||Host(`b`))"; 20].join("&&");
         assert!(routes(&many).len() <= MOST);

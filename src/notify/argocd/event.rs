@@ -150,7 +150,7 @@ mod tests {
         CommitSha::parse(digit.repeat(40)).unwrap()
     }
 
-    fn told(url: &str, before: Before) -> serde_json::Value {
+    fn build_event(url: &str, before: Before) -> serde_json::Value {
         let touched = Touched {
             before,
             added: vec!["manifests/prod/devx/web/20261121/deployment.yaml".to_owned()],
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_push_has_what_argo_cd_reads() {
         let url = "https://github.com/example/manifests.git";
-        let event = told(url, Before::Commit(commit("a")));
+        let event = build_event(url, Before::Commit(commit("a")));
         assert_eq!(event["ref"], "refs/heads/main");
         assert_eq!(
             (&event["before"], &event["after"]),
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn only_where_all_paths_are_known_there_is_a_commit_before() {
-        assert_eq!(told("https://h/m", Before::Unknown)["before"], "");
-        let first = told("https://h/m", Before::Nothing);
+        assert_eq!(build_event("https://h/m", Before::Unknown)["before"], "");
+        let first = build_event("https://h/m", Before::Nothing);
         assert_eq!((&first["before"], &first["created"]), (&NONE.into(), &true.into()));
     }
 

@@ -76,8 +76,8 @@ pub enum Before {
     Absent,
 }
 
-/// The events of a change, in their order; none where no run changed.
-pub fn of(change: Change<'_>, origin: &Origin, before: Before) -> Vec<Event> {
+/// Builds the events of a change, in their order; none where no run changed.
+pub fn build_events(change: Change<'_>, origin: &Origin, before: Before) -> Vec<Event> {
     let Change { deployment, state, .. } = change;
     let ended = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
     let run = match state {
@@ -122,7 +122,8 @@ fn run(kind: Announcement, change: Change<'_>, origin: &Origin, outcome: Option<
     event(kind, "", &subject, change, origin, outcome.is_some())
 }
 
-/// That what is on the target is another now; nothing where it is the same as before.
+/// Builds the event that another version is on the target now; nothing where it is the same as
+/// before.
 fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event> {
     let Change { deployment, .. } = change;
     let app = deployment.app.as_ref()?;
@@ -140,7 +141,7 @@ fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event>
     Some(event(kind, "-service", &subject, change, origin, true))
 }
 
-/// That the app is not on the target any more.
+/// Builds the event that the app is not on the target any more.
 fn removal(change: Change<'_>, origin: &Origin) -> Option<Event> {
     let Change { deployment, .. } = change;
     let content = json!({"environment": {"id": deployment.request.target}});
@@ -195,8 +196,8 @@ fn service_id(deployment: &Deployment, app: &AppKey) -> String {
     format!("{}/{app}", deployment.request.target)
 }
 
-/// What is deployed, as a package URL: of the source, since nobody has asked the registry for the
-/// image's digest. <https://github.com/package-url/purl-spec>
+/// Returns what is deployed as a package URL: of the source, since nobody has asked the registry
+/// for the image's digest. <https://github.com/package-url/purl-spec>
 fn package(deployment: &Deployment, origin: &Origin) -> String {
     let release = &deployment.request.release;
     let (repository, commit) = (&release.repository, &release.commit);

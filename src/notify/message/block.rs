@@ -115,7 +115,7 @@ impl Block {
         Self::Actions { elements: buttons.into_iter().take(MOST_BUTTONS).collect() }
     }
 
-    /// What it says, as text.
+    /// Returns the text of the block.
     pub fn plain(&self) -> String {
         let lines: Vec<String> = match self {
             Self::Header { text, .. } => vec![text.text.clone()],
@@ -151,7 +151,7 @@ impl Button {
     }
 }
 
-/// How large the blocks are: the length of their JSON with everything but ASCII escaped.
+/// Returns the size of the blocks: the length of their JSON with everything but ASCII escaped.
 pub fn size(blocks: &[Block]) -> usize {
     let json = serde_json::to_string(blocks).unwrap_or_default();
     json.chars().map(|c| if c.is_ascii() { 1 } else { 6 * c.len_utf16() }).sum()

@@ -4,7 +4,7 @@
 use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
 use crate::notify::message::parts::{self, MOST_VIOLATIONS};
-use crate::notify::message::text::{cut, length, shown};
+use crate::notify::message::text::{cut, escape_line, length};
 use crate::notify::message::{Kind, Letter, News, Reader, Stamp};
 
 /// A message in its parts.
@@ -28,7 +28,7 @@ const LONGEST_PLAIN: usize = 12_000;
 const LONGEST_SUMMARY: usize = 1500;
 const LONGEST_LINE: usize = 400;
 
-pub(super) fn of(told: &Told, stamp: &Stamp) -> Letter {
+pub(super) fn assemble_message(told: &Told, stamp: &Stamp) -> Letter {
     let mut shown = told.items.len();
     let blocks = loop {
         let blocks = together(told, shown);
@@ -52,8 +52,8 @@ fn together(told: &Told, shown: usize) -> Vec<Block> {
     told.head.iter().cloned().chain(items).chain(more).chain(told.tail.iter().cloned()).collect()
 }
 
-/// What is in the blocks, with the links before the list. Whole lines, as many as fit: half a link
-/// would be none.
+/// Returns the text of the blocks, with the links before the list. Whole lines, as many as fit:
+/// half a link would be none.
 fn plain(told: &Told, shown: usize) -> String {
     let mut room = LONGEST_PLAIN;
     let blocks = told.head.iter().chain(&told.tail).chain(told.items.iter().take(shown));
@@ -72,9 +72,9 @@ fn plain(told: &Told, shown: usize) -> String {
 pub(super) fn success(news: &News<'_>) -> Told {
     let deployment = news.deployment;
     let title = success_title(news);
-    let summary = shown(&deployment.summary, LONGEST_SUMMARY);
+    let summary = escape_line(&deployment.summary, LONGEST_SUMMARY);
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
-    head.extend(news.astray.as_ref().map(parts::astray));
+    head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     head.push(Block::section(&match news.kind {
         Kind::Recovered { failures: 1 } => {
             format!("The deployment before it had failed. {summary}")
@@ -116,13 +116,13 @@ pub(super) fn failure(news: &News<'_>) -> Told {
     };
     let errors: Vec<_> = deployment.violations.iter().filter(|one| one.is_error()).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
-    head.extend(news.astray.as_ref().map(parts::astray));
+    head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     let violations = &deployment.violations;
     head.push(Block::section(&why(news, violations.errors())));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
     Told {
-        text: format!("{title}: {}", shown(&deployment.summary, LONGEST_LINE)),
+        text: format!("{title}: {}", escape_line(&deployment.summary, LONGEST_LINE)),
         head,
         items: errors.iter().take(MOST_VIOLATIONS).map(item).collect(),
         hidden: violations.errors() - errors.len().min(MOST_VIOLATIONS),
@@ -133,7 +133,7 @@ pub(super) fn failure(news: &News<'_>) -> Told {
 /// The sentence under the title.
 fn why(news: &News<'_>, errors: usize) -> String {
     let you = if news.reader == Reader::Person { "You started it. " } else { "" };
-    let summary = shown(&news.deployment.summary, LONGEST_SUMMARY);
+    let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {
         (Kind::GivenUp, _) => {
             format!(

@@ -37,7 +37,7 @@ pub struct News<'a> {
     /// Whom a hold keeps from deploying to the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
-    pub astray: Option<Astray>,
+    pub undeliverable: Option<Undeliverable>,
     /// Its place in the outbox, which Slack keeps with the message so that it can be found again.
     pub stamp: Stamp,
 }
@@ -104,7 +104,7 @@ pub struct LastGood {
 
 /// A channel that did not take its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Astray {
+pub struct Undeliverable {
     /// As the WAML names it.
     pub channel: String,
     /// Why, and what to do; a sentence without a full stop.
@@ -141,7 +141,7 @@ pub fn letter(news: &News<'_>) -> Letter {
         Kind::Rejected | Kind::GivenUp => letter::failure(news),
         Kind::Deployed | Kind::RolledBack | Kind::Recovered { .. } => letter::success(news),
     };
-    letter::of(&told, &news.stamp)
+    letter::assemble_message(&told, &news.stamp)
 }
 
 impl UserId {

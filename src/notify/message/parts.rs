@@ -5,8 +5,8 @@ use crate::model::event::Recipient;
 use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
-use crate::notify::message::text::shown;
-use crate::notify::message::{Astray, Links, News, Person, Reader};
+use crate::notify::message::text::escape_line;
+use crate::notify::message::{Links, News, Person, Reader, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.
 pub(super) const MOST_VIOLATIONS: usize = 5;
@@ -18,7 +18,8 @@ const LONGEST_HELP: usize = 500;
 const LONGEST_FILE: usize = 200;
 const LONGEST_RULE: usize = 80;
 
-/// What is deployed: the app, or its repository where the WAML did not say. Of identifiers alone.
+/// Names what is deployed: the app, or its repository where the WAML did not say. Of identifiers
+/// alone.
 pub(super) fn subject(deployment: &Deployment) -> String {
     let repository = || deployment.request.release.repository.to_string();
     deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
@@ -43,7 +44,7 @@ pub(super) fn rollback_title(deployment: &Deployment) -> String {
     format!("{ROLLED_BACK} {subject} was rolled back to {tag} on {}", request.target)
 }
 
-/// What, where, who, from which commit, and why.
+/// Lists the facts of a deployment: the app, the target, the person, the commit and the reason.
 pub(super) fn facts(news: &News<'_>) -> Block {
     let deployment = news.deployment;
     let request = &deployment.request;
@@ -55,7 +56,7 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     field("Commit", commit(deployment, news.links));
     if let Reader::Team(_) = news.reader {
         let by = match &request.recipient {
-            Recipient::Login(_) => format!(" by {}", shown(&request.actor, LONGEST_NAME)),
+            Recipient::Login(_) => format!(" by {}", escape_line(&request.actor, LONGEST_NAME)),
             Recipient::Actor | Recipient::Nobody => String::new(),
         };
         field("Started by", format!("{}{by}", mention(&news.person)));
@@ -64,13 +65,13 @@ pub(super) fn facts(news: &News<'_>) -> Block {
         // Why it was asked for, which is not why it failed.
         let name =
             if deployment.rollback.is_some() { "Rolled back because" } else { "Asked for with" };
-        field(name, shown(&request.description, LONGEST_REASON));
+        field(name, escape_line(&request.description, LONGEST_REASON));
     }
     Block::fields(&fields)
 }
 
 fn app(deployment: &Deployment) -> String {
-    let named = deployment.contact.as_ref().map(|contact| shown(&contact.name, LONGEST_NAME));
+    let named = deployment.contact.as_ref().map(|contact| escape_line(&contact.name, LONGEST_NAME));
     match (&deployment.app, named.filter(|name| !name.is_empty())) {
         (Some(key), Some(name)) => format!("{name} ({key})"),
         (Some(key), None) => key.to_string(),
@@ -85,7 +86,7 @@ fn commit(deployment: &Deployment, links: Links<'_>) -> String {
         Some(url) => format!("<{url}|{short}>"),
         None => short.to_owned(),
     };
-    match shown(&request.git_ref, LONGEST_NAME) {
+    match escape_line(&request.git_ref, LONGEST_NAME) {
         name if name.is_empty() || request.release.commit.as_str() == name => commit,
         name => format!("{commit} of {name}"),
     }
@@ -95,16 +96,16 @@ fn commit(deployment: &Deployment, links: Links<'_>) -> String {
 pub(super) fn mention(person: &Person) -> String {
     match &person.slack {
         Some(user) => format!("<@{}>", user.as_str()),
-        None => shown(&person.name, LONGEST_NAME),
+        None => escape_line(&person.name, LONGEST_NAME),
     }
 }
 
-/// What a rollback keeps from being deployed, and how that ends; nothing where it took no hold, or the target
-/// has none.
+/// Says what a rollback keeps from being deployed, and how that ends; nothing where it took no
+/// hold, or the target has none.
 pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
     let Rollback { away, .. } = deployment.rollback.as_ref().filter(|rollback| rollback.hold)?;
     let away = away.as_ref().map_or_else(String::new, |away| {
-        format!(" {} is refused to people too.", shown(away.tag.as_str(), LONGEST_NAME))
+        format!(" {} is refused to people too.", escape_line(away.tag.as_str(), LONGEST_NAME))
     });
     let app = deployment.app.as_ref().map(|app| format!(" --app {app}")).unwrap_or_default();
     let unhold = format!("`bart unhold {}{app} --reason TEXT`", deployment.request.target);
@@ -122,9 +123,9 @@ pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
 }
 
 /// Says where the message was meant to go, and what to do.
-pub(super) fn astray(astray: &Astray) -> Block {
-    let Astray { channel, problem } = astray;
-    let (channel, problem) = (shown(channel, LONGEST_NAME), shown(problem, LONGEST_MESSAGE));
+pub(super) fn undeliverable(undeliverable: &Undeliverable) -> Block {
+    let Undeliverable { channel, problem } = undeliverable;
+    let (channel, problem) = (escape_line(channel, LONGEST_NAME), escape_line(problem, LONGEST_MESSAGE));
     Block::section(&format!(":warning: This was meant for {channel}: {problem}."))
 }
 
@@ -133,15 +134,15 @@ pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: L
     let Violation { rule, message, position, help, .. } = violation;
     let mut parts = Vec::new();
     parts.extend(position.as_ref().map(|position| place(position, deployment, links)));
-    parts.push(format!("{} [{}]", shown(message, LONGEST_MESSAGE), shown(rule, LONGEST_RULE)));
-    parts.extend(help.as_ref().map(|help| format!("→ {}", shown(help, LONGEST_HELP))));
+    parts.push(format!("{} [{}]", escape_line(message, LONGEST_MESSAGE), escape_line(rule, LONGEST_RULE)));
+    parts.extend(help.as_ref().map(|help| format!("→ {}", escape_line(help, LONGEST_HELP))));
     Block::section(&parts.join("\n"))
 }
 
 /// `.weave.yaml:12:5`, and for the WAML a link to that line of that commit.
 fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> String {
     let Position { file, line, column, .. } = position;
-    let text = format!("{}:{line}:{column}", shown(file, LONGEST_FILE));
+    let text = format!("{}:{line}:{column}", escape_line(file, LONGEST_FILE));
     let release = &deployment.request.release;
     match links.forge.filter(|_| **file == *links.waml && is_path(file)) {
         Some(forge) => format!(
@@ -152,7 +153,7 @@ fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> Stri
     }
 }
 
-/// What can stand in a link as it is.
+/// Returns whether a path can stand in a link as it is.
 fn is_path(file: &str) -> bool {
     file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/'))
 }
@@ -182,8 +183,8 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
 /// The deploy id; and, where the channel could not be chosen, whose message it is.
 pub(super) fn small_print(news: &News<'_>) -> Block {
     let mut texts = vec![format!("deployment {}", news.deployment.id)];
-    if let (Reader::Team(Some(team)), None) = (&news.reader, &news.astray) {
-        texts.push(format!("for {}", shown(team, LONGEST_NAME)));
+    if let (Reader::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {
+        texts.push(format!("for {}", escape_line(team, LONGEST_NAME)));
     }
     Block::context(&texts)
 }

@@ -66,7 +66,7 @@ fn news(deployment: &Deployment) -> News<'_> {
             tag: ImageTag::parse("v41").unwrap(),
         }),
         holds: Holds::Automation,
-        astray: None,
+        undeliverable: None,
         stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
     }
 }
@@ -214,11 +214,11 @@ fn a_rollback_says_what_is_held_and_how_that_ends() {
 #[test]
 fn what_could_not_go_to_its_channel_says_so() {
     let deployment = deployment(&[]);
-    let astray = Astray {
+    let undeliverable = Undeliverable {
         channel: "#gone".to_owned(),
         problem: "there is no such channel (channel_not_found)".to_owned(),
     };
-    let letter = letter(&News { astray: Some(astray), ..news(&deployment) });
+    let letter = letter(&News { undeliverable: Some(undeliverable), ..news(&deployment) });
     assert!(
         letter.plain.contains(
             ":warning: This was meant for #gone: there is no such channel (channel_not_found)."
@@ -278,13 +278,13 @@ fn texts<'j>(json: &'j Json, found: &mut Vec<(&'j str, &'j Json)>) {
 fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
     let deployment = hostile(1);
     let evil = deployment.summary.clone();
-    let astray = Astray { channel: evil.clone(), problem: evil.clone() };
+    let undeliverable = Undeliverable { channel: evil.clone(), problem: evil.clone() };
     let person = Person { name: evil.clone(), slack: None };
     for kind in [Kind::Rejected, Kind::GivenUp, Kind::Deployed, Kind::Recovered { failures: 1 }] {
-        let (astray, person) = (Some(astray.clone()), person.clone());
+        let (undeliverable, person) = (Some(undeliverable.clone()), person.clone());
         let letter = letter(&News {
             kind,
-            astray,
+            undeliverable,
             person,
             reader: Reader::Team(Some(&evil)),
             ..news(&deployment)

@@ -5,8 +5,8 @@
 
 use crate::support::text::remove_invisible;
 
-/// The text in Slack's markup, cut to so many characters as Slack counts them, on one line.
-pub fn shown(text: &str, most: usize) -> String {
+/// Escapes a text for Slack's markup, cut to so many characters as Slack counts them, on one line.
+pub fn escape_line(text: &str, most: usize) -> String {
     escaped(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
@@ -71,28 +71,28 @@ mod tests {
     #[test]
     fn slacks_markup_is_only_itself() {
         assert_eq!(
-            shown("<!channel> <@U1> & <https://evil|us>", 200),
+            escape_line("<!channel> <@U1> & <https://evil|us>", 200),
             "&lt;!channel&gt; &lt;@U1&gt; &amp; &lt;https://evil|us&gt;"
         );
     }
 
     #[test]
     fn nothing_moves_the_cursor_or_turns_the_text() {
-        assert_eq!(shown("a\r\nb\u{202e}c\u{1b}[31m\u{0}\td", 200), "a bc [31m d");
-        assert_eq!(shown("🦀👩‍💻 ok", 200), "🦀👩‍💻 ok");
+        assert_eq!(escape_line("a\r\nb\u{202e}c\u{1b}[31m\u{0}\td", 200), "a bc [31m d");
+        assert_eq!(escape_line("🦀👩‍💻 ok", 200), "🦀👩‍💻 ok");
     }
 
     #[test]
     fn a_cut_keeps_characters_whole() {
-        assert_eq!(shown("a&b", 7), "a&amp;b");
-        assert_eq!(shown("a&bc", 7), "a&amp;…");
-        assert_eq!(shown("a&b", 6), "a…");
-        assert_eq!(shown("&&&&", 3), "…");
-        assert_eq!(shown("🦀🦀🦀", 5), "🦀🦀…");
+        assert_eq!(escape_line("a&b", 7), "a&amp;b");
+        assert_eq!(escape_line("a&bc", 7), "a&amp;…");
+        assert_eq!(escape_line("a&b", 6), "a…");
+        assert_eq!(escape_line("&&&&", 3), "…");
+        assert_eq!(escape_line("🦀🦀🦀", 5), "🦀🦀…");
         assert_eq!(cut("🦀🦀🦀", 5), "🦀🦀…");
         assert_eq!(cut("abc", 3), "abc");
         for most in 1..60 {
-            let text = shown("<a & b> 🦀 c < d <e> f & & & ä", most);
+            let text = escape_line("<a & b> 🦀 c < d <e> f & & & ä", most);
             assert!(length(&text) <= most, "{most}: {text}");
         }
     }

@@ -42,13 +42,13 @@ impl Channel {
         &self.0
     }
 
-    /// Whether it is an id already.
+    /// Returns whether the text is an id already.
     pub fn is_id(&self) -> bool {
         is_id(&self.0)
     }
 
-    /// As people write it: `#squad-devx`.
-    pub fn shown(&self) -> String {
+    /// Formats the channel as people write it: `#squad-devx`.
+    pub fn display_name(&self) -> String {
         if self.is_id() { self.0.clone() } else { format!("#{}", self.0) }
     }
 }
@@ -63,10 +63,10 @@ impl Address {
         }
     }
 
-    /// As people write it.
-    pub fn shown(&self) -> String {
+    /// Formats the address as people write it.
+    pub fn display_name(&self) -> String {
         match self {
-            Self::Channel(channel) => channel.shown(),
+            Self::Channel(channel) => channel.display_name(),
             Self::Person(_) | Self::Hook => self.as_str().to_owned(),
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn of_method(
     }
 }
 
-/// Whether an incoming webhook took it.
+/// Checks that an incoming webhook took the message.
 pub(super) fn of_hook(answer: &Answer) -> Result<(), SlackError> {
     let method = "the incoming webhook";
     let word = String::from_utf8_lossy(&answer.body).trim().to_owned();
@@ -79,7 +79,7 @@ fn without_a_word(method: &'static str, answer: &Answer) -> SlackError {
     }
 }
 
-/// What one of Slack's words means for who asked.
+/// Converts one of Slack's error codes into our error.
 fn refusal(
     method: &'static str,
     what: &str,
@@ -203,7 +203,7 @@ fn details(word: String, body: &Json) -> String {
     }
 }
 
-/// What Slack warns of, without what it says to everybody.
+/// Returns what Slack warns of, without what it says to everybody.
 pub(super) fn warnings(body: &Json) -> Vec<String> {
     let list = body.pointer("/response_metadata/warnings").and_then(Json::as_array);
     let texts = list.into_iter().flatten().chain(body.get("warning"));
@@ -226,7 +226,7 @@ mod tests {
         of_method("chat.postMessage", "#squad", &answer(status, body)).unwrap_err()
     }
 
-    fn says(code: &str) -> SlackError {
+    fn parse_error_code(code: &str) -> SlackError {
         error(200, &format!("{{\"ok\":false,\"error\":\"{code}\"}}"))
     }
 
@@ -241,15 +241,15 @@ mod tests {
 
     #[test]
     fn whether_it_may_have_arrived_is_told_apart() {
-        for sure in [error(503, ""), says("service_unavailable"), says("request_timeout")] {
+        for sure in [error(503, ""), parse_error_code("service_unavailable"), parse_error_code("request_timeout")] {
             assert!(matches!(sure, SlackError::Unreachable(_)), "{sure:?}");
         }
         for unsure in [
             error(500, ""),
             error(502, "<html>"),
             error(504, ""),
-            says("fatal_error"),
-            says("internal_error"),
+            parse_error_code("fatal_error"),
+            parse_error_code("internal_error"),
         ] {
             assert!(matches!(unsure, SlackError::NoAnswer(_)), "{unsure:?}");
         }
@@ -269,24 +269,24 @@ mod tests {
             wait("w", &answer(429, "")),
             SlackError::Wait { what: "w".to_owned(), after: USUAL_WAIT }
         );
-        assert!(matches!(says("ratelimited"), SlackError::Wait { .. }));
+        assert!(matches!(parse_error_code("ratelimited"), SlackError::Wait { .. }));
         assert!(matches!(of_hook(&asked), Err(SlackError::Wait { .. })));
     }
 
     #[test]
     fn each_refusal_is_taken_for_what_it_is() {
         for code in ["channel_not_found", "not_in_channel", "is_archived", "user_not_found"] {
-            assert!(matches!(says(code), SlackError::Place { .. }), "{code}");
+            assert!(matches!(parse_error_code(code), SlackError::Place { .. }), "{code}");
         }
         for code in ["invalid_auth", "token_revoked", "account_inactive", "org_login_required"] {
-            assert!(matches!(says(code), SlackError::Credentials { .. }), "{code}");
+            assert!(matches!(parse_error_code(code), SlackError::Credentials { .. }), "{code}");
         }
         for code in ["invalid_blocks", "msg_blocks_too_long"] {
-            assert!(matches!(says(code), SlackError::Blocks(_)), "{code}");
+            assert!(matches!(parse_error_code(code), SlackError::Blocks(_)), "{code}");
         }
-        assert!(matches!(says("users_not_found"), SlackError::Nobody));
-        assert!(matches!(says("thread_not_found"), SlackError::Thread(_)));
-        assert!(matches!(says("something_new"), SlackError::Refused { .. }));
+        assert!(matches!(parse_error_code("users_not_found"), SlackError::Nobody));
+        assert!(matches!(parse_error_code("thread_not_found"), SlackError::Thread(_)));
+        assert!(matches!(parse_error_code("something_new"), SlackError::Refused { .. }));
         let scope =
             error(200, "{\"ok\":false,\"error\":\"missing_scope\",\"needed\":\"chat:write\"}");
         assert!(scope.to_string().contains("needs the scope chat:write"), "{scope}");

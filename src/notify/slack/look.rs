@@ -51,7 +51,7 @@ impl Slack {
         let mark = stamp.mark();
         let found = self.pages(method, arguments, now, |page| {
             let list = page.get("messages").and_then(Json::as_array);
-            let found = list.into_iter().flatten().find(|message| has(message, &mark))?;
+            let found = list.into_iter().flatten().find(|message| has_mark(message, &mark))?;
             found.get("ts").and_then(Json::as_str).map(str::to_owned)
         });
         match found.await {
@@ -105,7 +105,7 @@ impl Slack {
         Ok(id)
     }
 
-    /// What is found on the first page that has it.
+    /// Reads pages until `find` has a result.
     async fn pages(
         &self,
         method: &'static str,
@@ -132,7 +132,7 @@ fn set(arguments: &mut Json, key: &str, value: &str) {
     }
 }
 
-fn has(message: &Json, mark: &str) -> bool {
+fn has_mark(message: &Json, mark: &str) -> bool {
     let blocks = message.get("blocks").and_then(Json::as_array).into_iter().flatten();
     let mut names = blocks.filter_map(|block| block.get("block_id").and_then(Json::as_str));
     let kept = message.pointer("/metadata/event_payload/mark").and_then(Json::as_str);

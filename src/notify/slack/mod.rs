@@ -90,7 +90,7 @@ pub struct Post<'a> {
     /// The message that it is a reply to.
     pub thread: Option<&'a str>,
     /// Whether the channel shows a reply, too.
-    pub aloud: bool,
+    pub broadcast: bool,
 }
 
 /// The form of a message.
@@ -118,7 +118,8 @@ impl Slack {
         Self(Arc::new(Inner { settings, client, channels, methods, ids }))
     }
 
-    /// Whether it is a bot: one may choose the channel, reply, look and write to people.
+    /// Returns whether we write as a bot: a bot may choose the channel, reply, look and write to
+    /// people.
     pub fn is_bot(&self) -> bool {
         match self.0.settings.door {
             Door::Bot { .. } => true,
@@ -216,7 +217,7 @@ impl Slack {
         }
     }
 
-    /// Who is asked to wait waits.
+    /// Blocks the channel for as long as Slack asks to wait.
     fn heed<T>(
         &self,
         answered: Result<T, SlackError>,
@@ -234,7 +235,7 @@ impl Slack {
         admitted.map_err(|after| SlackError::Wait { what: what.to_owned(), after })
     }
 
-    /// What surely was not taken uses up no turn.
+    /// Gives the turn back if the message surely was not taken.
     fn refused(&self, what: &str, error: &SlackError) {
         if !matches!(error, SlackError::NoAnswer(_) | SlackError::Wait { .. }) {
             lock(&self.0.channels).release(what);
@@ -268,7 +269,7 @@ fn message(post: Post<'_>) -> Json {
     });
     extend(&mut message, more);
     if let Some(thread) = post.thread {
-        extend(&mut message, json!({"thread_ts": thread, "reply_broadcast": post.aloud}));
+        extend(&mut message, json!({"thread_ts": thread, "reply_broadcast": post.broadcast}));
     }
     message
 }

@@ -57,8 +57,8 @@ impl People {
         Self { settings: Arc::new(settings), slack, remembered }
     }
 
-    /// Who somebody of that login is on Slack; `None` when nobody knows. `profile` is asked for the
-    /// e-mail address of the forge's profile, if it comes to that.
+    /// Finds the Slack user of a login; `None` when nobody knows. `profile` is asked for the e-mail
+    /// address of the forge's profile, if it comes to that.
     ///
     /// # Errors
     /// [`SlackError`] when Slack could not be asked and may be asked again.

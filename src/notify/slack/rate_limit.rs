@@ -33,7 +33,7 @@ impl ChannelLimits {
         limiter.try_acquire(now)
     }
 
-    /// What the turn was taken for was refused: it does not count.
+    /// Gives a turn back: what it was taken for was refused.
     pub(super) fn release(&mut self, channel: &str) {
         if let Some(limiter) = self.0.get_mut(channel) {
             limiter.release(1);
@@ -61,7 +61,7 @@ pub(super) struct MethodBlocks(HashMap<&'static str, RetryGate>);
 const OF_A_CHANNEL: Duration = Duration::from_secs(2);
 
 impl MethodBlocks {
-    /// How long nobody may call it yet.
+    /// Returns for how long the method may not be called yet.
     pub(super) fn left(&self, method: &str, now: Timestamp) -> Option<Duration> {
         self.0.get(method)?.wait(now)
     }

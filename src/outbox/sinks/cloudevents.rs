@@ -50,12 +50,12 @@ impl Sinks {
             url: self.deployments.external_url.clone(),
             forge: self.deployments.forge_url.clone(),
         };
-        let mut events = events::of(change, &origin, before);
+        let mut events = events::build_events(change, &origin, before);
         events.retain(|event| receiver.wants.contains(&event.kind));
         Ok(events)
     }
 
-    /// Whether the app was on the target before: deployed, and not removed since.
+    /// Returns whether the app was on the target before: deployed, and not removed since.
     async fn before(&self, deployment: &Deployment) -> Result<Before, StoreError> {
         let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
             return Ok(Before::Absent);

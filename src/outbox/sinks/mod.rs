@@ -85,7 +85,7 @@ impl Sinks {
     }
 }
 
-/// What is said of a message whose sink is in the configuration no more.
+/// Returns what is said of a message whose sink is in the configuration no more.
 fn not_configured(message: &Message) -> Delivered {
     Delivered::Nothing(format!("{} is not configured any more", message.sink))
 }

@@ -17,12 +17,14 @@ use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
-use crate::notify::message::{self, Astray, Kind, LastGood, Links, News, Person, Reader, Stamp};
+use crate::notify::message::{
+    self, Kind, LastGood, Links, News, Person, Reader, Stamp, Undeliverable,
+};
 use crate::notify::route::{self, Place};
 use crate::notify::slack::address::Address;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::{Form, Post, Posted};
-use crate::notify::story::{self, Earlier, Fate, Say, Whereabouts, Wish};
+use crate::notify::threading::{self, Action, ChannelPrefs, DeliveryState, Earlier, MessageRef};
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
 use crate::store::{Filter, Message, StoreError, Told};
@@ -51,19 +53,20 @@ impl Sinks {
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
-        let wish = Wish { successes, rollback: deployment.rollback.is_some() };
+        let wish = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
         let earlier = self.deployments.store.told_before(message, LONGEST_ROW).await?;
         let earlier: Vec<_> = earlier.iter().map(of_record).collect();
-        let (kind, thread, aloud) = match story::for_channel(message.status.state, wish, &earlier) {
-            Say::Nothing(why) => return Ok(nothing(why)),
-            Say::Later => return Ok(soon(message, now)),
-            Say::This { kind, thread, aloud } => (kind, thread, aloud),
-        };
+        let (kind, thread, broadcast) =
+            match threading::for_channel(message.status.state, wish, &earlier) {
+                Action::Skip(why) => return Ok(nothing(why)),
+                Action::Defer => return Ok(soon(message, now)),
+                Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
+            };
         let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
         let places = if sink.slack.is_bot() {
             route::places(wanted, sink.default_channel.as_ref(), kind, thread.as_ref())
         } else {
-            vec![Place { address: Address::Hook, thread: None, astray: None }]
+            vec![Place { address: Address::Hook, thread: None, undeliverable: None }]
         };
         if places.is_empty() {
             return Ok(nothing(
@@ -76,16 +79,16 @@ impl Sinks {
         };
         let reader = Reader::Team(wanted.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
-        send(sink, message, &places, aloud, news, now).await
+        send(sink, message, &places, broadcast, news, now).await
     }
 
     /// Tells the person who started it.
     pub(super) async fn person(&self, message: &Message, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
-        let kind = match story::for_person(message.status.state) {
-            Say::This { kind, .. } => kind,
-            Say::Nothing(why) => return Ok(nothing(why)),
-            Say::Later => return Ok(soon(message, now)),
+        let kind = match threading::for_person(message.status.state) {
+            Action::Post { kind, .. } => kind,
+            Action::Skip(why) => return Ok(nothing(why)),
+            Action::Defer => return Ok(soon(message, now)),
         };
         if !sink.slack.is_bot() {
             return Ok(nothing("an incoming webhook cannot write to people"));
@@ -102,7 +105,7 @@ impl Sinks {
             return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
         };
         let news = self.news(message, &deployment, (kind, Reader::Person, person)).await?;
-        let place = Place { address: Address::Person(user), thread: None, astray: None };
+        let place = Place { address: Address::Person(user), thread: None, undeliverable: None };
         send(sink, message, &[place], true, news, now).await
     }
 
@@ -142,7 +145,7 @@ impl Sinks {
             last_good: self.last_good(deployment).await?,
             // Whom a hold keeps from deploying there.
             holds: target.map(|target| target.policies.holds).unwrap_or_default(),
-            astray: None,
+            undeliverable: None,
             stamp: stamp(message),
         })
     }
@@ -203,15 +206,15 @@ fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGo
     None
 }
 
-/// What became of a former message.
+/// Returns what became of a former message.
 fn of_record(told: &Told) -> Earlier {
     let Told { status, sent_at, parked, skipped, reference, .. } = told;
     let message = if sent_at.is_some() {
-        Fate::Told(reference.as_deref().and_then(Whereabouts::parse))
+        DeliveryState::Told(reference.as_deref().and_then(MessageRef::parse))
     } else if parked.is_some() || skipped.is_some() {
-        Fate::Untold
+        DeliveryState::Untold
     } else {
-        Fate::Waits
+        DeliveryState::Waits
     };
     Earlier { state: status.state, message }
 }
@@ -221,25 +224,28 @@ async fn send(
     sink: &SlackSink,
     message: &Message,
     places: &[Place],
-    aloud: bool,
+    broadcast: bool,
     news: News<'_>,
     now: Timestamp,
 ) -> Outcome {
     if message.unsure {
-        match look(sink, message, places, now).await {
+        match find_sent(sink, message, places, now).await {
             Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
             Ok(None) => {}
             Err(error) => return while_looking(&error, now),
         }
     }
-    let mut refused: Vec<Astray> = Vec::new();
+    let mut refused: Vec<Undeliverable> = Vec::new();
     for place in places {
-        let astray = refused.first().or(place.astray.as_ref()).cloned();
-        let letter = message::letter(&News { astray, ..news.clone() });
-        match post(sink, place, &letter, aloud, now).await {
+        let undeliverable = refused.first().or(place.undeliverable.as_ref()).cloned();
+        let letter = message::letter(&News { undeliverable, ..news.clone() });
+        match post(sink, place, &letter, broadcast, now).await {
             Ok(posted) => return Ok(arrived(place, posted)),
             Err(error @ SlackError::Place { .. }) => {
-                refused.push(Astray { channel: place.address.shown(), problem: error.to_string() });
+                refused.push(Undeliverable {
+                    channel: place.address.display_name(),
+                    problem: error.to_string(),
+                });
             }
             Err(error) => return of_slack(&error, now),
         }
@@ -252,7 +258,7 @@ async fn post(
     sink: &SlackSink,
     place: &Place,
     letter: &message::Letter,
-    aloud: bool,
+    broadcast: bool,
     now: Timestamp,
 ) -> Result<Option<Posted>, SlackError> {
     let mut post = Post {
@@ -260,7 +266,7 @@ async fn post(
         letter,
         form: Form::Blocks,
         thread: place.thread.as_deref(),
-        aloud,
+        broadcast,
     };
     let mut posted = sink.slack.post(post, now).await;
     if let Err(SlackError::Thread(why)) = &posted {
@@ -277,8 +283,8 @@ async fn post(
     posted
 }
 
-/// Where it has arrived already, if it has.
-async fn look<'p>(
+/// Finds the place where the message has arrived already, if it has.
+async fn find_sent<'p>(
     sink: &SlackSink,
     message: &Message,
     places: &'p [Place],
@@ -303,7 +309,7 @@ async fn look<'p>(
 }
 
 fn arrived(place: &Place, posted: Option<Posted>) -> Delivered {
-    let whereabouts = posted.map(|Posted { channel, ts }| Whereabouts {
+    let whereabouts = posted.map(|Posted { channel, ts }| MessageRef {
         addressed: place.address.as_str().to_owned(),
         channel,
         ts,
@@ -370,8 +376,10 @@ fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Every place has refused it. A person who cannot be written to is named in the channel; a channel
 /// that cannot be written to is somebody's business.
-fn nobody_took_it(message: &Message, refused: &[Astray]) -> Outcome {
-    let one = |astray: &Astray| format!("{}: {}", astray.channel, astray.problem);
+fn nobody_took_it(message: &Message, refused: &[Undeliverable]) -> Outcome {
+    let one = |undeliverable: &Undeliverable| {
+        format!("{}: {}", undeliverable.channel, undeliverable.problem)
+    };
     let reasons = refused.iter().map(one).collect::<Vec<_>>().join("; ");
     match message.sink {
         Sink::Person => Ok(Delivered::Nothing(reasons)),

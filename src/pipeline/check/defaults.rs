@@ -24,21 +24,21 @@ pub(super) fn unused(versions: &[(&Template, Vec<Read>)], samples: &[Sample]) ->
         if part != "template" && !versions.iter().any(looked_at) {
             let trial = Trial { versions, samples, path: vec![part.clone()] };
             if trial.verdict() != Verdict::Used {
-                found.push(told(part, &entry.key));
+                found.push(warn_unused_default(part, &entry.key));
             }
             continue;
         }
         for (path, key) in leaves(part, &entry.node, &entry.key) {
             let shown = path.join(".");
             if (Trial { versions, samples, path }).verdict() == Verdict::Unread {
-                found.push(told(&shown, &key));
+                found.push(warn_unused_default(&shown, &key));
             }
         }
     }
     found
 }
 
-fn told(path: &str, key: &Position) -> Violation {
+fn warn_unused_default(path: &str, key: &Position) -> Violation {
     Violation::warning("unused-default", format!("no file of the template reads `{path}`"))
         .at(path, Some(key.clone()))
         .expected("without effect")

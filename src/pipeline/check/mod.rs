@@ -99,10 +99,12 @@ fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &m
     let texts = texts(sources);
     let reads: Vec<(&Template, Vec<Read>)> = versions
         .iter()
-        .map(|template| (*template, reads::of(&template.files, &texts).into_iter().collect()))
+        .map(|template| {
+            (*template, reads::collect_reads(&template.files, &texts).into_iter().collect())
+        })
         .collect();
     for (_, reads) in &reads {
-        report.violations.extend(undefined::told(reads, &shape, &texts));
+        report.violations.extend(undefined::find_undefined(reads, &shape, &texts));
     }
     report.violations.extend(defaults::unused(&reads, &samples));
 }
@@ -179,9 +181,9 @@ fn tried(
             match planned(merged, template, &sample.release, &facts(), &mut |_| {}) {
                 Ok(rendered) => {
                     checked.objects += rendered.files.len();
-                    found.extend(placed(rendered.warnings, &sample.place));
+                    found.extend(fill_positions(rendered.warnings, &sample.place));
                 }
-                Err(rejection) => found.extend(placed(rejection.violations, &sample.place)),
+                Err(rejection) => found.extend(fill_positions(rejection.violations, &sample.place)),
             }
             if let Some(view) = view(sample, &target, template, &template.defaults) {
                 shape.add(&view);
@@ -191,8 +193,8 @@ fn tried(
     checked
 }
 
-/// What is wrong with a sample as a whole is told at its beginning, so that one knows which it is.
-fn placed(violations: Vec<Violation>, place: &Position) -> impl Iterator<Item = Violation> {
+/// Puts violations of a sample as a whole at its beginning, so that one knows which it is.
+fn fill_positions(violations: Vec<Violation>, place: &Position) -> impl Iterator<Item = Violation> {
     violations.into_iter().map(|one| match one.position {
         Some(_) => one,
         None => Violation { position: Some(place.clone()), ..one },
@@ -231,8 +233,8 @@ fn view_with(
         return None;
     }
     let complete = default::fill(merged, defaults);
-    let valid = validate::all(complete, template, &sample.release, facts).ok()?;
-    Some(Json::Object(views::of(valid.view_input())))
+    let valid = validate::run_rules(complete, template, &sample.release, facts).ok()?;
+    Some(Json::Object(views::build_context(valid.view_input())))
 }
 
 /// The texts of all files by the engine's names.

@@ -20,7 +20,7 @@ fn set(defaults: &str, body: &str) -> TemplateSources {
     TemplateSources { files, ..TemplateSources::default() }
 }
 
-fn told(sources: &TemplateSources) -> Vec<String> {
+fn lint_sources(sources: &TemplateSources) -> Vec<String> {
     let report = templates(sources).unwrap();
     report.violations.iter().map(|v| format!("{}: {v}", severity(v))).collect()
 }
@@ -32,7 +32,7 @@ fn severity(violation: &Violation) -> &'static str {
 /// All but that the sample sets what a template so small does not use, and that what it makes is
 /// no object of Kubernetes.
 fn of_template(defaults: &str, body: &str) -> Vec<String> {
-    let all = told(&set(defaults, body));
+    let all = lint_sources(&set(defaults, body));
     all.into_iter()
         .filter(|line| !line.ends_with("[unused]") && !line.ends_with("[kubernetes]"))
         .collect()
@@ -98,7 +98,8 @@ fn components_see_what_they_are_given_and_nothing_else() {
                      {{ labels.x }}{{ target.name }}{% endcomponent pod %}";
     let mut sources = set("", "data: {{ <pod app release ports={service[0].ports}/> | yaml }}\n");
     sources.components = vec![file("pod.yaml.tmpl", component)];
-    let found: Vec<_> = told(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
+    let found: Vec<_> =
+        lint_sources(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
     assert_eq!(found.len(), 2, "{found:#?}");
     let unseen =
         "components/pod.yaml.tmpl:1:91: nothing shows that there is `service[].ports[].tarjet`";
@@ -112,7 +113,7 @@ fn a_component_that_calls_itself_comes_to_an_end() {
         "{% component again(x) %}{% if x.y %}{{ <again x={x.y}/> }}{% endif %}{% endcomponent %}";
     let mut sources = set("", "data: {{ <again x={app}/> | yaml }}\n");
     sources.components = vec![file("again.yaml.tmpl", component)];
-    assert!(told(&sources).iter().any(|line| line.contains("`app.y`")));
+    assert!(lint_sources(&sources).iter().any(|line| line.contains("`app.y`")));
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn samples_that_cannot_be_used_are_told() {
         let mut sources = set("", "");
         sources.files.pop();
         sources.files.push(file("t/samples/one.yaml", text));
-        told(&sources)
+        lint_sources(&sources)
     };
     let other = with(&WAML.replace("template: t\n", ""));
     assert!(
@@ -156,7 +157,7 @@ fn samples_that_cannot_be_used_are_told() {
     assert!(broken.iter().any(|line| line.contains("t/samples/one.yaml:9:")), "{broken:?}");
     let mut none = set("", "");
     none.files.pop();
-    let none = told(&none);
+    let none = lint_sources(&none);
     assert_eq!(none.len(), 1);
     assert!(none[0].starts_with("warning: the template `t` has no sample"), "{none:?}");
 }
@@ -187,6 +188,6 @@ fn a_policy_without_a_path_is_told_with_the_sample_that_breaks_it() {
         "- {name: never, expression: \"size(objects) == 0\", message: there are objects}\n";
     let mut sources = set("", "data: {{ {\"a\": service[0].ports[0].name} | yaml }}\n");
     sources.policies = vec![file("never.yaml", policy)];
-    let lines = told(&sources);
+    let lines = lint_sources(&sources);
     assert_eq!(lines, ["error: t/samples/one.yaml:1:1: there are objects [policy/never]"]);
 }

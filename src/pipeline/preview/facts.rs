@@ -12,7 +12,7 @@ const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
 /// What to ask for a preview: not for the image, nor where the commit is.
 pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
-    let mut questions = crate::pipeline::questions::of(input, clusters)?;
+    let mut questions = crate::pipeline::questions::collect_questions(input, clusters)?;
     questions.image.clear();
     questions.target.policies.branches = None;
     Some(questions)
@@ -23,11 +23,11 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
     let own = Facts {
-        routes: known(&facts.routes, "whether other apps have these hosts", &mut notes),
+        routes: note_missing_fact(&facts.routes, "whether other apps have these hosts", &mut notes),
         // It is missing with the routes of others.
         own_routes: facts.own_routes.clone(),
-        secrets: known(&facts.secrets, "whether the secrets exist", &mut notes),
-        live: known(&facts.live, "what a deployment would remove", &mut notes),
+        secrets: note_missing_fact(&facts.secrets, "whether the secrets exist", &mut notes),
+        live: note_missing_fact(&facts.live, "what a deployment would remove", &mut notes),
         // It is missing with what is live.
         namespace: facts.namespace.clone(),
         ..Facts::unasked(facts.taken_at, without_windows(&facts.clusters, target))
@@ -36,7 +36,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     (own, notes)
 }
 
-fn known<T: Clone>(fact: &Fact<T>, what: &str, notes: &mut Vec<String>) -> Fact<T> {
+fn note_missing_fact<T: Clone>(fact: &Fact<T>, what: &str, notes: &mut Vec<String>) -> Fact<T> {
     if let Fact::Missing { why } = fact {
         notes.push(format!("it is not known {what}: {why}"));
         return Fact::NotAsked;

@@ -20,8 +20,8 @@ pub(super) struct Found<'p> {
     pub(super) targets: Vec<&'p str>,
 }
 
-/// All violations, errors first, then in the order of the file; each once.
-pub(super) fn found(preview: &Preview) -> Vec<Found<'_>> {
+/// Collects all violations, errors first, then in the order of the file; each once.
+pub(super) fn collect_findings(preview: &Preview) -> Vec<Found<'_>> {
     let mut found: Vec<Found<'_>> = Vec::new();
     for target in &preview.targets {
         for violation in violations(target) {

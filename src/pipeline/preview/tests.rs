@@ -85,8 +85,8 @@ fn preview(before: &str, after: &str) -> Preview {
     }
 }
 
-fn told(before: &str, after: &str) -> Told {
-    text::told(&preview(before, after))
+fn describe_change(before: &str, after: &str) -> Told {
+    text::describe_preview(&preview(before, after))
 }
 
 fn assert_within_bounds(told: &Told) {
@@ -102,7 +102,7 @@ fn assert_within_bounds(told: &Told) {
 #[test]
 fn a_change_is_shown_target_by_target() {
     let after = BEFORE.replace("replicas: 3", "replicas: 5").replace("  test: {}", "  new: {}");
-    let told = told(BEFORE, &after);
+    let told = describe_change(BEFORE, &after);
     assert_eq!(told.verdict, Verdict::Success);
     assert_eq!(told.title, "1 target changes, 1 target is new");
     assert_eq!(told.remarks, []);
@@ -149,7 +149,7 @@ fn a_change_is_shown_target_by_target() {
 fn violations_stand_at_their_lines_once_for_all_targets() {
     let after =
         BEFORE.replace("number: 8000", "number: 80000").replace("replicas: 3", "replica: 3");
-    let told = told(BEFORE, &after);
+    let told = describe_change(BEFORE, &after);
     assert_eq!(told.verdict, Verdict::Failure);
     insta::assert_snapshot!(format!("{}\n{}", told.title, told.summary), @r##"
     2 violations
@@ -178,14 +178,14 @@ fn violations_stand_at_their_lines_once_for_all_targets() {
 #[test]
 fn nothing_that_changes_is_neutral_and_without_details() {
     let after = format!("# a comment\n{BEFORE}");
-    let told = told(BEFORE, &after);
+    let told = describe_change(BEFORE, &after);
     assert_eq!((told.verdict, told.title.as_str()), (Verdict::Neutral, "nothing changes"));
     assert_eq!((told.text, told.remarks), (None, vec![]));
 }
 
 #[test]
 fn another_name_leaves_the_app_behind_everywhere() {
-    let told = told(BEFORE, &BEFORE.replace("slug: shop", "slug: store"));
+    let told = describe_change(BEFORE, &BEFORE.replace("slug: shop", "slug: store"));
     assert_eq!(told.title, "2 targets are new");
     assert!(told.summary.contains("- `bart remove prod devx/shop --reason TEXT`\n- `bart remove test devx/shop --reason TEXT`"), "{}", told.summary);
 }
@@ -272,7 +272,7 @@ fn a_huge_difference_is_cut_and_says_what_to_run() {
         let targets: String = (0..12).map(|n| format!("  t{n}: {{}}\n")).collect();
         format!("{head}  env:\n{}deploy:\n{targets}", all.collect::<String>())
     };
-    let told = told(&env("a"), &env("b"));
+    let told = describe_change(&env("a"), &env("b"));
     assert_eq!(told.title, "12 targets change");
     assert_within_bounds(&told);
     let text = told.text.unwrap();
@@ -287,7 +287,7 @@ fn many_violations_with_long_texts_stay_within_bounds() {
     let all = (0..400).map(|n| format!("    \"{n}{}\": x\n", "`|<".repeat(200)));
     let (head, _) = BEFORE.split_once("  prod:").unwrap();
     let after = format!("{head}  prod:\n{}", all.collect::<String>());
-    let told = told(BEFORE, &after);
+    let told = describe_change(BEFORE, &after);
     assert_within_bounds(&told);
     assert_eq!(told.remarks.len(), 50);
     assert!(told.summary.contains("- and 370 more: `bart validate` shows all"), "{}", told.summary);
@@ -298,7 +298,7 @@ fn many_violations_with_long_texts_stay_within_bounds() {
 #[test]
 fn the_same_preview_gives_the_same_text() {
     let after = BEFORE.replace("replicas: 3", "replicas: 5");
-    assert_eq!(told(BEFORE, &after), told(BEFORE, &after));
+    assert_eq!(describe_change(BEFORE, &after), describe_change(BEFORE, &after));
 }
 
 #[test]

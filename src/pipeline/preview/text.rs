@@ -20,9 +20,9 @@ const MESSAGE: usize = 400;
 /// Of 65,535; in bytes, of which there are more than characters.
 const ROOM: usize = 60_000;
 
-/// What is said of a preview.
-pub fn told(preview: &Preview) -> Told {
-    let found = remarks::found(preview);
+/// Describes a preview for the check run.
+pub fn describe_preview(preview: &Preview) -> Told {
+    let found = remarks::collect_findings(preview);
     Told {
         verdict: verdict(preview),
         title: title(preview, &found),

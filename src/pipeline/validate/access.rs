@@ -39,7 +39,7 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut Report<'_>) {
 pub(super) fn owner(subject: &Subject<'_>, report: &mut Report<'_>) {
     let what = "whose the app and its namespace are";
     let wanted = Wanted { rule: "owner", what, path: None };
-    let Some(owner) = wanted.known(&subject.facts.owner, subject, report) else { return };
+    let Some(owner) = wanted.require_fact(&subject.facts.owner, subject, report) else { return };
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
     // What an operator writes to give the app to who deploys it now.
     let moving =
@@ -77,7 +77,7 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(globs) = globs else { return };
     let what = "whether the commit is on a branch that the target takes";
     let wanted = Wanted { rule: "branch", what, path: None };
-    let Some(found) = wanted.known(&subject.facts.branches, subject, report) else { return };
+    let Some(found) = wanted.require_fact(&subject.facts.branches, subject, report) else { return };
     let allowed = Globs::parse_readable(globs);
     if found.iter().any(|branch| allowed.is_match(branch)) {
         return;
@@ -101,7 +101,7 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
     let what = "whether who deploys is in a team that the target asks for";
     let wanted = Wanted { rule: "deployer", what, path: None };
-    let found = wanted.known(&subject.facts.deployer, subject, report);
+    let found = wanted.require_fact(&subject.facts.deployer, subject, report);
     let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
     let target = subject.target;
     let list = suggest::list(teams.iter().map(String::as_str));
@@ -113,7 +113,7 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut Report<'_>) {
 /// No lock stops the deployment.
 pub(super) fn locks(subject: &Subject<'_>, report: &mut Report<'_>) {
     let wanted = Wanted { rule: "locks", what: "whether a lock stops this", path: None };
-    let Some(locks) = wanted.known(&subject.facts.locks, subject, report) else { return };
+    let Some(locks) = wanted.require_fact(&subject.facts.locks, subject, report) else { return };
     for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
         report.say(locked(lock));
     }
@@ -155,7 +155,9 @@ fn locked(lock: &Lock) -> Violation {
 /// deploy again what was rolled back from.
 pub(super) fn hold(subject: &Subject<'_>, report: &mut Report<'_>) {
     let wanted = Wanted { rule: "hold", what: "whether a hold stops this", path: None };
-    let Some(Some(hold)) = wanted.known(&subject.facts.hold, subject, report) else { return };
+    let Some(Some(hold)) = wanted.require_fact(&subject.facts.hold, subject, report) else {
+        return;
+    };
     let is_bad = hold.away.as_ref().is_some_and(|away| away == subject.release);
     let holds = subject.cluster.map(|target| target.policies.holds).unwrap_or_default();
     let release = "release the hold with `bart unhold`";

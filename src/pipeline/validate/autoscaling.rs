@@ -68,7 +68,7 @@ fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
     }
     let count = metrics.iter().filter(|(_, metric, _)| metric.is_some()).count();
     for one in &unreachable {
-        one.tell(unreachable.len() == count, path, report);
+        one.report_unreachable(unreachable.len() == count, path, report);
     }
     for (kind, metric, request) in metrics {
         let Some(metric) = metric else { continue };
@@ -99,8 +99,8 @@ struct Unreachable<'a> {
 }
 
 impl Unreachable<'_> {
-    /// An error where no other metric can add a pod.
-    fn tell(&self, is_only: bool, path: &Path, report: &mut Report<'_>) {
+    /// Reports the metric: an error where no other metric can add a pod.
+    fn report_unreachable(&self, is_only: bool, path: &Path, report: &mut Report<'_>) {
         let Self { kind, percent, amounts: (request, limit), most } = self;
         let why = format!(
             "{percent}% of the requested {request} {kind} is not less than the limit of {limit}"
@@ -128,7 +128,7 @@ fn find_unreachable<'a>(
     report: &mut Report<'_>,
 ) -> Option<Unreachable<'a>> {
     // What is no sensible amount the rule `resources` tells.
-    let requested = Amount::parse(kind, request).known()?;
+    let requested = Amount::parse(kind, request).comparable_quantity()?;
     if requested.is_zero() {
         let message = format!("the autoscaler measures {kind} against a request of nothing");
         let violation = Violation::error("autoscaling", message).expected("percent of nothing");
@@ -137,7 +137,7 @@ fn find_unreachable<'a>(
         return None;
     }
     let (percent, limit) = (percent?, limit?);
-    let most = Amount::parse(kind, limit).known()?.percent_of(requested)?;
+    let most = Amount::parse(kind, limit).comparable_quantity()?.percent_of(requested)?;
     let amounts = (request, limit);
     (u128::from(percent) >= most).then_some(Unreachable { kind, percent, amounts, most })
 }

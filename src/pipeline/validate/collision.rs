@@ -143,8 +143,9 @@ fn variable(made: &Made<'_>, name: &str) -> Option<Path> {
 fn certificate(made: &Made<'_>, name: &str) -> Option<Path> {
     let (slug, target) = (made.valid.waml().app.slug.as_str(), made.valid.target());
     let ingresses = made.valid.section().ingresses();
-    let has =
-        |one: &Ingress| naming::of(slug, &naming::host_part(&ingress::host(one, target))) == name;
+    let has = |one: &Ingress| {
+        naming::join_name(slug, &naming::host_part(&ingress::host(one, target))) == name
+    };
     let index = ingresses.iter().position(has)?;
     let key = if ingresses.get(index)?.host.is_some() { "host" } else { "hostPrefix" };
     Some(Path::root().key("ingress").index(index).key(key))

@@ -16,7 +16,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
     let with_disks = made.objects.iter().filter(|object| disks::KINDS.contains(&object.kind()));
     let wanted: Vec<Disk> =
-        with_disks.flat_map(|object| disks::of(&object.json.clone().into())).collect();
+        with_disks.flat_map(|object| disks::read_disks(&object.json.clone().into())).collect();
     let conflicts = disks::conflicts(&live.disks, &live.first_disks, &wanted);
     for (disk, Conflict { field, message, may_be_same }) in conflicts {
         let violation = if may_be_same {
@@ -46,7 +46,7 @@ fn left_over(former: &Disk, wanted: &Disk) -> Violation {
         .map_or_else(String::new, |(_, conflict)| format!("; if it is, {}", conflict.message));
     let message = format!(
         "{} with {} was taken out of the manifests and may still be in the cluster, with its data{refused}",
-        disks::named(former),
+        disks::describe_disk(former),
         former.size
     );
     Violation::warning(RULE, message).expected("may be there already").help(format!(
@@ -71,7 +71,8 @@ fn help(field: Field) -> &'static str {
 fn volume(made: &Made<'_>, disk: &Disk) -> Option<Path> {
     let slug = made.valid.waml().app.slug.as_str();
     let volumes = made.valid.section().volumes.as_deref()?;
-    let index = volumes.iter().position(|one| naming::of(slug, &one.name) == disk.object.name)?;
+    let index =
+        volumes.iter().position(|one| naming::join_name(slug, &one.name) == disk.object.name)?;
     (disk.object.kind == "PersistentVolumeClaim").then(|| Path::root().key("volumes").index(index))
 }
 

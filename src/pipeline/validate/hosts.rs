@@ -25,7 +25,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.cluster.filter(|_| has_address) else { return };
     let what = "whether other apps have these hosts";
     let wanted = Wanted { rule: RULE, what, path: Some(&path) };
-    let Some(routes) = wanted.known(&subject.facts.routes, subject, report) else { return };
+    let Some(routes) = wanted.require_fact(&subject.facts.routes, subject, report) else { return };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         let address = Address { subject, host: host(ingress, target), others: &others };
@@ -59,7 +59,7 @@ impl Address<'_> {
         for theirs in self.others.iter().copied() {
             let Some(overlap) = ours.overlap(theirs) else { continue };
             let violation = match overlap {
-                RouteOverlap::Same => self.taken(&ours, theirs),
+                RouteOverlap::Same => self.reject_taken_host(&ours, theirs),
                 RouteOverlap::Inside | RouteOverlap::Around
                     if ours.is_refused_beside(theirs, us) =>
                 {
@@ -89,7 +89,7 @@ impl Address<'_> {
         ours
     }
 
-    fn taken(&self, ours: &RouteClaim, theirs: &Route) -> Violation {
+    fn reject_taken_host(&self, ours: &RouteClaim, theirs: &Route) -> Violation {
         let (app, target) = (&theirs.app, self.subject.target);
         let message = format!(
             "{} already belongs to `{app}`",

@@ -34,7 +34,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut Report<'_>) {
     let written = subject.tree.get("image").is_some_and(is_from_waml);
     let what = "whether the image is in its registry";
     let wanted = Wanted { rule: "image-tag", what, path: written.then_some(&path) };
-    if wanted.known(&subject.facts.image, subject, report) == Some(&false) {
+    if wanted.require_fact(&subject.facts.image, subject, report) == Some(&false) {
         let image = reference(subject.section.image.as_ref(), subject.release);
         let age = unknown::age(&subject.facts.image, subject);
         let message = format!("there is no image {}{age}", quoted(&image));

@@ -153,7 +153,7 @@ impl Report<'_> {
     }
 }
 
-/// Settings that keep every rule. Made by [`all`] and by nothing else.
+/// Settings that keep every rule. Made by [`run_rules`] and by nothing else.
 #[derive(Debug, Clone)]
 #[must_use = "valid settings are for rendering"]
 pub struct Valid<'a> {
@@ -218,7 +218,7 @@ impl<'a> Valid<'a> {
 ///
 /// # Errors
 /// Every violation, those of reading the file included.
-pub fn all<'a>(
+pub fn run_rules<'a>(
     complete: Complete<'a>,
     template: &Template,
     release: &'a Release,
@@ -279,7 +279,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
         }
     }
     let plan = || Plan {
-        view: view::of(made.valid.view_input()),
+        view: view::build_context(made.valid.view_input()),
         settings: view::settings(made.valid.section()),
         objects: made.objects,
     };

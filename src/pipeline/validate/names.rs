@@ -111,14 +111,14 @@ pub(super) fn reserved(subject: &Subject<'_>, report: &mut Report<'_>) {
         if subject.waml.has_own_slug() { &["ServiceAccount", "Service"][..] } else { &[] };
     for kind in of_slug.iter().copied() {
         if let Some(owner) = target.owner_of_object(&app.namespace, kind, app.slug.as_str()) {
-            let violation = taken("slug", app.slug.as_str(), kind, owner);
+            let violation = reject_reserved_name("slug", app.slug.as_str(), kind, owner);
             return report.add_to_file(subject.waml, &Path::root().key("slug"), violation);
         }
     }
     for (path, service) in Path::root().each("service", &subject.section.service) {
         let Some(name) = &service.name else { continue };
         if let Some(owner) = target.owner_of_object(&app.namespace, "Service", name) {
-            report.add(&path.key("name"), taken("name", name, "Service", owner));
+            report.add(&path.key("name"), reject_reserved_name("name", name, "Service", owner));
         }
     }
 }
@@ -134,7 +134,7 @@ fn namespace(name: &str, target: &Target) -> Option<Violation> {
     Some(Violation::error("reserved", message).expected(expected).help(help))
 }
 
-fn taken(what: &str, name: &str, kind: &str, owner: &str) -> Violation {
+fn reject_reserved_name(what: &str, name: &str, kind: &str, owner: &str) -> Violation {
     let message = format!("the {what} `{name}` would make the {kind} `{name}`, {owner}");
     Violation::error("reserved", message).expected("is taken").help("choose another name")
 }

@@ -21,7 +21,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let mut numbers: HashMap<String, &str> = HashMap::new();
         for port in network::ports_of(service, slug) {
             let path = place(service, &port, &path);
-            if let Some(other) = numbers.insert(shown(port.number, port.protocol), port.name) {
+            if let Some(other) =
+                numbers.insert(format_port(port.number, port.protocol), port.name)
+            {
                 same_number(&port, other, &path, report);
             }
             // A port that its service does not name gets another name where its own is taken.
@@ -70,7 +72,7 @@ fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut Report
     let message = format!(
         "the ports `{other}` and `{}` have the same number {}",
         port.name,
-        shown(port.number, port.protocol)
+        format_port(port.number, port.protocol)
     );
     let violation = Violation::error("ports", message).expected("is taken");
     report.add(&path.key("number"), violation.help("give each port of a service its own number"));
@@ -87,14 +89,14 @@ fn same_name(
     let message = format!(
         "the port `{}` leads to {} of the container, and to {} in `{first}`",
         port.name,
-        shown(port.target, port.protocol),
-        shown(other.target, other.protocol),
+        format_port(port.target, port.protocol),
+        format_port(other.target, other.protocol),
     );
     let violation = Violation::error("ports", message).expected("means another port");
     report.add(path, violation.help("give the ports different names"));
 }
 
-fn shown(number: u16, protocol: Protocol) -> String {
+fn format_port(number: u16, protocol: Protocol) -> String {
     match protocol {
         Protocol::Tcp => number.to_string(),
         Protocol::Udp => format!("{number}/UDP"),

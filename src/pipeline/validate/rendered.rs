@@ -98,7 +98,7 @@ fn violations(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Viol
     let mut seen = HashSet::new();
     for object in objects {
         violations.extend(well_formed(object));
-        violations.extend(placed(object, app));
+        violations.extend(check_namespace(object, app));
         // `v1` and `v2` of a group are two views of one object.
         let id = (group(object.text(["apiVersion", ""])), object.kind(), object.name());
         if !seen.insert(id) {
@@ -133,7 +133,7 @@ fn well_formed(object: &Object) -> Option<Violation> {
     None
 }
 
-fn placed(object: &Object, app: &AppKey) -> Option<Violation> {
+fn check_namespace(object: &Object, app: &AppKey) -> Option<Violation> {
     if is_cluster_scoped(object.kind()) {
         return Some(fault(
             object,
@@ -175,8 +175,8 @@ mod tests {
     use crate::model::id::{Namespace, Slug};
     use crate::templates::set::Templates;
 
-    /// What is said of objects in the namespace `n`, given by version, kind, and more.
-    fn said(objects: &[(&str, &str, Json)]) -> Vec<String> {
+    /// Checks objects in the namespace `n`, given by version, kind, and more.
+    fn check_objects(objects: &[(&str, &str, Json)]) -> Vec<String> {
         let object = |(version, kind, more): &(&str, &str, Json)| {
             let mut json = json!({
                 "apiVersion": version, "kind": kind,
@@ -201,10 +201,10 @@ mod tests {
     fn a_version_makes_no_other_object() {
         let twice =
             [("autoscaling/v1", "Scaler", json!({})), ("autoscaling/v2", "Scaler", json!({}))];
-        assert_eq!(said(&twice), ["Scaler `a` is rendered twice (template f)"]);
+        assert_eq!(check_objects(&twice), ["Scaler `a` is rendered twice (template f)"]);
         let apart =
             [("v1", "Service", json!({})), ("serving.knative.dev/v1", "Service", json!({}))];
-        assert_eq!(said(&apart), Vec::<String>::new());
+        assert_eq!(check_objects(&apart), Vec::<String>::new());
     }
 
     #[test]
@@ -212,10 +212,10 @@ mod tests {
         for (kind, items) in
             [("List", json!([])), ("ConfigMapList", json!({})), ("ConfigMap", json!([]))]
         {
-            let found = said(&[("v1", kind, json!({"items": items}))]);
+            let found = check_objects(&[("v1", kind, json!({"items": items}))]);
             assert_eq!(found, [format!("{kind} `a` is a list of objects (template f)")]);
         }
-        assert_eq!(said(&[("v1", "AccessList", json!({}))]), Vec::<String>::new());
+        assert_eq!(check_objects(&[("v1", "AccessList", json!({}))]), Vec::<String>::new());
     }
 
     #[test]
@@ -223,9 +223,12 @@ mod tests {
         for kind in
             ["ClusterRole", "ClusterSecretStore", "ClusterPolicy", "GatewayClass", "Namespace"]
         {
-            let found = said(&[("x/v1", kind, json!({}))]);
+            let found = check_objects(&[("x/v1", kind, json!({}))]);
             assert_eq!(found, [format!("{kind} `a` belongs to the whole cluster (template f)")]);
         }
-        assert_eq!(said(&[("postgresql.cnpg.io/v1", "Cluster", json!({}))]), Vec::<String>::new());
+        assert_eq!(
+            check_objects(&[("postgresql.cnpg.io/v1", "Cluster", json!({}))]),
+            Vec::<String>::new()
+        );
     }
 }

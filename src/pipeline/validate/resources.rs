@@ -30,15 +30,15 @@ impl Resource<'_> {
         let limit = self.limit.map(|text| (text, Amount::parse(self.name, text)));
         let over = match (request, limit) {
             (Some((_, Amount::Plausible(least) | Amount::Huge(least))), Some((text, most))) => {
-                most.known().filter(|most| least > *most).map(|_| text)
+                most.comparable_quantity().filter(|most| least > *most).map(|_| text)
             }
             _ => None,
         };
         if let Some((text, amount)) = request {
-            self.tell(text, amount, "requests", over, report);
+            self.report_amount(text, amount, "requests", over, report);
         }
         if let Some((text, amount)) = limit {
-            self.tell(text, amount, "limits", None, report);
+            self.report_amount(text, amount, "limits", None, report);
         }
         // What is no sensible amount by itself was told, and is the reason for the rest.
         if let (Some((request, Amount::Plausible(_))), Some(limit)) = (request, over) {
@@ -50,8 +50,8 @@ impl Resource<'_> {
         Path::root().key("resources").key(side).key(self.name)
     }
 
-    /// What is wrong with an amount by itself; `over` is the limit that it is over.
-    fn tell(
+    /// Reports an amount that is wrong by itself; `over` is the limit that it is over.
+    fn report_amount(
         &self,
         text: &str,
         amount: Amount,
@@ -126,7 +126,7 @@ impl Amount {
     }
 
     /// The quantity, where other amounts can be compared with it.
-    pub(super) fn known(self) -> Option<Quantity> {
+    pub(super) fn comparable_quantity(self) -> Option<Quantity> {
         match self {
             Self::Unreadable | Self::Tiny => None,
             Self::Huge(quantity) | Self::Plausible(quantity) => Some(quantity),

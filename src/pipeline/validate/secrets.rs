@@ -13,7 +13,7 @@ use crate::model::platform::vault_path::VaultPath;
 use crate::model::target::Target;
 use crate::model::violation::{Severity, Violation};
 use crate::templates::view::delivery as agent;
-use crate::templates::view::secrets::wanted;
+use crate::templates::view::secrets::collect_secrets;
 use crate::waml::node::Path;
 use crate::waml::quote::{quoted, quoted_reference};
 use crate::waml::section_workload::{Secret, SecretKey};
@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(first) = first_use(subject) else { return };
     let what = "whether the secrets exist";
     let wanted = Wanted { rule: "secrets", what, path: Some(&first) };
-    let Some(found) = wanted.known(&subject.facts.secrets, subject, report) else { return };
+    let Some(found) = wanted.require_fact(&subject.facts.secrets, subject, report) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let optional = secret.optional.unwrap_or(false);
         if matches!(found.get(&secret.name), Some(None)) {
@@ -85,7 +85,7 @@ fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     else {
         return (format!(" in the namespace `{}`", app.namespace), cluster);
     };
-    let all = wanted(subject.section, app);
+    let all = collect_secrets(subject.section, app);
     let named = all.into_iter().find(|secret| secret.name == name);
     let path = named.map(|secret| secret.path).unwrap_or_default();
     let vault = format!("write it to `{path}` of the engine `{}`", secrets.vault.mount);
@@ -184,7 +184,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>) {
-    let wanted = wanted(subject.section, &subject.waml.app);
+    let wanted = collect_secrets(subject.section, &subject.waml.app);
     for (path, variable) in Path::root().each("env", &subject.section.env) {
         let Some(from) = &variable.secret else { continue };
         let folder = wanted.iter().find(|secret| secret.name == from.name).map(agent::folder);

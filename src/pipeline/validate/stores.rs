@@ -44,9 +44,9 @@ fn cloud_sql(database: &Database, here: &Path, report: &mut Report<'_>) {
         Engine::Mysql => "write it like `8.0`",
     };
     let is_version = |text: &str| is_version(engine, text);
-    named("version", version.as_deref(), is_version, form, here, report);
+    check_setting("version", version.as_deref(), is_version, form, here, report);
     let help = "write it like `db-custom-1-3840`: 1 CPU, 3840 MB";
-    named("tier", tier.as_deref(), is_tier, help, here, report);
+    check_setting("tier", tier.as_deref(), is_tier, help, here, report);
     match storage.as_deref().map(|text| (text, Quantity::parse(text).and_then(Quantity::whole))) {
         Some((text, None)) => {
             report.add(&here.key("storage"), not_a_quantity("database", text, "memory"));
@@ -61,7 +61,7 @@ fn cloud_sql(database: &Database, here: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn named(
+fn check_setting(
     key: &'static str,
     text: Option<&str>,
     legal: impl Fn(&str) -> bool,
@@ -154,7 +154,7 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report
         let violation = Violation::error("redis", "the Redis has no version");
         return report.add(path, violation.expected("needs a version").help("write it like `7.2`"));
     };
-    match known(kind, text) {
+    match classify_version(kind, text) {
         Known::Yes => {}
         Known::No => {
             let message =
@@ -218,8 +218,8 @@ enum Known {
     Doubtful,
 }
 
-/// Tags of the image: `7`, `7.2`, `7.2.4`; Memorystore's: `7.2`, and for 6 `6.x`.
-fn known(kind: RedisKind, text: &str) -> Known {
+/// Classifies tags of the image: `7`, `7.2`, `7.2.4`; Memorystore's: `7.2`, and for 6 `6.x`.
+fn classify_version(kind: RedisKind, text: &str) -> Known {
     if kind == RedisKind::Memorystore {
         return if OF_MEMORYSTORE.contains(&text) { Known::Yes } else { Known::No };
     }
@@ -284,8 +284,8 @@ mod tests {
             ("7.02", No, No),
             ("7.2.4.1", No, No),
         ] {
-            assert_eq!(known(RedisKind::InCluster, text), in_cluster, "{text:?}");
-            assert_eq!(known(RedisKind::Memorystore, text), memorystore, "{text:?}");
+            assert_eq!(classify_version(RedisKind::InCluster, text), in_cluster, "{text:?}");
+            assert_eq!(classify_version(RedisKind::Memorystore, text), memorystore, "{text:?}");
         }
         assert_eq!(ways_out(RedisKind::InCluster, "7.10"), "write one of `7.0`, `7.2` and `7.4`");
         assert_eq!(ways_out(RedisKind::InCluster, "5.1"), "write `version: \"5.0\"`");

@@ -74,8 +74,8 @@ pub(super) fn planned_section(section: &str) -> Vec<Violation> {
     planned(&format!("{HEAD}deploy:\n  t:\n{section}"))
 }
 
-/// What is said of a section for the target `t`, without the file's name.
-fn said(section: &str) -> Vec<String> {
+/// Checks a section for the target `t`: its violations, without the file's name.
+fn check_section(section: &str) -> Vec<String> {
     let violations = planned(&format!("{HEAD}deploy:\n  t:\n{section}"));
     violations.iter().map(|v| v.to_string().replace(".weave.yaml:", "")).collect()
 }
@@ -84,14 +84,14 @@ pub(super) const WEB: &str = "    service: [{ports: [{name: http, number: 8000}]
 
 #[test]
 fn a_small_section_breaks_no_rule() {
-    assert_eq!(said(WEB), Vec::<String>::new());
-    assert_eq!(said("    {}\n"), Vec::<String>::new());
+    assert_eq!(check_section(WEB), Vec::<String>::new());
+    assert_eq!(check_section("    {}\n"), Vec::<String>::new());
 }
 
 #[test]
 fn ports_lead_from_ingress_to_service_to_pod() {
     assert_eq!(
-        said(&format!(
+        check_section(&format!(
             "{WEB}    ingress:\n    - hostPrefix: a\n      paths: [{{path: /, servicePort: 9000}}]\n    - {{hostPrefix: b, paths: [{{path: /x, service: c}}]}}\n"
         )),
         [
@@ -100,7 +100,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
         ]
     );
     assert_eq!(
-        said(
+        check_section(
             "    service:\n    - ports: [{name: a, number: 1}, {name: b, number: 1}]\n    - {name: c, ports: [{name: a, number: 2}]}\n    - {name: d, ports: []}\n"
         ),
         [
@@ -109,7 +109,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
         ]
     );
     assert_eq!(
-        said("    ingress: [{hostPrefix: a}]\n")[0],
+        check_section("    ingress: [{hostPrefix: a}]\n")[0],
         "8:15: no service has the port 8000 (the default of `backend-default`) [ingress]"
     );
 }
@@ -117,9 +117,9 @@ fn ports_lead_from_ingress_to_service_to_pod() {
 #[test]
 fn a_port_is_a_number_and_a_protocol() {
     let dns = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}, {name: dns-tcp, number: 53}]}]\n";
-    assert_eq!(said(dns), Vec::<String>::new());
+    assert_eq!(check_section(dns), Vec::<String>::new());
     assert_eq!(
-        said(
+        check_section(
             "    service:\n    - ports: [{name: dns, number: 53, protocol: UDP}]\n    - {name: b, ports: [{name: dns, number: 53}]}\n    probes: null\n"
         ),
         [
@@ -127,7 +127,7 @@ fn a_port_is_a_number_and_a_protocol() {
         ]
     );
     assert_eq!(
-        said(
+        check_section(
             "    service:\n    - {name: a}\n    - {name: b, ports: [{name: http, number: 9000}]}\n"
         ),
         [
@@ -163,7 +163,7 @@ fn probes_ask_what_the_container_has() {
     let udp = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}]}]\n";
     assert_eq!(readiness(udp).0, Json::Null);
     assert_eq!(
-        said(&format!("{udp}    probes: {{readiness: {{port: dns}}}}\n")),
+        check_section(&format!("{udp}    probes: {{readiness: {{port: dns}}}}\n")),
         [
             "9:32: the readiness probe uses the TCP port `dns`, which the container does not have [probes]"
         ]
@@ -176,7 +176,7 @@ fn hosts_and_paths_are_legal() {
         "{WEB}    ingress:\n    - {{host: 'a`b.c'}}\n    - {{hostPrefix: A}}\n    - {{hostPrefix: c, paths: [{{path: 'x'}}, {{path: '/`'}}]}}\n    - {{host: a.b, hostPrefix: a}}\n"
     );
     assert_eq!(
-        said(&section),
+        check_section(&section),
         [
             "10:14: `a`b.c` is not a legal host name [ingress]",
             "11:20: `A.t.internal` is not a legal host name [ingress]",
@@ -190,7 +190,7 @@ fn hosts_and_paths_are_legal() {
 #[test]
 fn probes_use_ports_that_the_app_has() {
     assert_eq!(
-        said(&format!(
+        check_section(&format!(
             "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 70000}}}}\n"
         )),
         [
@@ -199,11 +199,11 @@ fn probes_use_ports_that_the_app_has() {
         ]
     );
     assert_eq!(
-        said("    probes: {liveness: {path: /up}}\n"),
+        check_section("    probes: {liveness: {path: /up}}\n"),
         ["8:14: the liveness probe has no port, and the app has none of TCP [probes]"]
     );
     assert_eq!(
-        said("    probes: {liveness: {command: [\"true\"], path: null}}\n"),
+        check_section("    probes: {liveness: {command: [\"true\"], path: null}}\n"),
         Vec::<String>::new()
     );
 }
@@ -213,7 +213,7 @@ fn a_probe_on_a_services_number_asks_the_container_and_a_number_of_no_service_is
     let web = "    service: [{ports: [{name: web, number: 80, targetPort: 8000}]}]\n";
     let probe = |kind: &str, probe: &str| {
         let section = format!("{web}    probes: {{readiness: {{{probe}}}}}\n");
-        assert_eq!(said(&section), Vec::<String>::new(), "{probe}");
+        assert_eq!(check_section(&section), Vec::<String>::new(), "{probe}");
         let container = &rendered(&section)["spec"]["template"]["spec"]["containers"][0];
         container["readinessProbe"][kind]["port"].clone()
     };
@@ -239,7 +239,9 @@ fn a_probe_on_a_services_number_asks_the_container_and_a_number_of_no_service_is
 #[test]
 fn requests_are_within_limits_and_quantities_parse() {
     assert_eq!(
-        said("    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"),
+        check_section(
+            "    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"
+        ),
         [
             "8:33: the request of 1 cpu is over the limit of 400m (the default of `backend-default`) [resources]",
             "8:44: `1GB` is not a quantity [resources]",
@@ -251,13 +253,13 @@ fn requests_are_within_limits_and_quantities_parse() {
 #[test]
 fn a_rolling_update_can_make_progress() {
     assert_eq!(
-        said("    scaling: {maxSurge: 0}\n"),
+        check_section("    scaling: {maxSurge: 0}\n"),
         [
             "8:25: a rolling update may neither take a pod away nor add one, so it never ends [scaling]"
         ]
     );
     assert_eq!(
-        said("    scaling: {maxUnavailable: 120%, maxSurge: many}\n"),
+        check_section("    scaling: {maxUnavailable: 120%, maxSurge: many}\n"),
         [
             "8:31: 120% of the pods cannot be missing [scaling]",
             "8:47: `many` is neither a number nor a percentage [scaling]",
@@ -285,14 +287,14 @@ fn what_null_takes_away_is_not_in_the_manifest() {
 #[test]
 fn the_autoscalers_numbers_fit() {
     assert_eq!(
-        said("    autoscaling: {horizontal: {minReplicas: 5, maxReplicas: 2}}\n"),
+        check_section("    autoscaling: {horizontal: {minReplicas: 5, maxReplicas: 2}}\n"),
         [
             "8:19: the autoscaler measures nothing [autoscaling]",
             "8:45: at least 5 and at most 2 replicas cannot both be [autoscaling]",
         ]
     );
     assert_eq!(
-        said(
+        check_section(
             "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}, limits: {cpu: null}}\n"
         ),
         [
@@ -305,7 +307,7 @@ fn the_autoscalers_numbers_fit() {
 #[test]
 fn environment_variables_have_legal_names_and_one_source() {
     assert_eq!(
-        said(
+        check_section(
             "    env: [{name: 1A, value: x}, {name: KUBERNETES_PORT, value: x}, {name: B}, {name: C, value: x, secret: {name: s, key: k}}]\n"
         ),
         [
@@ -320,7 +322,7 @@ fn environment_variables_have_legal_names_and_one_source() {
 #[test]
 fn names_and_labels_are_legal() {
     assert_eq!(
-        said(
+        check_section(
             "    service: [{name: 1st, ports: [{name: way-too-long-a-name, number: 1}]}]\n    labels: {app.kubernetes.io/name: x, 'a b': c, d: 'e f'}\n"
         ),
         [
@@ -338,16 +340,18 @@ fn names_and_labels_are_legal() {
 fn what_kubernetes_takes_is_taken() {
     let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
     assert_eq!(
-        said(&format!("{hpa}    resources: {{requests: {{cpu: null}}}}\n")),
+        check_section(&format!("{hpa}    resources: {{requests: {{cpu: null}}}}\n")),
         Vec::<String>::new(),
         "a limit is a request where there is none"
     );
     assert_eq!(
-        said("    env: [{name: spring.profiles.active, value: x}, {name: a-b, value: y}]\n"),
+        check_section(
+            "    env: [{name: spring.profiles.active, value: x}, {name: a-b, value: y}]\n"
+        ),
         Vec::<String>::new()
     );
     let probe = "    probes: {readiness: {port: 9999}, liveness: null}\n";
-    assert_eq!(said(probe), Vec::<String>::new());
+    assert_eq!(check_section(probe), Vec::<String>::new());
     let container = &rendered(probe)["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["readinessProbe"]["httpGet"]["port"], 9999);
 }
@@ -379,7 +383,7 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     let section = format!(
         "{WEB}    ingress: [{{hostPrefix: '*', paths: [{{path: /}}, {{path: /api}}]}}, {{host: '*.example.com'}}]\n"
     );
-    assert_eq!(said(&section), Vec::<String>::new());
+    assert_eq!(check_section(&section), Vec::<String>::new());
     let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
     let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
     let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
@@ -394,11 +398,13 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     // It is read back as the same host.
     let app =
         crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
-    let read = crate::manifests::parse::routes::of(&app, &rendered.files).found;
+    let read = crate::manifests::parse::routes::read_routes(&app, &rendered.files).found;
     let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
     assert_eq!(
-        said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n")
+        check_section(
+            "    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n"
+        )
             .len(),
         3
     );
@@ -407,7 +413,7 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
 #[test]
 fn one_mistake_is_told_once() {
     assert_eq!(
-        said("    service: [{ports: [{name: http, number: eight}]}]\n"),
+        check_section("    service: [{ports: [{name: http, number: eight}]}]\n"),
         [
             "8:45: `deploy.t.service[0].ports[0].number` must be a whole number from 1 to 65535, but `eight` is not a whole number [schema]"
         ]
@@ -417,11 +423,11 @@ fn one_mistake_is_told_once() {
 #[test]
 fn a_template_that_is_not_there_is_refused_with_those_that_are() {
     assert_eq!(
-        said("    template: backend-defualt\n"),
+        check_section("    template: backend-defualt\n"),
         ["8:15: there is no template `backend-defualt` [template]"]
     );
     assert_eq!(
-        said("    template: backend-default@7\n"),
+        check_section("    template: backend-default@7\n"),
         ["8:15: the template `backend-default` has no version `7` [template]"]
     );
 }
@@ -429,7 +435,7 @@ fn a_template_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn what_the_template_does_not_use_is_a_warning() {
     assert_eq!(
-        said("    canary: {stepWeight: 10}\n"),
+        check_section("    canary: {stepWeight: 10}\n"),
         ["8:5: the template `backend-default@latest` makes nothing of `canary` [unused]"]
     );
 }
@@ -437,7 +443,7 @@ fn what_the_template_does_not_use_is_a_warning() {
 #[test]
 fn a_broken_element_neither_shifts_nor_hides_the_others() {
     assert_eq!(
-        said(
+        check_section(
             "    env: [foo, {name: OK, value: x}, {name: 1B, value: x}, {value: y}]\n    scaling: {maxSurge: 0}\n"
         ),
         [
@@ -454,7 +460,7 @@ fn an_address_that_names_no_port_leads_to_the_only_one() {
     let one = "    service: [{ports: [{name: web, number: 9000}, {name: dns, number: 53, protocol: UDP}]}]\n";
     for ingress in ["{hostPrefix: a}", "{hostPrefix: a, paths: [{path: /}]}"] {
         let section = format!("{one}    ingress: [{ingress}]\n");
-        assert_eq!(said(&section), Vec::<String>::new());
+        assert_eq!(check_section(&section), Vec::<String>::new());
         let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
         let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
         let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
@@ -462,12 +468,12 @@ fn an_address_that_names_no_port_leads_to_the_only_one() {
     }
     let two = "    service: [{ports: [{name: web, number: 9000}, {name: admin, number: 9001}]}]\n";
     assert_eq!(
-        said(&format!("{two}    ingress: [{{hostPrefix: a}}]\n")),
+        check_section(&format!("{two}    ingress: [{{hostPrefix: a}}]\n")),
         ["9:15: no service has the port 8000 (the default of `backend-default`) [ingress]"]
     );
     // What somebody wrote is not passed over.
     assert_eq!(
-        said(&format!("{one}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
+        check_section(&format!("{one}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
         ["9:37: no service has the port 80 [ingress]"]
     );
 }
@@ -475,19 +481,21 @@ fn an_address_that_names_no_port_leads_to_the_only_one() {
 #[test]
 fn a_value_that_nobody_wrote_is_told_as_the_templates() {
     assert_eq!(
-        said("    resources: {requests: {cpu: 2}}\n"),
+        check_section("    resources: {requests: {cpu: 2}}\n"),
         [
             "8:33: the request of 2 cpu is over the limit of 400m (the default of `backend-default`) [resources]"
         ]
     );
     assert_eq!(
-        said("    resources: {limits: {memory: 64Mi}}\n"),
+        check_section("    resources: {limits: {memory: 64Mi}}\n"),
         [
             "8:34: the request of 256Mi memory (the default of `backend-default`) is over the limit of 64Mi [resources]"
         ]
     );
     assert_eq!(
-        said("    autoscaling: {horizontal: {maxReplicas: 2, cpu: {averageUtilization: 75}}}\n"),
+        check_section(
+            "    autoscaling: {horizontal: {maxReplicas: 2, cpu: {averageUtilization: 75}}}\n"
+        ),
         [
             "8:19: at least 3 (the default of `backend-default`) and at most 2 replicas cannot both be [autoscaling]"
         ]

@@ -27,8 +27,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// What is known; nothing where nobody was asked, and a violation where there was no answer.
-    pub(super) fn known<'f, T>(
+    /// Returns what is known; nothing where nobody was asked. Reports a violation where there was
+    /// no answer.
+    pub(super) fn require_fact<'f, T>(
         &self,
         fact: &'f Fact<T>,
         subject: &Subject<'_>,

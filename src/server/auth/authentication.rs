@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
 
-use crate::model::audit::Via;
-use crate::model::person::{NotKnown, Person};
+use crate::model::audit::AuthMethod;
+use crate::model::person::{IdentityError, Person};
 use crate::server::auth::admission::{Auth, STRANGERS, holder};
 use crate::server::auth::authorization::not_told;
 use crate::server::auth::caller::{Caller, RequestId, Standing};
@@ -49,7 +49,7 @@ impl Auth {
         Ok(request)
     }
 
-    /// Where a request comes from, if the server listens on a socket.
+    /// Returns where a request comes from, if the server listens on a socket.
     pub(crate) fn client_ip(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
         peer(extensions).map(|peer| self.admission.proxies.origin(peer, headers))
     }
@@ -72,17 +72,22 @@ impl Auth {
         };
         if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
-            return Ok(Caller::new(&token.name, Via::Token, Standing::Token(token.rights.clone())));
+            return Ok(Caller::new(
+                &token.name,
+                AuthMethod::Token,
+                Standing::Token(token.rights.clone()),
+            ));
         }
         self.stranger(text, from, door).await
     }
 
-    /// Where nobody is asked for a token, a browser may have been led here by a page of another's.
+    /// Checks the host: where nobody is asked for a token, a browser may have been led here by a
+    /// page of another's.
     pub(crate) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
-        if self.asks_nobody() { self.admission.site.named(request) } else { Ok(()) }
+        if self.asks_nobody() { self.admission.site.check_host(request) } else { Ok(()) }
     }
 
-    /// Whether nothing is configured that callers could be asked for.
+    /// Returns whether nothing is configured that callers could be asked for.
     fn asks_nobody(&self) -> bool {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
@@ -118,7 +123,7 @@ impl Auth {
             self.pay(&whence)?;
         }
         let said = if looks {
-            self.told(&token, known).await
+            self.identify_person(&token, known).await
         } else {
             Err(self.unknown_token(&text, door))
         };
@@ -131,7 +136,7 @@ impl Auth {
         if wrong {
             tracing::info!(from = whence, "a wrong token");
         }
-        Ok(Caller::new(said?.login, Via::GitHub, Standing::Person(token)))
+        Ok(Caller::new(said?.login, AuthMethod::GitHub, Standing::Person(token)))
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
@@ -142,8 +147,9 @@ impl Auth {
         })
     }
 
-    /// Whose token it is; so many at once are asked about that nobody knew.
-    async fn told(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
+    /// Finds the person of a token. At most [`STRANGERS`] tokens that are not known yet are looked up
+    /// at once.
+    async fn identify_person(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
         let ask = || {
             self.strangers.try_acquire().map_err(|_| {
                 tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
@@ -170,7 +176,8 @@ impl Auth {
         Problem::new(Kind::Unauthorized, detail)
     }
 
-    /// Who is asked for nothing is not counted either: it is one machine's own business.
+    /// Counts a request of the caller. A caller who is asked for nothing is not counted: it is one
+    /// machine's own business.
     fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
         if matches!(caller.standing, Standing::Everybody) {
             return Ok(());
@@ -186,9 +193,9 @@ impl Auth {
 }
 
 /// At the door a token that GitHub does not answer to is a wrong one.
-fn not_told_of_login(error: NotKnown) -> Problem {
+fn not_told_of_login(error: IdentityError) -> Problem {
     match error {
-        NotKnown::Refused(why) => Problem::new(Kind::Unauthorized, why),
+        IdentityError::Forbidden(why) => Problem::new(Kind::Unauthorized, why),
         other => not_told(other),
     }
 }
@@ -203,7 +210,7 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim().to_owned())
 }
 
-/// What a browser sends after it was told a name and a password.
+/// Returns what a browser sends after it was told a name and a password.
 fn password(headers: &HeaderMap) -> Option<String> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use crate::model::callers::{Rights, Scope};
 use crate::model::id::{RepoName, TargetName};
-use crate::model::person::{NotKnown, OnRepository};
+use crate::model::person::{IdentityError, RepoPermission};
 use crate::server::auth::admission::Auth;
 use crate::server::auth::caller::{Caller, Resource, Standing};
 use crate::server::problem::{Kind, Problem};
@@ -17,7 +17,7 @@ use crate::store::StoreError;
 const AT_ONCE: usize = 8;
 
 impl Auth {
-    /// Whether the caller may do that. Asked first by every handler.
+    /// Fails unless the caller may do that. Asked first by every handler.
     pub(crate) async fn authorize(
         &self,
         caller: &Caller,
@@ -34,7 +34,7 @@ impl Auth {
         allowed
     }
 
-    /// Whether the caller may see that; an error is that it cannot be found out.
+    /// Returns whether the caller may see that; an error is that it cannot be found out.
     pub(crate) async fn can_read(
         &self,
         caller: &Caller,
@@ -75,8 +75,8 @@ impl Auth {
         Ok(both.filter(|(_, one)| visible.contains(one)).map(|(item, _)| item).collect())
     }
 
-    /// What is asked to find out whether the caller may see that: of people their repositories,
-    /// wherever they are deployed to.
+    /// Returns what is asked to find out whether the caller may see that: of people their
+    /// repositories, wherever they are deployed to.
     async fn read_as(&self, caller: &Caller, resource: &Resource) -> Result<Resource, Problem> {
         let of_person = matches!(caller.standing, Standing::Person(_));
         let repository = match resource {
@@ -187,7 +187,7 @@ impl Auth {
         }
         match self.is_in_one(token, &caller.name, &teams).await {
             // A token that cannot show teams is good for what needs none.
-            Err(NotKnown::Refused(_)) => Ok(false),
+            Err(IdentityError::Forbidden(_)) => Ok(false),
             said => said.map_err(not_told),
         }
     }
@@ -208,7 +208,7 @@ impl Auth {
                  classic token needs the scope read:org to show it)",
                 caller.name
             ))),
-            Err(NotKnown::Refused(why)) => Err(forbidden(format!(
+            Err(IdentityError::Forbidden(why)) => Err(forbidden(format!(
                 "{target} is for members of {names}, and the token cannot show that {} is one: \
                  {why}",
                 caller.name
@@ -223,17 +223,17 @@ fn require(
     scope: Scope,
     resource: &Resource,
     repository: &RepoName,
-    level: OnRepository,
+    level: RepoPermission,
 ) -> Result<(), Problem> {
     let needed = match scope {
-        Scope::Read => OnRepository::Read,
-        Scope::Deploy => OnRepository::Push,
+        Scope::Read => RepoPermission::Read,
+        Scope::Deploy => RepoPermission::Push,
         Scope::Admin => return Err(of_all(caller, scope, resource)),
     };
     match level {
         level if level >= needed => Ok(()),
-        OnRepository::Nothing => Err(unseen(caller, resource)),
-        OnRepository::Read | OnRepository::Push => Err(forbidden(format!(
+        RepoPermission::Nothing => Err(unseen(caller, resource)),
+        RepoPermission::Read | RepoPermission::Push => Err(forbidden(format!(
             "{} may not deploy {resource}: that needs push permission on {repository}, with a token \
              that may write there",
             caller.name
@@ -241,7 +241,7 @@ fn require(
     }
 }
 
-/// Whether it is there or not: who may not see it, is told no more.
+/// The same answer whether the resource is there or not: who may not see it, is told no more.
 fn unseen(caller: &Caller, resource: &Resource) -> Problem {
     forbidden(format!(
         "{} may not see {resource}, or there is no such thing: GitHub decides by its repository",
@@ -278,21 +278,21 @@ fn unknown(error: &StoreError) -> Problem {
     Problem::new(Kind::Unavailable, "whose the app is cannot be found out now; come again")
 }
 
-/// What GitHub did not tell, as callers are told.
-pub(super) fn not_told(error: NotKnown) -> Problem {
+/// Describes to callers what GitHub did not tell.
+pub(super) fn not_told(error: IdentityError) -> Problem {
     match error {
-        NotKnown::Rejected => Problem::new(
+        IdentityError::InvalidToken => Problem::new(
             Kind::Unauthorized,
             "GitHub does not know the token: it is wrong, expired or revoked; `bart login` gets a \
              new one",
         ),
-        NotKnown::Refused(why) => forbidden(why),
-        NotKnown::Wait(wait) => Problem::new(
+        IdentityError::Forbidden(why) => forbidden(why),
+        IdentityError::RateLimited(wait) => Problem::new(
             Kind::Unavailable,
             "GitHub lets this token ask nothing for a while, so it cannot be found out what you may",
         )
         .after(wait),
-        NotKnown::Down(why) => Problem::new(
+        IdentityError::Unavailable(why) => Problem::new(
             Kind::Unavailable,
             format!(
                 "GitHub cannot be asked who you are and what you may ({why}); an API token works \

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use crate::model::audit::{By, Via};
+use crate::model::audit::{AuthMethod, Principal};
 use crate::model::callers::{Rights, Scope};
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 
 /// Names a request, in its answer and in the log.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Caller {
     /// A GitHub login, or the name of a token's owner.
     pub(crate) name: String,
     /// How we know.
-    pub(crate) via: Via,
+    pub(crate) via: AuthMethod,
     /// Where the request came from, and its id.
     pub(crate) from: Option<String>,
     pub(crate) request: Option<String>,
@@ -55,20 +55,20 @@ pub(crate) enum Resource {
 impl Caller {
     /// Everybody, where nobody is asked who they are.
     pub(crate) fn anybody(name: &str) -> Self {
-        Self::new(name, Via::Loopback, Standing::Everybody)
+        Self::new(name, AuthMethod::Loopback, Standing::Everybody)
     }
 
-    pub(super) fn new(name: impl Into<String>, via: Via, standing: Standing) -> Self {
+    pub(super) fn new(name: impl Into<String>, via: AuthMethod, standing: Standing) -> Self {
         Self { name: name.into(), via, from: None, request: None, standing }
     }
 
     /// As whom they act.
-    pub(crate) fn by(&self) -> By {
+    pub(crate) fn by(&self) -> Principal {
         let Self { name, via, from, request, standing: _ } = self.clone();
-        By { name, via, from, request }
+        Principal { name, via, from, request }
     }
 
-    /// What their token is good for, if it is one of ours.
+    /// Returns what their token is good for, if it is one of ours.
     pub(crate) fn rights(&self) -> Option<&Rights> {
         match &self.standing {
             Standing::Token(rights) => Some(rights),
@@ -76,8 +76,8 @@ impl Caller {
         }
     }
 
-    /// What is asked about to find out whether they may see a deployment, or stop it. A token of ours is for apps;
-    /// GitHub knows repositories.
+    /// Returns what is asked about to find out whether they may see a deployment, or stop it. A token of ours is
+    /// for apps; GitHub knows repositories.
     pub(crate) fn resource_of(&self, deployment: &Deployment) -> Resource {
         let request = &deployment.request;
         let target = request.target.clone();
@@ -106,8 +106,8 @@ impl Scope {
     }
 }
 
-impl From<&Spot> for Resource {
-    fn from(Spot { target, app }: &Spot) -> Self {
+impl From<&AppInstance> for Resource {
+    fn from(AppInstance { target, app }: &AppInstance) -> Self {
         Self::App(target.clone(), app.clone())
     }
 }

@@ -22,8 +22,8 @@ impl Site {
         Self(uri.and_then(|uri| uri.host().map(str::to_owned)))
     }
 
-    /// Refuses what was sent to another name. What names none is no browser's.
-    pub(super) fn named(&self, request: &Request) -> Result<(), Problem> {
+    /// Refuses a request to another host. A request without a host is not a browser's.
+    pub(super) fn check_host(&self, request: &Request) -> Result<(), Problem> {
         let header = request.headers().get(HOST).map(|host| host.to_str().unwrap_or("?"));
         let Some(host) = header.or_else(|| request.uri().authority().map(Authority::as_str)) else {
             return Ok(());

@@ -3,13 +3,13 @@
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::model::id::{RepoName, TeamName};
-use crate::model::person::{NotKnown, OnRepository, Person};
+use crate::model::person::{IdentityError, Person, RepoPermission};
 use crate::server::auth::admission::Auth;
 use crate::server::auth::token_cache::{Lookup, Question, Said, TokenFingerprint, decide};
 use crate::support::sync::lock;
 
 impl Auth {
-    /// Whether GitHub knew that token now or a little earlier.
+    /// Returns whether GitHub knew that token now or a little earlier.
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let token = self.fingerprint(token);
         let known =
@@ -17,49 +17,49 @@ impl Auth {
         matches!(known, Lookup::Fresh(said) | Lookup::Stale(said) if said.is_yes())
     }
 
-    /// Who has that token.
-    pub(super) async fn person(&self, token: &SecretString) -> Result<Person, NotKnown> {
+    /// Returns the person who has that token.
+    pub(super) async fn person(&self, token: &SecretString) -> Result<Person, IdentityError> {
         match self.ask(token, Question::Who).await? {
             Said::Is(Some(person)) => Ok(person),
             Said::Is(None) | Said::May(_) | Said::IsMember(_) | Said::Hidden(_) => {
-                Err(NotKnown::Rejected)
+                Err(IdentityError::InvalidToken)
             }
         }
     }
 
-    /// What they may on a repository.
+    /// Returns what they may on a repository.
     pub(super) async fn on_repository(
         &self,
         token: &SecretString,
         repository: &RepoName,
-    ) -> Result<OnRepository, NotKnown> {
+    ) -> Result<RepoPermission, IdentityError> {
         match self.ask(token, Question::On(repository.clone())).await? {
             Said::May(level) => Ok(level),
-            Said::Is(_) | Said::IsMember(_) | Said::Hidden(_) => Ok(OnRepository::Nothing),
+            Said::Is(_) | Said::IsMember(_) | Said::Hidden(_) => Ok(RepoPermission::Nothing),
         }
     }
 
-    /// Whether they, under that name, are in one of the teams.
+    /// Returns whether the person, under that name, are in one of the teams.
     pub(super) async fn is_in_one(
         &self,
         token: &SecretString,
         login: &str,
         teams: &[TeamName],
-    ) -> Result<bool, NotKnown> {
+    ) -> Result<bool, IdentityError> {
         let mut refused = None;
         for team in teams {
             match self.ask(token, Question::In(team.clone(), login.to_owned())).await {
                 Ok(Said::IsMember(true)) => return Ok(true),
                 // Of another organization it may be shown.
-                Ok(Said::Hidden(why)) | Err(NotKnown::Refused(why)) => refused = Some(why),
+                Ok(Said::Hidden(why)) | Err(IdentityError::Forbidden(why)) => refused = Some(why),
                 Ok(_) => {}
                 Err(other) => return Err(other),
             }
         }
-        refused.map_or(Ok(false), |why| Err(NotKnown::Refused(why)))
+        refused.map_or(Ok(false), |why| Err(IdentityError::Forbidden(why)))
     }
 
-    async fn ask(&self, token: &SecretString, question: Question) -> Result<Said, NotKnown> {
+    async fn ask(&self, token: &SecretString, question: Question) -> Result<Said, IdentityError> {
         let print = self.fingerprint(token);
         let now = self.deployments.clock.now();
         let before = match lock(&self.people).look_up(&print, &question, now) {
@@ -70,7 +70,7 @@ impl Auth {
         let forge = &self.deployments.forge;
         let wait = lock(&self.people).wait(&print, now);
         let said = match (wait, &question) {
-            (Some(left), _) => Err(NotKnown::Wait(left)),
+            (Some(left), _) => Err(IdentityError::RateLimited(left)),
             (None, Question::Who) => forge.person(token).await.map(|person| Said::Is(Some(person))),
             (None, Question::On(repository)) => {
                 forge.on_repository(token, repository).await.map(Said::May)

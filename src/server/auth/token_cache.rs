@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::Sha256;
 
 use crate::model::id::{RepoName, TeamName};
-use crate::model::person::{NotKnown, OnRepository, Person};
+use crate::model::person::{IdentityError, Person, RepoPermission};
 
 /// For so long nobody is asked again: what is taken from somebody at GitHub is theirs here so long.
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) enum Question {
 pub(super) enum Said {
     /// `None`: it does not know the token.
     Is(Option<Person>),
-    May(OnRepository),
+    May(RepoPermission),
     IsMember(bool),
     /// The token cannot show it, for this reason.
     Hidden(String),
@@ -75,7 +75,7 @@ impl Said {
     pub(super) fn is_yes(&self) -> bool {
         match self {
             Self::Is(person) => person.is_some(),
-            Self::May(level) => *level > OnRepository::Nothing,
+            Self::May(level) => *level > RepoPermission::Nothing,
             Self::IsMember(is) => *is,
             Self::Hidden(_) => false,
         }
@@ -131,17 +131,17 @@ impl TokenCache {
         &mut self,
         token: &TokenFingerprint,
         question: Question,
-        said: &Result<Said, NotKnown>,
+        said: &Result<Said, IdentityError>,
         now: Timestamp,
     ) {
         match said {
             Ok(answer) => self.keep(token, question, answer.clone(), now),
-            Err(NotKnown::Rejected) => {
+            Err(IdentityError::InvalidToken) => {
                 // Nothing of the token is believed any more.
                 self.answers.retain(|(other, _), _| other != token);
                 self.keep(token, Question::Who, Said::Is(None), now);
             }
-            Err(NotKnown::Wait(wait)) => {
+            Err(IdentityError::RateLimited(wait)) => {
                 if self.waiting.len() >= MOST_WAITING {
                     self.waiting.retain(|_, until| *until > now);
                 }
@@ -151,10 +151,10 @@ impl TokenCache {
                 }
             }
             // That teams are not shown is as good as a no, and is asked again as soon.
-            Err(NotKnown::Refused(why)) if matches!(question, Question::In(..)) => {
+            Err(IdentityError::Forbidden(why)) if matches!(question, Question::In(..)) => {
                 self.keep(token, question, Said::Hidden(why.clone()), now);
             }
-            Err(NotKnown::Refused(_) | NotKnown::Down(_)) => {}
+            Err(IdentityError::Forbidden(_) | IdentityError::Unavailable(_)) => {}
         }
     }
 
@@ -171,9 +171,14 @@ impl TokenCache {
 }
 
 /// The answer that counts: what was said now; or a little earlier, where nobody can be asked.
-pub(super) fn decide<A>(said: Result<A, NotKnown>, before: Option<A>) -> Result<A, NotKnown> {
+pub(super) fn decide<A>(
+    said: Result<A, IdentityError>,
+    before: Option<A>,
+) -> Result<A, IdentityError> {
     match (said, before) {
-        (Err(NotKnown::Down(_) | NotKnown::Wait(_)), Some(before)) => Ok(before),
+        (Err(IdentityError::Unavailable(_) | IdentityError::RateLimited(_)), Some(before)) => {
+            Ok(before)
+        }
         (said, _) => said,
     }
 }
@@ -186,7 +191,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + seconds).unwrap()
     }
 
-    fn kept() -> (TokenCache, TokenFingerprint) {
+    fn make_cache() -> (TokenCache, TokenFingerprint) {
         (TokenCache::default(), FingerprintKey::new([7; 32]).fingerprint("ghp_x"))
     }
 
@@ -194,32 +199,32 @@ mod tests {
         Question::On(RepoName::parse(name).unwrap())
     }
 
-    const YES: Said = Said::May(OnRepository::Push);
-    const NO: Said = Said::May(OnRepository::Nothing);
+    const YES: Said = Said::May(RepoPermission::Push);
+    const NO: Said = Said::May(RepoPermission::Nothing);
 
     #[test]
     fn an_answer_is_fresh_then_stale_then_gone_and_a_no_is_gone_soon() {
-        let (mut kept, token) = kept();
-        kept.note(&token, on("acme/web"), &Ok(YES), at(0));
-        kept.note(&token, on("acme/pay"), &Ok(NO), at(0));
-        assert_eq!(kept.look_up(&token, &on("acme/web"), at(59)), Lookup::Fresh(YES));
-        assert_eq!(kept.look_up(&token, &on("acme/web"), at(60)), Lookup::Stale(YES));
-        assert_eq!(kept.look_up(&token, &on("acme/web"), at(900)), Lookup::Miss);
-        assert_eq!(kept.look_up(&token, &on("acme/pay"), at(9)), Lookup::Fresh(NO));
-        assert_eq!(kept.look_up(&token, &on("acme/pay"), at(10)), Lookup::Miss);
-        assert_eq!(kept.look_up(&token, &on("acme/other"), at(0)), Lookup::Miss);
+        let (mut cache, token) = make_cache();
+        cache.note(&token, on("acme/web"), &Ok(YES), at(0));
+        cache.note(&token, on("acme/pay"), &Ok(NO), at(0));
+        assert_eq!(cache.look_up(&token, &on("acme/web"), at(59)), Lookup::Fresh(YES));
+        assert_eq!(cache.look_up(&token, &on("acme/web"), at(60)), Lookup::Stale(YES));
+        assert_eq!(cache.look_up(&token, &on("acme/web"), at(900)), Lookup::Miss);
+        assert_eq!(cache.look_up(&token, &on("acme/pay"), at(9)), Lookup::Fresh(NO));
+        assert_eq!(cache.look_up(&token, &on("acme/pay"), at(10)), Lookup::Miss);
+        assert_eq!(cache.look_up(&token, &on("acme/other"), at(0)), Lookup::Miss);
     }
 
     #[test]
     fn what_is_known_of_one_token_says_nothing_of_another_and_can_be_forgotten() {
-        let (mut kept, token) = kept();
+        let (mut cache, token) = make_cache();
         let other = FingerprintKey::new([7; 32]).fingerprint("ghp_y");
-        kept.note(&token, on("acme/web"), &Ok(YES), at(0));
-        kept.note(&other, on("acme/web"), &Ok(YES), at(0));
-        kept.note(&token, on("acme/pay"), &Err(NotKnown::Rejected), at(1));
-        assert_eq!(kept.look_up(&token, &on("acme/web"), at(1)), Lookup::Miss);
-        assert_eq!(kept.look_up(&token, &Question::Who, at(1)), Lookup::Fresh(Said::Is(None)));
-        assert_eq!(kept.look_up(&other, &on("acme/web"), at(1)), Lookup::Fresh(YES));
+        cache.note(&token, on("acme/web"), &Ok(YES), at(0));
+        cache.note(&other, on("acme/web"), &Ok(YES), at(0));
+        cache.note(&token, on("acme/pay"), &Err(IdentityError::InvalidToken), at(1));
+        assert_eq!(cache.look_up(&token, &on("acme/web"), at(1)), Lookup::Miss);
+        assert_eq!(cache.look_up(&token, &Question::Who, at(1)), Lookup::Fresh(Said::Is(None)));
+        assert_eq!(cache.look_up(&other, &on("acme/web"), at(1)), Lookup::Fresh(YES));
     }
 
     #[test]
@@ -232,20 +237,23 @@ mod tests {
 
     #[test]
     fn however_many_tokens_come_no_more_than_so_many_answers_are_kept() {
-        let (mut kept, _) = kept();
+        let (mut cache, _) = make_cache();
         let key = FingerprintKey::new([7; 32]);
         for n in 0..=MOST {
-            kept.note(&key.fingerprint(&n.to_string()), Question::Who, &Ok(YES), at(0));
+            cache.note(&key.fingerprint(&n.to_string()), Question::Who, &Ok(YES), at(0));
         }
-        assert!(kept.answers.len() <= MOST);
+        assert!(cache.answers.len() <= MOST);
     }
 
     #[test]
     fn an_outage_believes_what_was_said_before_and_a_rejection_does_not() {
-        let down = || Err(NotKnown::Down("no route".to_owned()));
+        let down = || Err(IdentityError::Unavailable("no route".to_owned()));
         assert_eq!(decide(down(), Some(true)), Ok(true));
         assert!(decide(down(), None::<bool>).is_err());
-        assert_eq!(decide(Err(NotKnown::Rejected), Some(true)), Err(NotKnown::Rejected));
+        assert_eq!(
+            decide(Err(IdentityError::InvalidToken), Some(true)),
+            Err(IdentityError::InvalidToken)
+        );
         assert_eq!(decide(Ok(false), Some(true)), Ok(false));
     }
 }

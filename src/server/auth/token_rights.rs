@@ -8,18 +8,18 @@ use crate::server::auth::caller::Resource;
 pub(super) type Place = (TargetName, AppKey);
 
 impl Rights {
-    /// Whether they hold that. `deployed` is what is known to be deployed of the repository, where
-    /// the resource is one.
+    /// Returns whether the rights hold that. `deployed` is what is known to be deployed of the
+    /// repository, where the resource is one.
     pub(crate) fn hold(&self, scope: Scope, resource: &Resource, deployed: &[Place]) -> bool {
         scope <= self.scope && self.reach(scope, resource, deployed)
     }
 
-    /// Whether they are for something on that target.
+    /// Returns whether the rights are for something on that target.
     pub(crate) fn reach_target(&self, target: &TargetName) -> bool {
         self.targets.is_match(target.as_str())
     }
 
-    /// Whether what is known of a repository matters.
+    /// Returns whether what is known of a repository matters.
     pub(super) fn ask_of_apps(&self, resource: &Resource) -> bool {
         match resource {
             Resource::Everywhere | Resource::Target(_) | Resource::App(..) => false,

@@ -47,8 +47,8 @@ const WITH_BODY: &[Kind] = &[
 /// How no route fails that anybody may call.
 const OF_CALLERS: &[Kind] = &[Kind::Unauthorized, Kind::Forbidden, Kind::TooMany];
 
-/// The document, as text that ends with a newline.
-pub(super) fn of(base: &str, all: &[Operation]) -> String {
+/// Renders the document as text that ends with a newline.
+pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
     let mut shapes = Shapes::new();
     let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
     for operation in all {

@@ -32,7 +32,7 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     operations.extend(itself.operations);
     // Shared by all answers, however slowly they are read.
-    let text = Document::new(document::of(base, &operations).into());
+    let text = Document::new(document::render_document(base, &operations).into());
     let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
     Router::new().route(PATH, get(answer))
 }

@@ -76,11 +76,11 @@ pub(crate) enum Is {
 impl Parameter {
     /// A text of that form.
     pub(crate) const fn text(name: &'static str, form: Form, about: &'static str) -> Self {
-        Self::of(name, Is::Form(form), about)
+        Self::new(name, Is::Form(form), about)
     }
 
-    /// Something else.
-    pub(crate) const fn of(name: &'static str, kind: Is, about: &'static str) -> Self {
+    /// A parameter of any kind.
+    pub(crate) const fn new(name: &'static str, kind: Is, about: &'static str) -> Self {
         Self { name, about, kind, required: false }
     }
 
@@ -180,20 +180,20 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
     /// It needs the right to read.
     pub(crate) fn reads(self, id: &'static str, summary: &'static str) -> Routes<S> {
-        self.does(id, summary, Some("read"), &[])
+        self.add_operation(id, summary, Some("read"), &[])
     }
 
     /// It needs the right to deploy.
     pub(crate) fn acts(self, id: &'static str, summary: &'static str) -> Routes<S> {
-        self.does(id, summary, Some("deploy"), ONCE)
+        self.add_operation(id, summary, Some("deploy"), ONCE)
     }
 
     /// Anybody may call it.
     pub(crate) fn open(self, id: &'static str, summary: &'static str) -> Routes<S> {
-        self.does(id, summary, None, &[])
+        self.add_operation(id, summary, None, &[])
     }
 
-    fn does(
+    fn add_operation(
         self,
         id: &'static str,
         summary: &'static str,
@@ -220,7 +220,8 @@ impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
 }
 
 impl Operation {
-    /// Whether it answers with JSON, and so can be asked whether that has changed.
+    /// Returns whether the operation answers with JSON, and so can be asked whether that has
+    /// changed.
     pub(super) fn is_json(&self) -> bool {
         self.answers
             .iter()

@@ -167,7 +167,7 @@ pub(crate) fn page(log: Log, still: bool, remark: Option<String>) -> Result<Stri
         remark,
         what,
         state: deployment.state.as_str(),
-        look: words::look(deployment.state),
+        look: words::pick_css_class(deployment.state),
         repository: linked(repository.to_string(), forge, repository, ""),
         commit: linked(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}")),
         // A commit that was asked for by itself is of no branch.
@@ -209,7 +209,7 @@ fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) 
     Link { text, url: forge.map(|forge| format!("{forge}/{repository}{rest}")) }
 }
 
-/// What stops the deployment, and what does not.
+/// Returns what stops the deployment, and what does not.
 fn complaints(
     violations: Violations,
     repository: &RepoName,
@@ -334,7 +334,7 @@ fn lines(told: &[Told]) -> Vec<Line> {
     sorted.into_iter().map(line).collect()
 }
 
-/// Whether somebody is still to be told.
+/// Returns whether somebody is still to be told.
 fn waiting(told: &[Told]) -> bool {
     told.iter().any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
 }

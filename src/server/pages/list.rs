@@ -55,7 +55,7 @@ fn row(deployment: Deployment) -> Row {
         tag: request.release.tag.to_string(),
         actor: request.actor,
         state: state.as_str(),
-        look: words::look(state),
+        look: words::pick_css_class(state),
         received: words::moment(received_at),
         summary,
     }

@@ -67,7 +67,7 @@ async fn newest(call: Call, Pairs(pairs): Pairs) -> Result<Response, Problem> {
     html(StatusCode::OK, list::page(deployments, older, call.deployments().remark()))
 }
 
-/// What became of one deployment.
+/// Returns what became of one deployment.
 async fn log(
     call: Call,
     InPath(id): InPath<DeployId>,

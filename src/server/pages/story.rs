@@ -22,7 +22,7 @@ pub(crate) struct Line {
 /// All that happened so far.
 pub(crate) fn lines(log: &Log) -> Vec<Line> {
     let Log { deployment, told, places: _ } = log;
-    let mut lines = vec![Line { at: deployment.received_at, text: asked(deployment) }];
+    let mut lines = vec![Line { at: deployment.received_at, text: describe_request(deployment) }];
     lines.extend(told.iter().filter_map(step));
     lines.extend(ended(deployment));
     lines.extend(told.iter().filter_map(delivered));
@@ -31,7 +31,7 @@ pub(crate) fn lines(log: &Log) -> Vec<Line> {
     lines
 }
 
-fn asked(deployment: &Deployment) -> String {
+fn describe_request(deployment: &Deployment) -> String {
     let request = &deployment.request;
     let release = &request.release;
     if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
@@ -65,7 +65,7 @@ fn step(told: &Told) -> Option<Line> {
     Some(Line { at: told.at, text })
 }
 
-/// How far it came, and how it ended.
+/// Returns how far it came, and how it ended.
 fn ended(deployment: &Deployment) -> Vec<Line> {
     let Some(at) = deployment.finished_at else { return Vec::new() };
     let mut texts = Vec::new();
@@ -128,7 +128,7 @@ fn end(deployment: &Deployment) -> String {
     }
 }
 
-/// Who heard of it, and who did not.
+/// Returns who heard of it, and who did not.
 fn delivered(told: &Told) -> Option<Line> {
     let whom = whom(&told.sink);
     let what = told.status.state.as_str();

@@ -16,8 +16,8 @@ pub(super) fn moment(at: Timestamp) -> Moment {
     Moment { machine: at.to_string(), people: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string() }
 }
 
-/// How the state looks: a class of the style sheet.
-pub(super) fn look(state: State) -> &'static str {
+/// Returns the class of the style sheet for a state.
+pub(super) fn pick_css_class(state: State) -> &'static str {
     match state {
         State::Queued | State::Running | State::Pushing => "going",
         State::Succeeded => "good",

@@ -22,7 +22,7 @@ use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::live_history::RolledBackFrom;
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{AppInstance, Placed};
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
@@ -44,7 +44,7 @@ pub(super) const QUERY: &[Parameter] = &[
         Form::OWNER,
         "Only of this owner: an e-mail address, as its Application says.",
     ),
-    Parameter::of(
+    Parameter::new(
         "state",
         Is::Words(&["live", "edited", "locked", "held"]),
         "Only such: `edited` is what somebody has edited by hand.",
@@ -65,7 +65,7 @@ pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<AppPage
 /// One app on one target.
 pub(super) async fn one(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<AppDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
     let found = call.deployments().find_app(&spot).await?;
@@ -76,7 +76,7 @@ pub(super) async fn one(
 /// Its revisions.
 pub(super) async fn revisions(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<RevisionList>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
     let found = call.deployments().find_history(&spot).await?;
@@ -86,12 +86,12 @@ pub(super) async fn revisions(
 /// One of its revisions.
 pub(super) async fn revision(
     call: Call,
-    InPath((spot, id)): InPath<(Spot, DeployId)>,
+    InPath((spot, id)): InPath<(AppInstance, DeployId)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
     let found = call.deployments().find_revision(&spot, &id).await?;
     let revision = found.ok_or_else(|| {
-        let Spot { target, app } = &spot;
+        let AppInstance { target, app } = &spot;
         let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
         Problem::new(Kind::NotFound, detail)
     })?;
@@ -101,13 +101,13 @@ pub(super) async fn revision(
 /// Takes an app off a target.
 pub(super) async fn remove(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
     body: Result<Payload<apps::RemovalRequest>, Problem>,
 ) -> Result<Json<RemovalAnswer>, Problem> {
     call.authorize(Scope::Deploy, &spot).await?;
     let Payload(apps::RemovalRequest { reason: text, with_data, dry_run }) = body?;
     let reason = reason(&text).map_err(unprocessable)?;
-    let (Spot { target, app }, by) = (spot, call.by());
+    let (AppInstance { target, app }, by) = (spot, call.by());
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let reply = call.reply::<Gone, RemovalAnswer, 200>();
     Ok(Json(call.deployments().remove(request, reply).await?.into()))
@@ -130,16 +130,16 @@ fn state(value: &str) -> Result<AppState, String> {
     let found = AppState::ALL.into_iter().find(|state| state.as_str() == value);
     found.ok_or_else(|| {
         let words = AppState::ALL.map(AppState::as_str).join(", ");
-        format!("state: {} is not a state of an app: use {words}", query::shown(value))
+        format!("state: {} is not a state of an app: use {words}", query::quote_value(value))
     })
 }
 
-fn cursor(value: &str) -> Result<Spot, String> {
-    let wrong = || format!("cursor: {} is not the `next` of a page", query::shown(value));
-    Spot::parse(value).ok_or_else(wrong)
+fn cursor(value: &str) -> Result<AppInstance, String> {
+    let wrong = || format!("cursor: {} is not the `next` of a page", query::quote_value(value));
+    AppInstance::parse(value).ok_or_else(wrong)
 }
 
-fn nothing_of(spot: &Spot) -> Problem {
+fn nothing_of(spot: &AppInstance) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
 }
 
@@ -197,7 +197,8 @@ impl From<AppsPage> for AppPage {
     fn from(page: AppsPage) -> Self {
         let AppsPage { apps, next, missing } = page;
         let one = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
-            let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
+            let Placed { spot: AppInstance { target, app }, live, hosts, owner, repository } =
+                placed;
             AppSummary {
                 target: target.into(),
                 namespace: app.namespace.into(),
@@ -225,7 +226,7 @@ impl From<AppsPage> for AppPage {
 
 impl AppDetail {
     /// Takes the answer apart; a new field asks here whether it is to be seen.
-    pub(super) fn new(spot: Spot, now: AppNow) -> Self {
+    pub(super) fn new(spot: AppInstance, now: AppNow) -> Self {
         let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
             now;
         let of_last = |last: &Deployment| {
@@ -263,14 +264,14 @@ impl LiveRevision {
             commit: commit.map(String::from),
             at,
             actor,
-            rollback: rollback.and_then(LiveRollback::of),
+            rollback: rollback.and_then(LiveRollback::from_deployment),
         }
     }
 }
 
 impl LiveRollback {
-    /// None of a deployment that is no rollback.
-    fn of(deployment: Deployment) -> Option<Self> {
+    /// Returns `None` for a deployment that is no rollback.
+    fn from_deployment(deployment: Deployment) -> Option<Self> {
         let Deployment { id, request, rollback, finished_at, .. } = deployment;
         let Rollback { from, reason, .. } = rollback?;
         let from = from.map(String::from);
@@ -408,7 +409,7 @@ mod tests {
         assert_eq!((owner.as_deref(), state), (Some("squad@example.com"), Some(AppState::Held)));
         assert_eq!(app.unwrap().to_string(), "devx/shop");
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
-        assert_eq!(after, Spot::parse("prod/devx/shop"));
+        assert_eq!(after, AppInstance::parse("prod/devx/shop"));
         assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
     }
 

@@ -18,8 +18,8 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("act", Form::ACT, "Only such acts: `rollback`, `lock`, `remove`."),
     Parameter::text("target", Form::TARGET, "Only on this target."),
     Parameter::text("app", Form::APP, "Only on this app: `NAMESPACE/SLUG`."),
-    Parameter::of("since", Is::Time, "Only what was done at this time or later."),
-    Parameter::of("until", Is::Time, "Only what was done before this time."),
+    Parameter::new("since", Is::Time, "Only what was done at this time or later."),
+    Parameter::new("until", Is::Time, "Only what was done before this time."),
     query::LIMIT,
     query::CURSOR,
 ];

@@ -12,7 +12,7 @@ use crate::server::auth::Resource;
 use crate::server::call::{Call, Pairs, Payload, bad, unprocessable};
 use crate::server::openapi::{Form, Is, Parameter};
 use crate::server::problem::{Kind, Problem};
-use crate::server::query::{Params, limit, shown};
+use crate::server::query::{Params, limit, quote_value};
 
 const DEFAULT_LIMIT: u32 = 20;
 /// Each build of most registries is a question or three.
@@ -29,8 +29,8 @@ pub(super) const QUERY: &[Parameter] = &[
         Form::TARGET,
         "The cluster whose WAML section names the image; absent: any.",
     ),
-    Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
-    Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
+    Parameter::new("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+    Parameter::new("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
 
 /// The newest builds of an app, from the registry of its image.
@@ -69,7 +69,7 @@ pub(super) async fn of_waml(
     list_visible(&call, &image, request.page).await
 }
 
-/// Why the builds of an image are not listed whose name is not the repository's.
+/// Returns why the builds of an image are not listed whose name is not the repository's.
 fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
     if problem.kind() != Kind::Forbidden {
         return problem;
@@ -92,7 +92,8 @@ async fn list_visible(
     Ok(Json(call.deployments().list_builds(image, &visible, page).await?.into()))
 }
 
-/// Where no target is named: who may not see the app is not told whether there is one, or where.
+/// Checks who asks without naming a target: who may not see the app is not told whether there is
+/// one, or where.
 async fn sees_any(call: &Call, query: &BuildsQuery) -> Result<(), Problem> {
     let sees = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
@@ -139,7 +140,7 @@ fn read_request(request: BuildsRequest) -> Result<BuildsOfWaml, String> {
 fn cursor(value: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| *number <= OLDEST);
     number.ok_or_else(|| {
-        format!("cursor: {} is not the `next` of a page; builds beyond the newest {OLDEST} are not listed", shown(value))
+        format!("cursor: {} is not the `next` of a page; builds beyond the newest {OLDEST} are not listed", quote_value(value))
     })
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn one(
     Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
 }
 
-/// What happened to one deployment, in order.
+/// Returns what happened to one deployment, in order.
 pub(super) async fn log(
     call: Call,
     InPath(id): InPath<DeployId>,

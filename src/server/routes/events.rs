@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Sleep;
 
 use crate::api::deployments::DeploymentPicture;
-use crate::model::audit::Via;
+use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
@@ -55,10 +55,10 @@ pub(super) async fn follow(
     let bell = call.deployments().store.changes();
     // Before the picture: what changes between the two is looked at again.
     let version = version(&call, &id).await?;
-    let record = look(&call, &id).await?;
+    let record = load_picture(&call, &id).await?;
     call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let (first, ended) = (told(&record), record.state.is_final());
+    let (first, ended) = (render_picture(&record), record.state.is_final());
     if ended && heard == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -91,7 +91,7 @@ pub(super) async fn follow(
 
 /// A place among those that a caller may have open. Who is asked for nothing is not counted.
 fn opened(call: &Call) -> Result<Option<Arc<()>>, Problem> {
-    if call.caller.via == Via::Loopback {
+    if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
@@ -151,9 +151,9 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
             continue;
         }
         following.version = version;
-        let record = look(&following.call, &following.id).await.ok()?;
+        let record = load_picture(&following.call, &following.id).await.ok()?;
         following.may_see(&record).await.ok()?;
-        following.waiting = Some((told(&record), record.state.is_final()));
+        following.waiting = Some((render_picture(&record), record.state.is_final()));
     }
 }
 
@@ -176,7 +176,7 @@ impl Following {
         }
     }
 
-    /// Who could see it a while ago may have been taken from it since.
+    /// Checks again after a while that the caller may see the deployment.
     async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
         if self.age(self.asked) < BELIEVED {
             return Ok(());
@@ -197,14 +197,14 @@ impl Told {
     }
 }
 
-/// The picture of a record. Equal pictures have the same version, whoever draws them.
-fn told(record: &Deployment) -> Told {
+/// Renders the picture of a record. Equal pictures have the same version, whoever draws them.
+fn render_picture(record: &Deployment) -> Told {
     let data = serde_json::to_string(&DeploymentPicture::from(record.clone())).unwrap_or_default();
     let digest = Sha256::digest(&data);
     Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
-async fn look(call: &Call, id: &DeployId) -> Result<Deployment, Problem> {
+async fn load_picture(call: &Call, id: &DeployId) -> Result<Deployment, Problem> {
     let found = call.deployments().store.deployment_picture(id).await;
     let found = found.map_err(|error| unavailable(&error))?;
     found.ok_or_else(|| no_deployment(id))

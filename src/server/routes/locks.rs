@@ -77,8 +77,8 @@ pub(super) async fn remove(
     Ok(Json((id, lock).into()))
 }
 
-/// What it takes to place a lock of that scope, or to take it away: the right to deploy all that it
-/// stops; what many teams share is the operators'.
+/// Returns what it takes to place a lock of that scope, or to take it away: the right to deploy all
+/// that it stops; what many teams share is the operators'.
 fn right(scope: &LockScope) -> (Scope, Resource) {
     match scope {
         LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),

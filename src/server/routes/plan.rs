@@ -11,7 +11,7 @@ use crate::server::auth::Resource;
 use crate::server::call::{Call, Payload, unprocessable};
 use crate::server::problem::{Kind, Problem};
 
-/// What would come of a deployment; changes nothing.
+/// Computes what would come of a deployment; changes nothing.
 pub(super) async fn plan(
     call: Call,
     Payload(body): Payload<plans::PlanRequest>,
@@ -52,7 +52,7 @@ fn read(body: plans::PlanRequest) -> Result<PlanRequest, String> {
     })
 }
 
-/// What git takes for a name of a branch or a tag, as far as it matters on the way there.
+/// Returns what git takes for a name of a branch or a tag, as far as it matters on the way there.
 fn checked(git_ref: String) -> Result<String, String> {
     let legal = (1..=255).contains(&git_ref.len())
         && !git_ref.starts_with(['-', '/', '.'])

@@ -10,7 +10,7 @@ use crate::deployments::Fault;
 use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
-use crate::model::placed::Spot;
+use crate::model::placed::AppInstance;
 use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackRequest};
@@ -30,7 +30,7 @@ pub(super) const HOLDS: &[Parameter] =
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
     body: Body<rollbacks::RollbackRequest>,
 ) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
     call.authorize(Scope::Deploy, &spot).await?;
@@ -39,7 +39,7 @@ pub(super) async fn roll_back(
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
     let reason = reason(&why).map_err(unprocessable)?;
-    let Spot { target, app } = spot;
+    let AppInstance { target, app } = spot;
     let request = RollbackRequest { target, app, to, reason, with_data, with_fewer_pods, dry_run };
     let reply = call.reply::<_, RollbackAnswer, 202>();
     let back = call.deployments().roll_back(request, call.by(), &reply).await?;
@@ -50,10 +50,10 @@ pub(super) async fn roll_back(
 /// Holds automation off an app.
 pub(super) async fn hold(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (Spot { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let (AppInstance { target, app }, reason) = read_hold(&call, spot, body).await?;
     let reply = call.reply::<_, HoldAnswer, 200>();
     let held = call.deployments().place_hold(target, app, reason, call.by(), &reply).await?;
     Ok(Json(held.into()))
@@ -62,22 +62,22 @@ pub(super) async fn hold(
 /// Ends a hold.
 pub(super) async fn release(
     call: Call,
-    InPath(spot): InPath<Spot>,
+    InPath(spot): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let (Spot { target, app }, reason) = read_hold(&call, spot, body).await?;
+    let (AppInstance { target, app }, reason) = read_hold(&call, spot, body).await?;
     let nothing = format!("{app} is not held on {target}");
     let reply = call.reply::<_, HoldAnswer, 200>();
     let hold = call.deployments().release_hold(target, app, reason, call.by(), &reply).await?;
     Ok(Json(hold.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?.into()))
 }
 
-/// What is held or released, and why, once it is known that the caller may.
+/// Reads what is held or released, and why, once it is known that the caller may.
 async fn read_hold(
     call: &Call,
-    spot: Spot,
+    spot: AppInstance,
     body: Body<HoldRequest>,
-) -> Result<(Spot, String), Problem> {
+) -> Result<(AppInstance, String), Problem> {
     call.authorize(Scope::Deploy, &spot).await?;
     let Payload(HoldRequest { reason: why }) = body?;
     Ok((spot, reason(&why).map_err(unprocessable)?))

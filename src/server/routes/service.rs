@@ -29,7 +29,7 @@ pub(super) const PLATFORM: &[Parameter] = &[Parameter::text(
 )
 .required()];
 
-/// Who calls, and what a token of the configuration is good for.
+/// Returns who calls, and what a token of the configuration is good for.
 pub(super) async fn whoami(call: Call) -> Json<Identity> {
     let rights = call.caller.rights().map(|Rights { scope, targets, apps }| {
         [TokenRights {

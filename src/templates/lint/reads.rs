@@ -44,8 +44,9 @@ pub(crate) enum Bound {
 /// What names stand for.
 pub(crate) type Names = Vec<(String, Bound)>;
 
-/// The texts of one version of a template and of everything it may use, by the engine's names.
-pub(crate) fn of(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Read> {
+/// Collects what the files of one version of a template read; `texts` are those of the files and of
+/// everything they may use, by the engine's names.
+pub(crate) fn collect_reads(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Read> {
     let components = components(texts);
     let mut reader = Reader {
         texts,
@@ -124,7 +125,7 @@ impl Reader<'_> {
                     defining =
                         file && (defining || first == "component") && first != "endcomponent";
                     if !defining {
-                        self.does(first, tokens);
+                        self.visit_statement(first, tokens);
                     }
                 }
                 Tag::Shown(tokens) if !defining => {
@@ -135,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    fn does(&mut self, first: &str, tokens: &[Token<'_>]) {
+    fn visit_statement(&mut self, first: &str, tokens: &[Token<'_>]) {
         let rest = tokens.get(1..).unwrap_or_default();
         match first {
             "if" | "elif" => self.value(rest),

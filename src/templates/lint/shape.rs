@@ -78,15 +78,15 @@ impl Shape {
         self.each.get_or_insert_default()
     }
 
-    /// How many steps of a way are known to lead somewhere.
-    pub(crate) fn known(&self, way: &[String]) -> usize {
+    /// Counts the steps of a way that are known to lead somewhere.
+    pub(crate) fn count_known_steps(&self, way: &[String]) -> usize {
         let Some((step, rest)) = way.split_first() else { return 0 };
         let next = match step.as_str() {
             EACH => self.each.as_deref(),
             name => self.parts.get(name).or(self.each.as_deref().filter(|_| self.open)),
         };
         match next {
-            Some(next) => 1 + next.known(rest),
+            Some(next) => 1 + next.count_known_steps(rest),
             None if self.open => way.len(),
             None => 0,
         }
@@ -129,7 +129,7 @@ mod tests {
             ("env.[].value", 2),
             ("other", 0),
         ] {
-            assert_eq!(shape.known(&way(text)), known, "{text}");
+            assert_eq!(shape.count_known_steps(&way(text)), known, "{text}");
         }
         assert_eq!(shape.names(&way("service.[]")), ["ports"]);
     }

@@ -9,8 +9,12 @@ use crate::templates::lint::reads::{EACH, Read};
 use crate::templates::lint::shape::Shape;
 use crate::waml::suggest;
 
-/// What is read and is not there: one violation for each part that is not, at its first place.
-pub(crate) fn told(reads: &[Read], shape: &Shape, texts: &HashMap<String, &str>) -> Vec<Violation> {
+/// Finds what is read and is not there: one violation for each such part, at its first place.
+pub(crate) fn find_undefined(
+    reads: &[Read],
+    shape: &Shape,
+    texts: &HashMap<String, &str>,
+) -> Vec<Violation> {
     let mut places: BTreeMap<(&str, usize), Vec<&Read>> = BTreeMap::new();
     for read in reads {
         places.entry((&read.file, read.at)).or_default().push(read);
@@ -37,15 +41,16 @@ pub(crate) fn told(reads: &[Read], shape: &Shape, texts: &HashMap<String, &str>)
 /// A place that is reached in several ways is right if one of them leads somewhere; else the way
 /// that leads farthest.
 fn wrong<'r>(reads: &[&'r Read], shape: &Shape) -> Option<&'r Read> {
-    let leads = |read: &Read| !read.unbound && shape.known(&read.way) == read.way.len();
+    let leads = |read: &Read| !read.unbound && shape.count_known_steps(&read.way) == read.way.len();
     if reads.iter().any(|read| leads(read)) {
         return None;
     }
-    reads.iter().copied().max_by_key(|read| (shape.known(&read.way), &read.way))
+    reads.iter().copied().max_by_key(|read| (shape.count_known_steps(&read.way), &read.way))
 }
 
 fn missing(read: &Read, shape: &Shape) -> Violation {
-    let (root, known) = (read.way.first().map_or("", String::as_str), shape.known(&read.way));
+    let (root, known) =
+        (read.way.first().map_or("", String::as_str), shape.count_known_steps(&read.way));
     if read.unbound {
         let message = format!("the component has no parameter `{root}`");
         let help = "a component sees its parameters only: add it to them, and hand it over";
@@ -58,7 +63,7 @@ fn missing(read: &Read, shape: &Shape) -> Violation {
             .expected("no such name")
             .help(suggest::hint(name, shape.names(before)));
     }
-    let way = shown(read.way.get(..=known).unwrap_or_default());
+    let way = format_way(read.way.get(..=known).unwrap_or_default());
     let message = format!("nothing shows that there is `{way}`: no sample has it, and no WAML can");
     let help = match suggest::nearest(name, shape.names(before)) {
         Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),
@@ -67,7 +72,7 @@ fn missing(read: &Read, shape: &Shape) -> Violation {
     Violation::warning("undefined", message).expected("never seen").help(help)
 }
 
-fn shown(way: &[String]) -> String {
+fn format_way(way: &[String]) -> String {
     let mut text = String::new();
     for step in way {
         let dot = if text.is_empty() || step == EACH { "" } else { "." };

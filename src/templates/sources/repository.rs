@@ -71,7 +71,7 @@ fn files(
 mod tests {
     use super::*;
 
-    fn made(apps: Vec<Listed>) -> Result<TemplateSources, String> {
+    fn build_sources(apps: Vec<Listed>) -> Result<TemplateSources, String> {
         let commit = "a".repeat(40).parse().unwrap();
         let folders = Folders { apps, ..Folders::default() };
         sources("x.git".to_owned(), commit, "", folders).map_err(|error| error.to_string())
@@ -85,7 +85,7 @@ mod tests {
     fn files_become_templates_by_path_and_pages_for_people_are_left_out() {
         let files =
             vec![file("b/defaults.yaml", b"{}"), file("b/README.md", b"\xff"), file("a", b"")];
-        let sources = made(files).unwrap();
+        let sources = build_sources(files).unwrap();
         let paths: Vec<_> = sources.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["a", "b/defaults.yaml"]);
         assert_eq!(sources.commit.unwrap().as_str(), "a".repeat(40));
@@ -95,11 +95,11 @@ mod tests {
     fn what_is_no_text_file_is_refused_by_its_path() {
         let link = Listed { path: "a/b".to_owned(), content: Err("a symbolic link") };
         assert_eq!(
-            made(vec![link]).unwrap_err(),
+            build_sources(vec![link]).unwrap_err(),
             "apps/a/b is a symbolic link: put the file itself there"
         );
-        let error = made(vec![file("a/x.yaml.tmpl", b"\xff")]).unwrap_err();
+        let error = build_sources(vec![file("a/x.yaml.tmpl", b"\xff")]).unwrap_err();
         assert_eq!(error, "apps/a/x.yaml.tmpl is not UTF-8: templates are text");
-        assert!(made(vec![]).unwrap_err().contains("no folder `apps`"));
+        assert!(build_sources(vec![]).unwrap_err().contains("no folder `apps`"));
     }
 }

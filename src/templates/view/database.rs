@@ -15,8 +15,9 @@ use crate::waml::section_operations::{Database, Engine};
 /// settings"), and a project's id at most 30.
 const LONGEST_INSTANCE: usize = 63;
 
-/// As in the WAML, with `cloudsql` where Cloud SQL makes it; null where there is none.
-pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
+/// Builds `database` as in the WAML, with `cloudsql` where Cloud SQL makes it; null where there is
+/// none.
+pub(super) fn build_database_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Some(database) = &section.database else { return Json::Null };
     let mut view = without_nulls(json!(database));
     if let (DatabaseKind::CloudSql, Some(map)) =

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::model::id::AppKey;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::target::Target;
-use crate::templates::view::secrets::{Wanted, short, wanted};
+use crate::templates::view::secrets::{Wanted, collect_secrets, short};
 use crate::templates::view::{vault, without_nulls};
 use crate::waml::section::Section;
 
@@ -31,7 +31,7 @@ const MARKER: &str = ".agent";
 
 /// The pods' other annotations, and those by which the Vault agent is asked; null without any.
 pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
-    let secrets = wanted(section, app);
+    let secrets = collect_secrets(section, app);
     if target.platform.secrets.delivery != Delivery::VaultAgent || secrets.is_empty() {
         return others;
     }
@@ -103,7 +103,7 @@ fn go_string(text: &str) -> String {
 /// it is the one that delivers.
 pub(super) fn objects(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Secrets { delivery, vault, external } = &target.platform.secrets;
-    let secrets: Json = wanted(section, app).iter().map(object).collect();
+    let secrets: Json = collect_secrets(section, app).iter().map(object).collect();
     let only = |operator: Delivery| if *delivery == operator { secrets.clone() } else { json!([]) };
     json!({
         "external": only(Delivery::ExternalSecrets),

@@ -20,9 +20,9 @@ const LONGEST_DISPLAY_NAME: usize = 100;
 /// What an app needs that logs in to a Cloud SQL database with its service account.
 const DATABASE_ROLES: [&str; 2] = ["roles/cloudsql.client", "roles/cloudsql.instanceUser"];
 
-/// As in the WAML, with the annotations of the `ServiceAccount` and, in Google's cloud, the objects
-/// that make the identity; null where nothing asks for rights.
-pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
+/// Builds `iam` as in the WAML, with the annotations of the `ServiceAccount` and, in Google's
+/// cloud, the objects that make the identity; null where nothing asks for rights.
+pub(super) fn build_iam_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let cloud = &target.platform.cloud;
     let has_database = section.database.is_some() && cloud.database == DatabaseKind::CloudSql;
     let by_default = cloud.identities == Identities::EveryApp && cloud.provider != Provider::None;

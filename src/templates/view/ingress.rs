@@ -81,7 +81,7 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
             name: name(slug, index),
             public,
             tls,
-            certificate: (tls && by_us).then(|| naming::of(slug, &naming::host_part(&host))),
+            certificate: (tls && by_us).then(|| naming::join_name(slug, &naming::host_part(&host))),
             host,
             entry_points: platform.entry_points(public).to_vec(),
             class: platform.class(public).to_owned(),
@@ -96,7 +96,7 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
 fn name(slug: &str, index: usize) -> String {
     match index {
         0 => slug.to_owned(),
-        _ => naming::of(slug, &(index + 1).to_string()),
+        _ => naming::join_name(slug, &(index + 1).to_string()),
     }
 }
 
@@ -160,7 +160,7 @@ fn routes(
                 priority: None,
                 service: port.service.to_owned(),
                 port: port.number,
-                grpc: grpc.has(port),
+                grpc: grpc.contains_port(port),
                 cache: cache.map(|cache| cached(cache, slug)),
             })
         };
@@ -237,5 +237,5 @@ fn cached(cache: Cache, slug: &str) -> CacheView {
         (age, false) => (format!("cache-{age}"), format!("max-age={age}")),
         (age, true) => (format!("cache-{age}-immutable"), format!("max-age={age}, immutable")),
     };
-    CacheView { name: naming::of(slug, &name), header }
+    CacheView { name: naming::join_name(slug, &name), header }
 }

@@ -42,8 +42,8 @@ pub(crate) struct ViewInput<'a> {
     pub(crate) release: &'a Release,
 }
 
-/// The context of a template.
-pub(crate) fn of(input: ViewInput<'_>) -> Map<String, Json> {
+/// Builds the context of a template.
+pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     let ViewInput { waml, section, tree, target, release } = input;
     let slug = waml.app.slug.as_str();
     let mut view = as_written(section);
@@ -78,20 +78,20 @@ pub(crate) fn of(input: ViewInput<'_>) -> Map<String, Json> {
     set("probes", probes::Probed::of(section, tree, slug).view());
     set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
     set("delivery", delivery::objects(section, &waml.app, target));
-    set("vault", vault::of(section, &waml.app, target));
-    set("iam", iam::of(section, &waml.app, target));
-    set("database", database::of(section, &waml.app, target));
-    set("redis", redis::of(section, &waml.app, target));
+    set("vault", vault::build_vault_view(section, &waml.app, target));
+    set("iam", iam::build_iam_view(section, &waml.app, target));
+    set("database", database::build_database_view(section, &waml.app, target));
+    set("redis", redis::build_redis_view(section, &waml.app, target));
     set("env", env(section, &waml.app, target));
-    set("volumes", volumes::of(section.volumes.as_deref(), slug));
+    set("volumes", volumes::build_volumes_view(section.volumes.as_deref(), slug));
     let annotations = volumes::annotations(section);
     set("annotations", delivery::annotations(annotations, section, &waml.app, target));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
     let watched = watched::Watched { waml, section, target };
-    set("alerts", alerts::of(&watched));
-    set("slo", slo::of(&watched));
+    set("alerts", alerts::build_alerts_view(&watched));
+    set("slo", slo::build_slo_view(&watched));
     view
 }
 

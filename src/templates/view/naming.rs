@@ -15,9 +15,10 @@ const HASH: usize = 8;
 /// (10) and the random part (5) with their hyphens.
 pub(crate) const LONGEST_WORKLOAD: usize = LONGEST - 17;
 
-/// `SLUG.PART`: what an app has by that name. A slug has no dot, so no two apps of a namespace
-/// come to the same name. Where it would be too long, it is cut, and a part of its hash put behind.
-pub(crate) fn of(slug: &str, part: &str) -> String {
+/// Joins a slug and the name of a part of the app to `SLUG.PART`. A slug has no dot, so no two apps
+/// of a namespace come to the same name. Where it would be too long, it is cut, and a part of its
+/// hash put behind.
+pub(crate) fn join_name(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}.{part}"), LONGEST)
 }
 
@@ -82,16 +83,16 @@ mod tests {
 
     #[test]
     fn a_short_name_can_be_read_and_a_long_one_told_apart() {
-        assert_eq!(of("my-app", "www.example.com"), "my-app.www.example.com");
-        let long = |end: &str| of("my-app", &format!("{}.example{end}.com", "a".repeat(60)));
+        assert_eq!(join_name("my-app", "www.example.com"), "my-app.www.example.com");
+        let long = |end: &str| join_name("my-app", &format!("{}.example{end}.com", "a".repeat(60)));
         assert_ne!(long("1"), long("2"));
         for cut in 40..70 {
-            let name = of("my-app", &format!("{}-.b.{}", "a".repeat(cut), "c".repeat(50)));
+            let name = join_name("my-app", &format!("{}-.b.{}", "a".repeat(cut), "c".repeat(50)));
             let legal = |part: &str| is_rfc1123_label(part) || part.ends_with('-');
             assert!(name.len() <= 63 && name.split('.').all(legal), "{name}");
             assert!(name.ends_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
         }
-        assert_ne!(of("a", "b-c.d"), of("a-b", "c.d"));
+        assert_ne!(join_name("a", "b-c.d"), join_name("a-b", "c.d"));
         assert_ne!(host_part("*.a.io"), host_part("wildcard.a.io"));
     }
 

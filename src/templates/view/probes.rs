@@ -48,7 +48,8 @@ impl<'a> Probed<'a> {
 
     /// Whether the probe asks a port that serves gRPC.
     pub(crate) fn asks_grpc_port(&self, probe: &Probe) -> bool {
-        network::probed(&self.ports, probe.port.as_deref()).is_some_and(|p| self.grpc.has(p))
+        network::probed(&self.ports, probe.port.as_deref())
+            .is_some_and(|p| self.grpc.contains_port(p))
     }
 
     /// How the probe asks. A template's path is for apps that speak HTTP: a port that serves gRPC

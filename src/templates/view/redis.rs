@@ -16,8 +16,9 @@ const LONGEST_INSTANCE: usize = 40;
 
 const PORT: u16 = 6379;
 
-/// As in the WAML, with `cluster` or `memorystore` for what makes it; null where there is none.
-pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
+/// Builds `redis` as in the WAML, with `cluster` or `memorystore` for what makes it; null where
+/// there is none.
+pub(super) fn build_redis_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Some(redis) = &section.redis else { return Json::Null };
     let mut view = without_nulls(json!(redis));
     let made = match target.platform.cloud.redis {
@@ -82,7 +83,7 @@ fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
     json!({
         "name": name(app),
         // No app's slug has a dot: an app that is called as the Redis is does not take its pods.
-        "label": naming::of(app.slug.as_str(), "redis"),
+        "label": naming::join_name(app.slug.as_str(), "redis"),
         "image": format!("{}:{version}", target.platform.cloud.redis_image),
         "port": PORT,
         "exporter": target.platform.cloud.redis_exporter,

@@ -25,8 +25,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) keys: BTreeSet<&'a str>,
 }
 
-/// Every secret once: those under `secrets`, then those that only variables refer to.
-pub(crate) fn wanted<'a>(section: &'a Section, app: &AppKey) -> Vec<Wanted<'a>> {
+/// Collects every secret once: those under `secrets`, then those that only variables refer to.
+pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Wanted<'a>> {
     let listed = section.secrets.iter().flatten().map(|secret| Wanted {
         name: &secret.name,
         path: secret.path.clone().unwrap_or_else(|| Vault::path_of(app, &secret.name)),

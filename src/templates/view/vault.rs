@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Identities, named_for};
 use crate::model::target::Target;
-use crate::templates::view::secrets::wanted;
+use crate::templates::view::secrets::collect_secrets;
 use crate::templates::view::{naming, without_nulls};
 use crate::waml::section::Section;
 
@@ -20,10 +20,10 @@ pub(super) fn role(app: &AppKey, target: &Target) -> String {
     pattern.map_or_else(|| naming::unique(&target.name, app, LONGEST), |p| named_for(p, app))
 }
 
-/// What the operator is to make in Vault; null where nothing asks for it or nobody makes it.
-pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
+/// Builds what the operator is to make in Vault; null where nothing asks for it or nobody makes it.
+pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target) -> Json {
     let platform = &target.platform.secrets;
-    let by_delivery = platform.delivery.needs_role() && !wanted(section, app).is_empty();
+    let by_delivery = platform.delivery.needs_role() && !collect_secrets(section, app).is_empty();
     let wanted =
         section.vault.is_some() || by_delivery || platform.vault.roles == Identities::EveryApp;
     if !platform.vault.operator || !wanted {
@@ -52,7 +52,7 @@ pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
 fn readable(section: &Section, app: &AppKey) -> Vec<String> {
     let own = format!("{}/{}/", app.namespace, app.slug);
     let mut paths = vec![format!("{own}*")];
-    let secrets = wanted(section, app).into_iter().map(|secret| secret.path);
+    let secrets = collect_secrets(section, app).into_iter().map(|secret| secret.path);
     let more = section.vault.iter().flat_map(|vault| vault.paths.iter().flatten().cloned());
     for path in secrets.chain(more) {
         if !path.starts_with(&own) && !paths.contains(&path) {

@@ -8,15 +8,16 @@ use crate::templates::view::naming;
 use crate::waml::section::Section;
 use crate::waml::section_workload::{AccessMode, Volume};
 
-/// Each with `claim` where it is a disk and `files` where it is files, and the object's name in it.
-pub(super) fn of(volumes: Option<&[Volume]>, slug: &str) -> Json {
+/// Builds the volumes, each with `claim` where it is a disk and `files` where it is files, and the
+/// object's name in it.
+pub(super) fn build_volumes_view(volumes: Option<&[Volume]>, slug: &str) -> Json {
     volumes.map_or(Json::Null, |volumes| volumes.iter().map(|volume| view(volume, slug)).collect())
 }
 
 fn view(volume: &Volume, slug: &str) -> Json {
     let Volume { name, mount_path, size, storage_class, access_mode, files, read_only } = volume;
     let mode = access_mode.unwrap_or_default();
-    let object = naming::of(slug, name);
+    let object = naming::join_name(slug, name);
     let claim = size.as_ref().map(|size| {
         json!({"name": object, "size": size, "accessMode": mode, "storageClass": storage_class})
     });

@@ -24,7 +24,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
         let error = write(&repository, stop).await.unwrap_err();
         assert!(matches!(error, WriteError::HandEdited { .. }), "{error}");
         assert_eq!(place.bare.files()[&latest], "by hand");
-        assert_eq!(watch.found().unwrap().commit.unwrap().author, "Somebody");
+        assert_eq!(watch.read_hand_edit().unwrap().commit.unwrap().author, "Somebody");
         place.holds(&[1]);
 
         // One that replaces it, and whose answer is lost, still tells what it replaced.
@@ -38,7 +38,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
         }
         let written = written.unwrap();
         assert!(!matches!(written, Written::Unchanged { .. }), "{written:?}");
-        assert!(watch.found().is_some_and(|found| found.diff.contains("-one\n")));
+        assert!(watch.read_hand_edit().is_some_and(|found| found.diff.contains("-one\n")));
         place.holds(&[1, 3]);
     })
     .await;

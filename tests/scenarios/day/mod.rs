@@ -157,7 +157,7 @@ impl Day<'_> {
             let id = self.deployer.deployment(to.0).await.id.to_string();
             (to, Some(id))
         };
-        let (address, app) = (self.deployer.hands().address(), lane.app());
+        let (address, app) = (self.deployer.stepped().address(), lane.app());
         let target = TARGETS[lane.target];
         let url = format!("http://{address}/api/v1/apps/{target}/{app}/rollback");
         let ask = json!({"to": named, "reason": "it was slow"});
@@ -208,7 +208,7 @@ impl Day<'_> {
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
         let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
         let placed =
-            self.deployer.hands().store().add_lock(&id, &lock, &entry, None).await.unwrap();
+            self.deployer.stepped().store().add_lock(&id, &lock, &entry, None).await.unwrap();
         assert_eq!(placed, Locked::Yes);
         self.model.locks.push((id, lock));
     }
@@ -224,7 +224,7 @@ impl Day<'_> {
         let entry = entry("unlock", i64::from(self.locks), "jo", "it is over", now);
         let unlocked = self
             .deployer
-            .hands()
+            .stepped()
             .store()
             .remove_lock(&id, &entry, &Reply::without_key())
             .await

@@ -26,7 +26,7 @@ impl Day<'_> {
             let one = by_number[number];
             let changed = one.pushed.as_ref().map(|pushed| pushed.changed);
             let expected = match end {
-                End::Succeeded { commit } => (State::Succeeded, Some(*commit)),
+                FinalState::Succeeded { commit } => (State::Succeeded, Some(*commit)),
                 End::RolledBack => (State::Succeeded, Some(true)),
                 End::Refused { .. } => (State::Failed, None),
                 End::Superseded => (State::Superseded, None),
@@ -44,7 +44,7 @@ impl Day<'_> {
     }
 
     async fn holds_hold(&self) {
-        let holds = self.deployer.hands().store().holds(None).await.unwrap();
+        let holds = self.deployer.stepped().store().holds(None).await.unwrap();
         let found: BTreeSet<(String, String)> =
             holds.iter().map(|hold| (hold.target.to_string(), hold.app.to_string())).collect();
         let held = self.model.lanes.iter().filter(|(_, line)| line.held);
@@ -75,8 +75,10 @@ impl Day<'_> {
             let told = self.deployer.github.told(*number);
             let shown = self.model.lanes.get(lane).and_then(|line| line.shown);
             let last = match end {
-                End::Succeeded { .. } | End::RolledBack if shown == Some(*number) => "success",
-                End::Succeeded { .. } | End::RolledBack | End::Superseded => "inactive",
+                FinalState::Succeeded { .. } | End::RolledBack if shown == Some(*number) => {
+                    "success"
+                }
+                FinalState::Succeeded { .. } | End::RolledBack | End::Superseded => "inactive",
                 End::Refused { .. } => "failure",
             };
             let about = &by_number[number].summary;

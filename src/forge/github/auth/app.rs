@@ -124,7 +124,7 @@ impl App {
         self.tokens.spoil(&key, |token| token.is(secret)).await;
     }
 
-    /// Where people change the installation that has a repository.
+    /// Returns the page where people change the installation that has a repository.
     pub(super) fn page_of(&self, repository: &RepoName) -> Option<String> {
         self.installations.last(&small(repository))?.installation.html_url
     }
@@ -168,13 +168,13 @@ impl App {
         needs: Permission,
     ) -> Result<(Installed, From), ForgeError> {
         let is_good = |known: &Installed| known.is_good(needs, self.now());
-        let look = self.look(wire, repository);
-        let (installed, from) = self.installations.get(&small(repository), is_good, look).await?;
+        let fetch = self.fetch_installation(wire, repository);
+        let (installed, from) = self.installations.get(&small(repository), is_good, fetch).await?;
         installed.check(repository.as_str(), needs)?;
         Ok((installed, from))
     }
 
-    async fn look(&self, wire: &Wire, repository: &RepoName) -> Result<Installed, ForgeError> {
+    async fn fetch_installation(&self, wire: &Wire, repository: &RepoName) -> Result<Installed, ForgeError> {
         let about = About::Repository(repository);
         let route = format!("/repos/{repository}/installation");
         let call = Call::get(about, Permission::METADATA, route);

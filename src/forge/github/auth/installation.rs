@@ -55,8 +55,8 @@ impl Installed {
         Self { installation, repository, found_at }
     }
 
-    /// Whether it needs no second look. What is in the way is looked at each time, so that it is
-    /// seen at once when somebody has put it right.
+    /// Returns whether the installation needs no second look. What is in the way is looked at each
+    /// time, so that it is seen at once when somebody has put it right.
     pub(super) fn is_good(&self, needs: Permission, now: Timestamp) -> bool {
         let Installation { permissions, suspended_at, .. } = &self.installation;
         let age = now.duration_since(self.found_at);
@@ -118,7 +118,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Whether it allows what is needed for as long as that takes.
+    /// Returns whether the token allows what is needed for as long as that takes.
     pub(super) fn is_good(&self, purpose: Purpose, needs: Permission, now: Timestamp) -> bool {
         let margin = match purpose {
             Purpose::Deploy | Purpose::Look => FOR_A_CALL,
@@ -127,7 +127,7 @@ impl Token {
         self.allows(needs) && self.lasts(margin, now)
     }
 
-    /// Whether it does in need.
+    /// Returns whether the token will do if there is no better one.
     pub(super) fn is_better_than_none(&self, needs: Permission, now: Timestamp) -> bool {
         self.allows(needs) && self.lasts(AT_LEAST, now)
     }

@@ -108,7 +108,7 @@ impl Auth {
         }
     }
 
-    /// Who it is that asks about that, for saying what to do.
+    /// Names the credentials that a request is made with, so that an error says what to do.
     pub(super) fn who(&self, about: About<'_>) -> Who {
         match (self, about) {
             (Self::Token(_), _) => Who::Token,
@@ -134,7 +134,7 @@ impl Auth {
 }
 
 impl TokenSource {
-    /// What that says, which must be quick.
+    /// Takes the token from that function, which must be quick.
     pub fn new(now: impl Fn() -> SecretString + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -151,7 +151,7 @@ impl fmt::Debug for TokenSource {
     }
 }
 
-/// What a token for git is for, and what it needs.
+/// Returns the purpose of a token for git, and the permission it needs.
 fn of_git(access: Access) -> (Purpose, Permission) {
     match access {
         Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),

@@ -99,7 +99,7 @@ impl Forge {
         let mut notes = notes(check);
         if !notes.is_empty() {
             let route = format!("{}/annotations", route(repository, id));
-            let there: Vec<Note> = github.all(reading(repository, route), PAGES).await?;
+            let there: Vec<Note> = github.read_all(reading(repository, route), PAGES).await?;
             notes.retain(|note| !there.contains(note));
         }
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
@@ -124,7 +124,7 @@ impl Forge {
         let name = encode_segment(&truncate_chars(name, TITLE));
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
-        let runs: Vec<Run> = github.all(reading(repository, route), PAGES).await?;
+        let runs: Vec<Run> = github.read_all(reading(repository, route), PAGES).await?;
         let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
         Ok(ours.map(|run| run.id).max())
     }

@@ -42,7 +42,7 @@ struct Lost {
 }
 
 impl Forge {
-    /// Whether the host tells us of deliveries that failed: GitHub tells an App.
+    /// Returns whether the host tells us of deliveries that failed: GitHub tells an App.
     pub fn knows_deliveries(&self) -> bool {
         matches!(self, Self::GitHub(github) if github.auth.is_app())
     }
@@ -75,7 +75,7 @@ impl Forge {
         Ok(lost.found)
     }
 
-    /// What was delivered.
+    /// Fetches the content of a delivery.
     ///
     /// # Errors
     /// [`ForgeError`]; without an App [`ForgeError::NeedsApp`].
@@ -120,7 +120,7 @@ impl GitHub {
 }
 
 impl Lost {
-    /// Whether those before it may be of interest, too.
+    /// Adds a delivery, and returns whether those before it may be of interest, too.
     fn add(&mut self, sent: Sent, since: Timestamp) -> bool {
         let Sent { id, guid, event, delivered_at, status, status_code } = sent;
         if delivered_at < since {

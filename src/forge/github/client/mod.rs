@@ -281,8 +281,8 @@ impl GitHub {
         Ok(None)
     }
 
-    /// All elements of a list that has at most so many pages; what is beyond is left out.
-    async fn all<T: DeserializeOwned>(
+    /// Reads all elements of a list that has at most so many pages; what is beyond is left out.
+    async fn read_all<T: DeserializeOwned>(
         &self,
         list: Call<'_>,
         most: usize,

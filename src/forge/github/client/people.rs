@@ -15,7 +15,7 @@ use crate::forge::github::permission::Permission;
 use crate::forge::github::request::{About, Call, Pass};
 use crate::forge::github::wire::Success;
 use crate::model::id::{RepoName, TeamName};
-use crate::model::person::{NotKnown, OnRepository, Person};
+use crate::model::person::{IdentityError, Person, RepoPermission};
 use crate::support::percent::encode_segment;
 
 /// A page about one person or one repository.
@@ -45,11 +45,11 @@ struct Membership {
 }
 
 impl Forge {
-    /// Who has that token.
+    /// Fetches the person who has that token.
     ///
     /// # Errors
-    /// [`NotKnown`]; so for the next two.
-    pub async fn person(&self, token: &SecretString) -> Result<Person, NotKnown> {
+    /// [`IdentityError`]; so for the next two.
+    pub async fn person(&self, token: &SecretString) -> Result<Person, IdentityError> {
         #[derive(Deserialize)]
         struct User {
             login: String,
@@ -62,18 +62,18 @@ impl Forge {
         let User { login, kind } = github.heard(&success)?;
         if kind != "User" {
             let why = format!("{login} is no person; programs use an API token of ours");
-            return Err(NotKnown::Refused(why));
+            return Err(IdentityError::Forbidden(why));
         }
         Ok(Person { login })
     }
 
-    /// What who has that token may on a repository. That a repository is not there and that they may
-    /// not see it is the same to GitHub.
+    /// Fetches the permission on a repository of the person who has that token. That a repository
+    /// is not there and that they may not see it is the same to GitHub.
     pub async fn on_repository(
         &self,
         token: &SecretString,
         repository: &RepoName,
-    ) -> Result<OnRepository, NotKnown> {
+    ) -> Result<RepoPermission, IdentityError> {
         let github = self.asked_by_visitors()?;
         match github.visitor(token, format!("/repos/{repository}")).await? {
             Ok(success) => {
@@ -81,18 +81,19 @@ impl Forge {
                 let scopes = scopes.filter(|_| has_scopes(token));
                 Ok(level(&github.heard(&success)?, scopes))
             }
-            Err(answer) if is_nothing(&answer) => Ok(OnRepository::Nothing),
+            Err(answer) if is_nothing(&answer) => Ok(RepoPermission::Nothing),
             Err(answer) => Err(refused(&answer)),
         }
     }
 
-    /// Whether who has that token, under that name, is in a team, or in one below it.
+    /// Asks whether the person who has that token, under that name, is in a team, or in one below
+    /// it.
     pub async fn is_member(
         &self,
         token: &SecretString,
         login: &str,
         team: &TeamName,
-    ) -> Result<bool, NotKnown> {
+    ) -> Result<bool, IdentityError> {
         let github = self.asked_by_visitors()?;
         match github.visitor(token, membership(team, login)).await? {
             Ok(success) => Ok(github.heard::<Membership>(&success)?.state == "active"),
@@ -101,13 +102,13 @@ impl Forge {
         }
     }
 
-    /// Whether it can say who is in which team.
+    /// Returns whether the host can say who is in which team.
     pub fn knows_people(&self) -> bool {
         matches!(self, Self::GitHub(_))
     }
 
-    /// Whether somebody is in one of the teams, or in one below it; asked as who we are on that repository, whose owner
-    /// must have the team.
+    /// Asks whether somebody is in one of the teams, or in one below it; asked as who we are on
+    /// that repository, whose owner must have the team.
     ///
     /// # Errors
     /// [`ForgeError`]
@@ -144,12 +145,12 @@ impl Forge {
         Ok(email.filter(|email| email.contains('@')))
     }
 
-    fn asked_by_visitors(&self) -> Result<&GitHub, NotKnown> {
+    fn asked_by_visitors(&self) -> Result<&GitHub, IdentityError> {
         match self {
             Self::GitHub(github) => Ok(github),
             Self::Local(_) => {
                 let why = "a local forge knows no people; use an API token".to_owned();
-                Err(NotKnown::Refused(why))
+                Err(IdentityError::Forbidden(why))
             }
         }
     }
@@ -160,23 +161,23 @@ impl GitHub {
         &self,
         token: &SecretString,
         route: String,
-    ) -> Result<Result<Success, Answer>, NotKnown> {
+    ) -> Result<Result<Success, Answer>, IdentityError> {
         let call = Call::get(About::Anything("who calls"), Permission::METADATA, route);
         let pass = Pass { token: token.clone(), account: None };
         match self.visitors.send(&call.at_most(LIMIT), &pass).await {
             Ok(Ok(success)) if success.body.is_none() => {
-                Err(NotKnown::Down("its answer is too long".to_owned()))
+                Err(IdentityError::Unavailable("its answer is too long".to_owned()))
             }
             Ok(outcome) => Ok(outcome),
             Err(ForgeError::NotSent { problem, .. } | ForgeError::Unreachable { problem, .. }) => {
-                Err(NotKnown::Down(problem))
+                Err(IdentityError::Unavailable(problem))
             }
-            Err(other) => Err(NotKnown::Down(other.to_string())),
+            Err(other) => Err(IdentityError::Unavailable(other.to_string())),
         }
     }
 
-    fn heard<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, NotKnown> {
-        let down = |error: ForgeError| NotKnown::Down(error.to_string());
+    fn heard<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
+        let down = |error: ForgeError| IdentityError::Unavailable(error.to_string());
         self.visitors.parsed(success).map_err(down)
     }
 }
@@ -188,15 +189,15 @@ fn membership(team: &TeamName, login: &str) -> String {
 
 /// Of a public repository everybody may know what it is, and a classic token without the scope may
 /// write nothing there, whatever its owner may.
-fn level(repository: &Repository, scopes: Option<&str>) -> OnRepository {
+fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     let Repository { private, permissions: Permissions { push, triage, pull } } = repository;
     let scope = |name: &str| scopes.is_none_or(|all| all.split(',').any(|one| one.trim() == name));
     let writes = scope("repo") || (!private && scope("public_repo"));
     match (push, *pull && *private) {
-        (true, _) if writes => OnRepository::Push,
-        (true, _) | (_, true) => OnRepository::Read,
-        (false, false) if *triage => OnRepository::Read,
-        (false, false) => OnRepository::Nothing,
+        (true, _) if writes => RepoPermission::Push,
+        (true, _) | (_, true) => RepoPermission::Read,
+        (false, false) if *triage => RepoPermission::Read,
+        (false, false) => RepoPermission::Nothing,
     }
 }
 
@@ -211,32 +212,34 @@ fn is_nothing(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 404 | 410 | 451)
 }
 
-fn refused(answer: &Answer) -> NotKnown {
+fn refused(answer: &Answer) -> IdentityError {
     if let Some(wait) = answer.limited() {
-        return NotKnown::Wait(wait);
+        return IdentityError::RateLimited(wait);
     }
     match (answer.status, answer.sign_on(), &answer.message) {
-        (StatusCode::UNAUTHORIZED, _, _) => NotKnown::Rejected,
-        (StatusCode::FORBIDDEN, Some(url), _) => NotKnown::Refused(format!(
+        (StatusCode::UNAUTHORIZED, _, _) => IdentityError::InvalidToken,
+        (StatusCode::FORBIDDEN, Some(url), _) => IdentityError::Forbidden(format!(
             "GitHub wants the token authorized for the organization's single sign-on at {url}"
         )),
         (StatusCode::FORBIDDEN, None, message) if message.contains("by integration") => {
             let help = "programs use an API token of ours, people a token of their own";
-            NotKnown::Refused(format!("GitHub does not answer to an App's token here: {help}"))
+            IdentityError::Forbidden(format!(
+                "GitHub does not answer to an App's token here: {help}"
+            ))
         }
         (status, _, message) if status.is_client_error() => {
-            NotKnown::Refused(format!("GitHub refuses the token ({status}): {message}"))
+            IdentityError::Forbidden(format!("GitHub refuses the token ({status}): {message}"))
         }
-        (status, _, _) => NotKnown::Down(format!("it answers {status}")),
+        (status, _, _) => IdentityError::Unavailable(format!("it answers {status}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use OnRepository::{Nothing, Push, Read};
+    use RepoPermission::{Nothing, Push, Read};
 
-    fn on(private: bool, words: &str, scopes: Option<&str>) -> OnRepository {
+    fn on(private: bool, words: &str, scopes: Option<&str>) -> RepoPermission {
         let has = |word| words.split(' ').any(|one| one == word);
         let permissions =
             Permissions { push: has("push"), triage: has("triage"), pull: has("pull") };

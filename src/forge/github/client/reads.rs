@@ -194,7 +194,7 @@ impl Forge {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let route = "/app/installations".to_owned();
         let list = Call::get(About::App("the App's installations"), Permission::METADATA, route);
-        let installations: Vec<Installation> = github.all(list, INSTALLATION_PAGES).await?;
+        let installations: Vec<Installation> = github.read_all(list, INSTALLATION_PAGES).await?;
         let mut found = Vec::new();
         for one in installations.iter().filter(|one| !one.is_suspended()) {
             if found.len() >= most {
@@ -206,7 +206,7 @@ impl Forge {
         Ok(found)
     }
 
-    /// Whether a pull request changes the file of that path, moves it, or takes it away.
+    /// Asks whether a pull request changes the file of that path, moves it, or takes it away.
     pub async fn pull_request_touches(
         &self,
         repository: &RepoName,
@@ -232,28 +232,30 @@ impl Forge {
         Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
     }
 
-    /// How many requests are left, by the last answer that said so; of an App's installations the one that has the
-    /// fewest. `None` where no answer did, as on an Enterprise Server without limits. Asks nobody.
+    /// Returns how many requests are left, by the last answer that said so; of an App's
+    /// installations the one that has the fewest. `None` where no answer did, as on an Enterprise
+    /// Server without limits. Asks nobody.
     pub fn budget(&self) -> Option<Budget> {
         let Self::GitHub(github) = self else { return None };
         github.wire.limits.tightest(github.auth.now())
     }
 
-    /// Until when the host wants no requests of ours, as far as it said; asks nobody.
+    /// Returns the time until which the host wants no requests of ours, as far as it said; asks
+    /// nobody.
     pub fn limited(&self) -> Limited {
         let Self::GitHub(github) = self else { return Limited::default() };
         let clock = github.wire.clock.as_ref();
         clock.map(|clock| github.wire.limits.limited(clock.now())).unwrap_or_default()
     }
 
-    /// Whether the host names limits: an Enterprise Server without them does not.
+    /// Returns whether the host names limits: an Enterprise Server without them does not.
     pub fn names_limits(&self) -> bool {
         matches!(self, Self::GitHub(github) if github.wire.limits.is_known())
     }
 }
 
 impl GitHub {
-    /// Whether the repository is there for us: a 404 for a file does not say.
+    /// Asks whether the repository is there for us: a 404 for a file does not say.
     async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
         let about = About::Repository(repository);
         let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
@@ -271,7 +273,7 @@ impl GitHub {
         branches: Vec<String>,
     ) -> Result<Option<String>, ForgeError> {
         let ask = |branch: String| async move {
-            let has = self.has(repository, &branch, commit).await?;
+            let has = self.contains_commit(repository, &branch, commit).await?;
             Ok::<_, ForgeError>(has.then_some(branch))
         };
         let hits = futures::stream::iter(branches).map(ask).buffered(AT_ONCE);
@@ -279,10 +281,10 @@ impl GitHub {
         hits.try_next().await
     }
 
-    /// GitHub has no question for that; it compares a branch with a commit: a commit that is behind the
-    /// branch, or the same, is on it. So each branch costs a request. Those that are named whole are
-    /// asked first, and the first hit ends it.
-    async fn has(
+    /// Asks whether a commit is on a branch. GitHub has no question for that; it compares a branch
+    /// with a commit: a commit that is behind the branch, or the same, is on it. So each branch
+    /// costs a request. Those that are named whole are asked first, and the first hit ends it.
+    async fn contains_commit(
         &self,
         repository: &RepoName,
         branch: &str,

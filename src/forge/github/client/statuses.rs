@@ -14,7 +14,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::client::{Made, PER_PAGE};
 use crate::forge::github::permission::Permission;
 use crate::forge::github::request::{About, Call};
-use crate::forge::{Begun, CommitStatus, Forge, ListedStatus, ROLLBACK_TASK, Status};
+use crate::forge::{CommitStatus, Forge, ListedStatus, NewDeployment, ROLLBACK_TASK, Status};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
@@ -75,10 +75,13 @@ impl Forge {
     /// Makes a deployment of one that began here, a rollback; its number. The local host has none.
     ///
     /// # Errors
-    /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_begun`].
-    pub async fn begin(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_deployment`].
+    pub async fn create_deployment(
+        &self,
+        begun: &NewDeployment,
+    ) -> Result<Option<i64>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(None) };
-        let Begun { id, release, target, description, production } = begun;
+        let NewDeployment { id, release, target, description, production } = begun;
         let body = json!({
             "ref": release.commit,
             "environment": target,
@@ -99,7 +102,7 @@ impl Forge {
     }
 
     /// The number of a deployment that was made of one that began here.
-    pub async fn find_begun(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+    pub async fn find_deployment(&self, begun: &NewDeployment) -> Result<Option<i64>, ForgeError> {
         let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
         let is_it = |one: &&Value| {
             let id = one.pointer("/payload/deploy_id").and_then(Value::as_str);
@@ -133,7 +136,8 @@ impl Forge {
         github.done(call.yielding()).await
     }
 
-    /// Whether a deployment has that status: one that says the same and leads to the same page.
+    /// Asks whether a deployment has that status: one that says the same and leads to the same
+    /// page.
     pub async fn has_status(
         &self,
         repository: &RepoName,
@@ -144,7 +148,7 @@ impl Forge {
         let is_it = |sent: &Sent| {
             let Status { state, description, log_url, environment_url: _ } = status;
             sent.state == state.as_str()
-                && says(sent.description.as_deref(), description)
+                && is_same_description(sent.description.as_deref(), description)
                 && leads_to(sent.log_url.as_deref(), log_url.as_deref())
         };
         let look = |page: Vec<Sent>| {
@@ -160,7 +164,7 @@ impl Forge {
         forge_id: i64,
     ) -> Result<Vec<ListedStatus>, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(Vec::new()) };
-        let sent: Vec<Sent> = github.all(statuses(repository, forge_id), STATUS_PAGES).await?;
+        let sent: Vec<Sent> = github.read_all(statuses(repository, forge_id), STATUS_PAGES).await?;
         let listed = |Sent { state, description, log_url, creator }| ListedStatus {
             state,
             description: description.unwrap_or_default(),
@@ -193,7 +197,7 @@ impl Forge {
         github.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
     }
 
-    /// Whether the newest status of that context at the commit says the same.
+    /// Asks whether the newest status of that context at the commit says the same.
     pub async fn has_commit_status(
         &self,
         repository: &RepoName,
@@ -213,7 +217,7 @@ impl Forge {
         let newest = github.pages(list.yielding(), CONTEXT_PAGES, look).await?;
         Ok(newest.is_some_and(|sent| {
             sent.state == json!(state)
-                && says(sent.description.as_deref(), description)
+                && is_same_description(sent.description.as_deref(), description)
                 && leads_to(sent.target_url.as_deref(), target_url.as_deref())
         }))
     }
@@ -229,17 +233,17 @@ fn statuses(repository: &RepoName, forge_id: i64) -> Call<'_> {
     Call::get(about, needs, route(repository, forge_id)).yielding()
 }
 
-/// Whether the description is that one, cut as it was sent.
-fn says(sent: Option<&str>, wanted: &str) -> bool {
+/// Returns whether the description is that one, cut as it was sent.
+fn is_same_description(sent: Option<&str>, wanted: &str) -> bool {
     sent.unwrap_or_default() == truncate_chars(wanted, ForgeStatus::LONGEST)
 }
 
-/// Whether both lead to the same page, or to none: GitHub sends an empty text for none.
+/// Returns whether both lead to the same page, or to none: GitHub sends an empty text for none.
 fn leads_to(sent: Option<&str>, wanted: Option<&str>) -> bool {
     sent.unwrap_or_default() == wanted.unwrap_or_default()
 }
 
-/// What is not there is not sent.
+/// Removes the fields that are null, so that they are not sent.
 fn without_nulls(mut body: Value) -> Value {
     if let Some(fields) = body.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

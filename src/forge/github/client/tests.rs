@@ -97,7 +97,8 @@ fn page_of(list: &[Value], query: &str) -> Vec<Value> {
     list.iter().skip(size * (page - 1)).take(size).cloned().collect()
 }
 
-/// What stands between a request and its answer: the token, headers, trouble.
+/// Checks the token and the headers before a request is answered, and makes the trouble that a test
+/// wants.
 async fn gate(world: &Shared, headers: &Headers) -> Result<(), Response> {
     let trouble = {
         let mut world = world.lock().unwrap();

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{CheckRerun, Event, Rerun, Unused};
@@ -35,7 +35,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
     let action = action.required("action")?;
     if action != "rerequested" {
-        let reason = format!("check run: action {} is not used", shown(action));
+        let reason = format!("check run: action {} is not used", quote_text(action));
         return Ok(ignored(Unused::Kind, reason));
     }
     let repository = payload::repository(repository.as_ref())?;

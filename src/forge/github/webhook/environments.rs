@@ -48,8 +48,8 @@ impl Environments {
             .map(|globs| Self { named: Some(globs), ..Self::default() })
     }
 
-    /// Whose the environment is. A tag in the payload says that it is ours: only who deploys with
-    /// us puts one there.
+    /// Decides whose the environment is. A tag in the payload says that it is ours: only who
+    /// deploys with us puts one there.
     pub(super) fn whose(&self, environment: &str, has_tag: bool) -> Whose {
         let is_target = self.targets.contains(environment);
         match &self.named {
@@ -61,8 +61,8 @@ impl Environments {
     }
 }
 
-/// Whether most who have an environment of that name have it as a target: other tools have `Production`
-/// and `Preview`.
+/// Returns whether most who have an environment of that name have it as a target: other tools have
+/// `Production` and `Preview`.
 fn is_likely(environment: &str) -> bool {
     let odd = |c: char| c.is_ascii_uppercase() || c == '_';
     TargetName::parse(environment).is_ok() && !environment.contains(odd)

@@ -96,7 +96,7 @@ impl Field {
     ) -> Result<String, Malformed> {
         let text = self.required(field)?;
         if text.is_empty() || text.len() > most || text.chars().any(char::is_control) {
-            return Err(wrong(field, format!("{} is not a {what}", shown(text))));
+            return Err(wrong(field, format!("{} is not a {what}", quote_text(text))));
         }
         Ok(text.to_owned())
     }
@@ -106,14 +106,14 @@ impl Field {
         match self {
             Self::Integer(number) => Ok(*number),
             Self::Absent => Err(wrong(field, "is missing")),
-            Self::Text(text) => Err(wrong(field, format!("{} is not a number", shown(text)))),
+            Self::Text(text) => Err(wrong(field, format!("{} is not a number", quote_text(text)))),
             Self::Flag(_) => Err(wrong(field, "is a boolean; a number is expected")),
             Self::Object(_) => Err(wrong(field, "is an object; a number is expected")),
             Self::Other(kind) => Err(wrong(field, format!("is {kind}; a number is expected"))),
         }
     }
 
-    /// Whether it says `true`; nothing else does.
+    /// Returns whether it says `true`; nothing else does.
     pub(super) fn is_true(&self) -> bool {
         *self == Self::Flag(true)
     }
@@ -124,7 +124,7 @@ pub(super) fn ignored(why: Unused, reason: String) -> Event {
 }
 
 /// Quotes a foreign text for a message: escaped, and cut after 60 characters.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     let mut escaped = text.chars().flat_map(char::escape_debug);
     let cut: String = escaped.by_ref().take(60).collect();
     let more = if escaped.next().is_some() { "…" } else { "" };

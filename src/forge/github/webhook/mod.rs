@@ -23,19 +23,19 @@ mod payload; // the shape of a deployment event, as far as it is used
 mod request; // payload to DeploymentRequest
 
 use crate::forge::github::webhook::document::document;
-use crate::forge::github::webhook::field::{ignored, shown};
+use crate::forge::github::webhook::field::{ignored, quote_text};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{Event, Unused};
 
 pub use crate::forge::github::webhook::document::ContentType;
 pub use crate::forge::github::webhook::field::Malformed;
 
-/// Whether the body of such an event is read at all.
+/// Returns whether the body of such an event is read at all.
 pub fn is_read(event: &str) -> bool {
     matches!(event, "deployment" | "push" | "pull_request" | "check_run" | "check_suite")
 }
 
-/// What a delivery asks of us.
+/// Reads the event of a delivery.
 ///
 /// `event` is the header `X-GitHub-Event`. Bodies of events that are not used are not read.
 ///
@@ -53,7 +53,7 @@ pub fn parse(
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
         "check_run" | "check_suite" => check_run::read(&document(content_type, body)?, rules),
-        other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
+        other => Ok(ignored(Unused::Kind, format!("event {} is not used", quote_text(other)))),
     }
 }
 

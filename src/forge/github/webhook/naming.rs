@@ -61,7 +61,7 @@ pub(super) fn identity(
     Some(RepositoryIdentity { repository: number(&repository.id)?, owner, at })
 }
 
-/// When something happened: a text, or in pushes the seconds since the epoch.
+/// Reads the time when something happened: a text, or in pushes the seconds since the epoch.
 pub(super) fn time(field: &Field) -> Option<Timestamp> {
     match field {
         Field::Text(text) => text.parse().ok(),

@@ -79,28 +79,28 @@ pub(super) fn repository(repository: Option<&Repository>) -> Result<RepoName, Ma
 }
 
 impl Deployment {
-    /// Whether its creator meant to name a tag, be it a legal one or not.
+    /// Returns whether its creator meant to name a tag, be it a legal one or not.
     pub(super) fn names_a_tag(&self) -> bool {
-        self.named().map_or(true, |[tag, _]| tag != Field::Absent)
+        self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != Field::Absent)
     }
 
     /// The tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, Malformed> {
-        let [tag, _] = self.named()?;
+        let [tag, _] = self.parse_tag_and_actor()?;
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
 
     /// The login that the creator of the deployment named as the person behind it, if it has the form of
     /// one. What is none is nobody's: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
-        let Ok([_, Field::Text(login)]) = self.named() else { return None };
+        let Ok([_, Field::Text(login)]) = self.parse_tag_and_actor() else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
-    /// The `tag` and the `actor` of what the creator put into it. Tools that post forms send the object as JSON in a
-    /// text; a text of another kind is for people.
-    fn named(&self) -> Result<[Field; 2], Malformed> {
+    /// Reads the `tag` and the `actor` of what the creator put into it. Tools that post forms send
+    /// the object as JSON in a text; a text of another kind is for people.
+    fn parse_tag_and_actor(&self) -> Result<[Field; 2], Malformed> {
         match &self.payload {
             Field::Object(named) => Ok(*named.clone()),
             Field::Text(text) if text.trim_start().starts_with('{') => {

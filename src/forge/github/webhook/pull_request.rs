@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
 use crate::forge::github::webhook::payload::{self, Repository, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{Event, PullRequest, Unused};
@@ -57,7 +57,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     };
     let body: Body = payload::shape(document)?;
     let Some(open) = standing(&body)? else {
-        let action = shown(body.action.text("action")?.unwrap_or_default());
+        let action = quote_text(body.action.text("action")?.unwrap_or_default());
         let reason = format!("pull request: action {action} changes no preview");
         return Ok(ignored(Unused::Kind, reason));
     };
@@ -78,7 +78,8 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     Ok(Event::PullRequest(request))
 }
 
-/// Whether the pull request is open after the action; `None` where the action changes no preview.
+/// Returns whether the pull request is open after the action; `None` where the action changes no
+/// preview.
 fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
     Ok(match body.action.required("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
@@ -118,7 +119,7 @@ fn author(user: Option<&User>) -> Result<String, Malformed> {
     let login = user.map_or(Ok(None), |user| user.login.text(field))?.unwrap_or(NOBODY);
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
     if login.is_empty() || !login.chars().all(legal) {
-        return Err(wrong(field, format!("{} is not a login", shown(login))));
+        return Err(wrong(field, format!("{} is not a login", quote_text(login))));
     }
     Ok(login.chars().take(AUTHOR_CHARACTERS).collect())
 }
@@ -126,7 +127,7 @@ fn author(user: Option<&User>) -> Result<String, Malformed> {
 fn time(text: &Field) -> Result<Timestamp, Malformed> {
     let field = "pull_request.updated_at";
     let text = text.required(field)?;
-    text.parse().map_err(|_| wrong(field, format!("{} is not a time", shown(text))))
+    text.parse().map_err(|_| wrong(field, format!("{} is not a time", quote_text(text))))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, shown, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
 use crate::model::event::{Event, Push, Unused};
 use crate::model::id::CommitSha;
@@ -26,10 +26,10 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
     let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
     let git_ref = git_ref.required("ref")?;
     if git_ref.len() > REF_BYTES || git_ref.chars().any(char::is_control) {
-        return Err(wrong("ref", format!("{} is not a branch or tag", shown(git_ref))));
+        return Err(wrong("ref", format!("{} is not a branch or tag", quote_text(git_ref))));
     }
     let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
-        return Ok(ignored(Unused::Kind, format!("{} is no branch", shown(git_ref))));
+        return Ok(ignored(Unused::Kind, format!("{} is no branch", quote_text(git_ref))));
     };
     let repository = payload::repository(repository.as_ref())?;
     let after = if deleted.is_true() { None } else { Some(after.id("after", CommitSha::parse)?) };

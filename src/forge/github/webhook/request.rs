@@ -2,7 +2,7 @@
 //! is refused by name.
 
 use crate::forge::github::webhook::environments::Whose;
-use crate::forge::github::webhook::field::{Field, Malformed, id, ignored, shown, wrong};
+use crate::forge::github::webhook::field::{Field, Malformed, id, ignored, quote_text, wrong};
 use crate::forge::github::webhook::naming;
 use crate::forge::github::webhook::payload::{self, Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
@@ -28,7 +28,7 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<Event, Malformed>
     // at no other time.
     let action = body.action.text("action")?.unwrap_or(CREATED);
     if action != CREATED {
-        return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
+        return Ok(ignored(Unused::Kind, format!("action {} is not used", quote_text(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
     let event = judge(
@@ -70,7 +70,7 @@ pub(super) fn judge(
     }
 }
 
-/// What becomes of a deployment that is not for us.
+/// Returns the event of a deployment that is not for us; `None` for one that is.
 fn not_ours(
     repository: &RepoName,
     deployment: &Deployment,
@@ -81,7 +81,7 @@ fn not_ours(
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
     if task == ROLLBACK_TASK || !rules.tasks.iter().any(|used| used == task) {
-        return Ok(Some(ignored(Unused::Task, format!("task {} is not used", shown(task)))));
+        return Ok(Some(ignored(Unused::Task, format!("task {} is not used", quote_text(task)))));
     }
     let Field::Text(environment) = &deployment.environment else { return Ok(None) };
     let reason = match rules.environments.whose(environment, deployment.names_a_tag()) {
@@ -89,7 +89,7 @@ fn not_ours(
         Whose::NotAllowed => "is not among the allowed ones",
         Whose::Unlikely => "can be no target, and the payload names no tag",
     };
-    let reason = format!("environment {} {reason}", shown(environment));
+    let reason = format!("environment {} {reason}", quote_text(environment));
     Ok(Some(ignored(Unused::Environment, reason)))
 }
 
@@ -127,8 +127,8 @@ fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
     named.map_or(Recipient::Actor, Recipient::Login)
 }
 
-/// Whether an account is a program's: an App's, as GitHub Actions has one. A person's token in a
-/// workflow cannot be told from the person.
+/// Returns whether an account is a program's: an App's, as GitHub Actions has one. A person's token
+/// in a workflow cannot be told from the person.
 fn is_program(user: &User) -> bool {
     let is = |field: &Field, right: fn(&str) -> bool| {
         field.text("type").ok().flatten().is_some_and(right)
@@ -155,10 +155,10 @@ fn tag(
     }
     let tag = rules.tag.apply(git_ref, commit);
     ImageTag::parse(tag.as_str()).map_err(|IdError { rule, .. }| {
-        let shown = shown(&tag);
+        let quoted = quote_text(&tag);
         wrong(
             "deployment.payload.tag",
-            format!("is missing, and the configured rule {} makes {shown}: {rule}", rules.tag),
+            format!("is missing, and the configured rule {} makes {quoted}: {rule}", rules.tag),
         )
     })
 }

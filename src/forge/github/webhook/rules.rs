@@ -34,7 +34,7 @@ pub struct PreviewRules {
 }
 
 impl Rules {
-    /// What becomes of an event of that repository, where it may not deploy.
+    /// Returns the ignored event of a repository that may not deploy; `None` if it may.
     pub(super) fn not_allowed(&self, repository: &RepoName) -> Option<Event> {
         let reason = || format!("repository {repository} is not among the allowed ones");
         (!self.repositories.allow(repository)).then(|| ignored(Unused::Repository, reason()))
@@ -73,7 +73,7 @@ impl Repositories {
             .map(Self)
     }
 
-    /// Whether that repository may deploy.
+    /// Returns whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
         self.0.is_match(repository.as_str())
     }
@@ -124,7 +124,7 @@ impl TagRule {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or(TagRuleError::Unclosed)?;
-            parts.extend([Part::Text(before.to_owned()), Part::named(name)?]);
+            parts.extend([Part::Text(before.to_owned()), Part::parse_placeholder(name)?]);
             rest = after;
         }
         if parts.is_empty() {
@@ -161,7 +161,7 @@ impl fmt::Display for TagRule {
 }
 
 impl Part {
-    fn named(name: &str) -> Result<Self, TagRuleError> {
+    fn parse_placeholder(name: &str) -> Result<Self, TagRuleError> {
         match name {
             "ref" => Ok(Self::Ref),
             "sha" => Ok(Self::Sha),

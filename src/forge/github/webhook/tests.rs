@@ -50,7 +50,7 @@ fn request(event: &Value) -> DeploymentRequest {
     }
 }
 
-/// Why nothing can be made of it: malformed, or refused by a field.
+/// Returns the reason why nothing can be made of the event: malformed, or refused by a field.
 fn refused(event: &Value) -> String {
     match parsed(event) {
         Err(malformed) => malformed.to_string(),

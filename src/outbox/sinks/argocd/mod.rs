@@ -48,7 +48,7 @@ impl Sinks {
     }
 }
 
-/// What the commit changed; or, where that cannot be found, what the record says.
+/// Returns what the commit changed; or, where that cannot be found, what the record says.
 async fn touched(
     repository: &ManifestRepository,
     deployment: &Deployment,

@@ -30,8 +30,8 @@ pub(super) fn of_commit(
     Some(touched)
 }
 
-/// Where the commit cannot be read: the files that the deployment has under `latest`, and its
-/// Application. Not known to be all, so nothing is said of what was before.
+/// Used where the commit cannot be read: returns the files that the deployment has under `latest`,
+/// and its Application. Not known to be all, so nothing is said of what was before.
 pub(super) fn of_record(
     files: &[String],
     target: &TargetName,

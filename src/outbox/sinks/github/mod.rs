@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::deployments::outcome::{Problem, Remedy};
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
-use crate::forge::{Begun, CommitState, CommitStatus, Status};
+use crate::forge::{CommitState, CommitStatus, NewDeployment, Status};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
 use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
@@ -50,7 +50,7 @@ impl From<ReportError> for NotDelivered {
 }
 
 impl Sinks {
-    /// What waits for the present name of a repository that was renamed, or for an account, is told later.
+    /// Defers what waits for the present name of a repository that was renamed, or for an account.
     ///
     /// An App has an account at each owner: one of them that GitHub limits holds up no other. The client keeps
     /// that account from being asked meanwhile. All else that GitHub refuses holds up every message.
@@ -132,15 +132,15 @@ impl Sinks {
         if let Some(number) = record.request.number() {
             return Ok(Some(number));
         }
-        let begun = begun(record);
+        let deployment = build_deployment(record);
         let found = if message.attempts > 1 || message.seq > 1 {
-            forge.find_begun(&begun).await?
+            forge.find_deployment(&deployment).await?
         } else {
             None
         };
         let number = match found {
             Some(number) => Some(number),
-            None => forge.begin(&begun).await?,
+            None => forge.create_deployment(&deployment).await?,
         };
         if let Some(number) = number {
             store.number_rollback(&message.deployment, number).await?;
@@ -148,8 +148,8 @@ impl Sinks {
         Ok(number)
     }
 
-    /// Where the app is reached: as this deployment made it once it is there, until then as the one
-    /// before it did.
+    /// Returns where the app is reached: as this deployment made it once it is there, until then as
+    /// the one before it did.
     async fn address(&self, message: &Message) -> Result<Option<String>, StoreError> {
         let (store, state) = (&self.deployments.store, message.status.state);
         if matches!(state, ForgeState::Success | ForgeState::Inactive) {
@@ -208,7 +208,8 @@ impl Sinks {
         }
     }
 
-    /// Why a commit needs not hear of this deployment: a newer one says how the commit stands.
+    /// Returns why a commit needs not hear of this deployment: a newer one says how the commit
+    /// stands.
     async fn said_by_a_newer_one(
         &self,
         message: &Message,
@@ -291,10 +292,10 @@ fn context(message: &Message) -> String {
     format!("deploy/{}", message.target)
 }
 
-fn begun(record: Deployment) -> Begun {
+fn build_deployment(record: Deployment) -> NewDeployment {
     let DeploymentRequest { release, target, production, description, actor, .. } = record.request;
     let description = format!("rolled back by {actor}: {description}");
-    Begun { id: record.id, release, target, description, production }
+    NewDeployment { id: record.id, release, target, description, production }
 }
 
 /// As GitHub words it: `No commit found for SHA: …`.

@@ -28,7 +28,7 @@ const LONGEST_ITEM: usize = 500;
 /// GitHub's limit for a title is 255 characters; a list of checks shows fewer.
 const LONGEST_TITLE: usize = 120;
 
-/// Why it was not deployed.
+/// Explains why it was not deployed.
 pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
     let (placed, others): (Vec<_>, Vec<_>) =
         sorted(&deployment.violations).into_iter().partition(|one| line(one, waml).is_some());
@@ -67,7 +67,8 @@ pub(super) fn succeeded(deployment: &Deployment, page: &str) -> Said {
     }
 }
 
-/// Where no line of the WAML is at fault, the commit need not change: somebody has to act elsewhere.
+/// Returns the conclusion. Where no line of the WAML is at fault, the commit need not change:
+/// somebody has to act elsewhere.
 fn conclusion(deployment: &Deployment, placed: &[&Violation]) -> Conclusion {
     let rejected = deployment.violations.errors() > 0;
     let at_fault = errors(placed.iter().copied()).count() > 0;
@@ -85,7 +86,7 @@ fn title(deployment: &Deployment) -> String {
     one_line(&title, LONGEST_TITLE)
 }
 
-/// What, where and who.
+/// Returns the line that says what, where and who.
 fn about(deployment: &Deployment, page: &str) -> String {
     let Deployment { id, request, app, contact, .. } = deployment;
     let commit = request.release.commit.short();

@@ -60,13 +60,13 @@ fn at_line(file: &str, line: u32, violation: Violation) -> Violation {
     violation.at("deploy.prod.env[0]", Some(position))
 }
 
-fn said(violations: Vec<Violation>) -> Said {
+fn report_failure(violations: Vec<Violation>) -> Said {
     failed(&deployment(violations), PAGE, ".weave.yaml")
 }
 
 #[test]
 fn violations_in_the_waml_are_noted_at_their_lines_and_others_are_listed() {
-    let said = said(vec![
+    let said = report_failure(vec![
         at_line(".weave.yaml", 12, Violation::error("ports", "no port 80").help("add it")),
         at_line(".weave.yaml", 3, Violation::warning("slo", "odd")),
         at_line("backend-default/defaults.yaml", 4, Violation::error("probes", "no such port")),
@@ -91,7 +91,7 @@ fn violations_in_the_waml_are_noted_at_their_lines_and_others_are_listed() {
 
 #[test]
 fn where_no_line_is_at_fault_somebody_has_to_act_elsewhere() {
-    let locked = said(vec![
+    let locked = report_failure(vec![
         Violation::error("locks", "prod is locked by jo"),
         at_line(".weave.yaml", 3, Violation::warning("slo", "odd")),
     ]);
@@ -101,7 +101,7 @@ fn where_no_line_is_at_fault_somebody_has_to_act_elsewhere() {
 
 #[test]
 fn a_fault_without_violations_is_told_in_its_own_words() {
-    let said = said(vec![]);
+    let said = report_failure(vec![]);
     assert_eq!(said.conclusion, Conclusion::Failure);
     assert!(said.title.starts_with("not deployed to prod: given up after 20 attempts"));
     assert!(said.summary.contains("given up after 20 attempts: the branch is protected"));
@@ -112,7 +112,7 @@ fn a_fault_without_violations_is_told_in_its_own_words() {
 fn what_is_too_much_is_counted_and_linked() {
     let many = |n: usize| (0..n).map(|_| Violation::error("env", "*".repeat(400)));
     let placed = many(130).map(|one| at_line(".weave.yaml", 1, one));
-    let said = said(many(70).chain(placed).collect());
+    let said = report_failure(many(70).chain(placed).collect());
     assert_eq!(said.annotations.len(), 100);
     assert!(said.summary.contains(&format!("- [and 20 more]({PAGE})")));
     assert!(said.summary.ends_with(&format!("lines of .weave.yaml, [and 30 more]({PAGE}).\n")));
@@ -123,7 +123,7 @@ fn what_is_too_much_is_counted_and_linked() {
 #[test]
 fn words_of_others_are_no_markup_and_call_nobody() {
     let hostile = "<img src=x> @everyone [x](javascript:1) `a` **b** &lt;\n# c";
-    let said = said(vec![Violation::error("names", hostile)]);
+    let said = report_failure(vec![Violation::error("names", hostile)]);
     let line = said.summary.lines().find(|line| line.starts_with("- ")).unwrap();
     assert_eq!(
         line,

@@ -115,7 +115,7 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut Report<'_>) {
             "{} {}: {} {} (template {})",
             object.kind(),
             quoted(object.name()),
-            shown(&path),
+            format_path(&path),
             fault.what,
             object.source
         );
@@ -153,7 +153,7 @@ fn unavailable(
     Violation::error(RULE, message).help(help)
 }
 
-fn shown(path: &str) -> String {
+fn format_path(path: &str) -> String {
     if path.is_empty() { "the object".to_owned() } else { format!("`{path}`") }
 }
 

@@ -151,8 +151,8 @@ impl Span {
         Some(Self { first: minor(first)?, last })
     }
 
-    /// The span of that name among those that are not all versions.
-    fn named(spans: Option<&Json>, name: &str) -> Option<Self> {
+    /// Finds the span of that name among those that are not all versions.
+    fn find_by_name(spans: Option<&Json>, name: &str) -> Option<Self> {
         let Some(span) = spans.and_then(|spans| spans.get(name)) else { return Some(Self::ALWAYS) };
         let [first, last] = span.as_array()?.as_slice() else { return None };
         Self::of(first, last)
@@ -193,12 +193,12 @@ impl ObjectType {
         let [fields, required, spans @ ..] = json.as_array()?.as_slice() else { return None };
         let [of_fields, of_required] = [spans.first(), spans.get(1)];
         let fields = fields.as_object()?.iter().map(|(name, of)| {
-            let span = Span::named(of_fields, name)?;
+            let span = Span::find_by_name(of_fields, name)?;
             Some((name.clone(), Field { of: Type::of(of)?, span }))
         });
         let required = required.as_array()?.iter().map(|name| {
             let name = name.as_str()?;
-            Some((name.to_owned(), Span::named(of_required, name)?))
+            Some((name.to_owned(), Span::find_by_name(of_required, name)?))
         });
         Some(Self {
             fields: fields.collect::<Option<_>>()?,

@@ -3,17 +3,17 @@ use serde_json::json;
 use super::*;
 use crate::waml::node::{Map as NodeMap, Node, Origin, Value};
 
-/// What is said of one object for a cluster whose version is not configured.
-fn said(object: Json) -> Vec<String> {
-    said_on(None, object)
+/// Checks one object for a cluster whose version is not configured.
+fn check_object(object: Json) -> Vec<String> {
+    check_object_on(None, object)
 }
 
 /// The same for the cluster `prod` of that version.
-fn said_in(version: &str, object: Json) -> Vec<String> {
-    said_on(KubernetesVersion::parse(version), object)
+fn check_object_in(version: &str, object: Json) -> Vec<String> {
+    check_object_on(KubernetesVersion::parse(version), object)
 }
 
-fn said_on(version: Option<KubernetesVersion>, object: Json) -> Vec<String> {
+fn check_object_on(version: Option<KubernetesVersion>, object: Json) -> Vec<String> {
     let target = Target { version, ..Target::unconfigured("prod".parse().unwrap()) };
     let Json::Object(json) = object else { panic!("no object") };
     let position =
@@ -65,9 +65,9 @@ fn what_kubernetes_takes_passes() {
         "livenessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 3},
         "lifecycle": null,
     });
-    assert_eq!(said(deployment(&json!({"containers": [container]}))), NONE);
+    assert_eq!(check_object(deployment(&json!({"containers": [container]}))), NONE);
     let rollout = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "spec": 7});
-    assert_eq!(said(rollout), NONE);
+    assert_eq!(check_object(rollout), NONE);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_kubernetes_refuses_is_told_with_its_path() {
         ),
     ];
     for (pod, fault, help) in cases {
-        assert_eq!(said(deployment(&pod)), [format!("{of} {fault} (template f) → {help}")]);
+        assert_eq!(check_object(deployment(&pod)), [format!("{of} {fault} (template f) → {help}")]);
     }
 }
 
@@ -130,19 +130,22 @@ fn what_kubernetes_refuses_is_told_with_its_path() {
 fn a_version_that_kubernetes_no_longer_has_is_told() {
     let old = json!({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"}});
     assert_eq!(
-        said(old),
+        check_object(old),
         [
             "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, by which `prod` is judged for want of a `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
         ]
     );
-    assert_eq!(said(json!({"apiVersion": "v1", "kind": "Endpoints"})), NONE);
-    assert_eq!(said(json!({"apiVersion": "serving.knative.dev/v1", "kind": "Service"})), NONE);
+    assert_eq!(check_object(json!({"apiVersion": "v1", "kind": "Endpoints"})), NONE);
+    assert_eq!(
+        check_object(json!({"apiVersion": "serving.knative.dev/v1", "kind": "Service"})),
+        NONE
+    );
 }
 
 #[test]
 fn a_wholly_wrong_object_does_not_flood_its_reader() {
     let many: Vec<Json> = (0..100).map(|_| json!({"name": 1})).collect();
-    assert_eq!(said(deployment(&json!({"containers": many}))).len(), MOST);
+    assert_eq!(check_object(deployment(&json!({"containers": many}))).len(), MOST);
 }
 
 /// A Deployment whose pod has one field more.
@@ -159,16 +162,16 @@ const UPGRADE: &str = "once the cluster is upgraded, change its `version` in the
 fn a_field_that_the_clusters_version_does_not_have_yet_is_told() {
     let object = || pod_with("hostnameOverride", &json!("a"));
     assert_eq!(
-        said_in("1.29", object()),
+        check_object_in("1.29", object()),
         [format!(
             "Deployment `a`: `spec.template.spec` has no field `hostnameOverride` in Kubernetes 1.29, the version of `prod`: it is there since 1.34 (template f) → {LEAVE_OUT}; {UPGRADE}"
         )]
     );
     for version in ["1.34", "1.37"] {
-        assert_eq!(said_in(version, object()), NONE, "{version}");
+        assert_eq!(check_object_in(version, object()), NONE, "{version}");
     }
-    assert_eq!(said_in("1.33", object()).len(), 1);
-    assert_eq!(said(object()), NONE, "without a version the newest counts");
+    assert_eq!(check_object_in("1.33", object()).len(), 1);
+    assert_eq!(check_object(object()), NONE, "without a version the newest counts");
 }
 
 #[test]
@@ -176,32 +179,35 @@ fn a_field_that_the_clusters_version_has_no_more_is_told() {
     let object = || pod_with("workloadRef", &json!({"name": "a", "podGroup": "b"}));
     let only = "it is there in 1.35 only (template f)";
     let what = "Deployment `a`: `spec.template.spec` has no field `workloadRef` in Kubernetes";
-    assert_eq!(said_in("1.35", object()), NONE);
+    assert_eq!(check_object_in("1.35", object()), NONE);
     assert_eq!(
-        said_in("1.36", object()),
+        check_object_in("1.36", object()),
         [format!("{what} 1.36, the version of `prod`: {only} → {LEAVE_OUT}")]
     );
     let newest = "1.37, by which `prod` is judged for want of a `version`";
     let say_so = "if the cluster is older, say so by `clusters[].version` in the configuration";
-    assert_eq!(said(object()), [format!("{what} {newest}: {only} → {LEAVE_OUT}; {say_so}")]);
+    assert_eq!(
+        check_object(object()),
+        [format!("{what} {newest}: {only} → {LEAVE_OUT}; {say_so}")]
+    );
     let claim = || {
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"},
             "spec": {"resources": {"claims": [{"name": "x"}], "requests": {"storage": "1Gi"}}},
         })
     };
-    assert_eq!(said_in("1.26", claim()), NONE);
-    let gone = said_in("1.29", claim());
+    assert_eq!(check_object_in("1.26", claim()), NONE);
+    let gone = check_object_in("1.29", claim());
     let expected = "`spec.resources` has no field `claims` in Kubernetes 1.29, the version of `prod`: it is there from 1.26 to 1.28 only";
     assert!(gone.len() == 1 && gone[0].contains(expected), "{gone:?}");
 }
 
 #[test]
 fn a_guess_is_a_field_that_the_version_has() {
-    let said = said_in("1.25", pod_with("schedulingGatez", &json!([])));
+    let said = check_object_in("1.25", pod_with("schedulingGatez", &json!([])));
     assert!(said[0].contains("has no field `schedulingGatez` (template f)"), "{said:?}");
     assert!(!said[0].contains("did you mean"), "{said:?}");
-    let said = said_in("1.26", pod_with("schedulingGatez", &json!([])));
+    let said = check_object_in("1.26", pod_with("schedulingGatez", &json!([])));
     assert!(said[0].ends_with("did you mean `schedulingGates`?"), "{said:?}");
 }
 
@@ -241,25 +247,25 @@ fn an_api_version_that_the_clusters_version_does_not_have_is_told() {
         ),
     ];
     for (version, object, expected) in cases {
-        assert_eq!(said_in(version, object), [expected]);
+        assert_eq!(check_object_in(version, object), [expected]);
     }
     let claims = object("resource.k8s.io/v1", "ResourceClaimTemplate");
-    assert_eq!(said(claims), NONE, "its fields are not looked at");
+    assert_eq!(check_object(claims), NONE, "its fields are not looked at");
     let scaler = json!({
         "apiVersion": "autoscaling/v2beta2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
         "spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "a"}},
     });
-    assert_eq!(said_in("1.25", scaler), NONE);
+    assert_eq!(check_object_in("1.25", scaler), NONE);
 }
 
 #[test]
 fn a_value_and_a_need_are_those_of_the_clusters_version() {
     let tolerations = |operator: &str| pod_with("tolerations", &json!([{"operator": operator}]));
-    assert_eq!(said_in("1.35", tolerations("Gt")), NONE);
-    let said = said_in("1.34", tolerations("Gt"));
+    assert_eq!(check_object_in("1.35", tolerations("Gt")), NONE);
+    let said = check_object_in("1.34", tolerations("Gt"));
     let expected = "`spec.template.spec.tolerations[0].operator` cannot be `Gt` in Kubernetes 1.34, the version of `prod`: it is there since 1.35";
     assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
-    let said = said_in("1.34", tolerations("Exist"));
+    let said = check_object_in("1.34", tolerations("Exist"));
     assert!(said[0].ends_with("→ use one of `Exists` and `Equal`"), "{said:?}");
     let set = || {
         json!({
@@ -267,9 +273,9 @@ fn a_value_and_a_need_are_those_of_the_clusters_version() {
             "spec": {"selector": {}, "template": {"spec": {"containers": []}}},
         })
     };
-    assert_eq!(said_in("1.33", set()), NONE);
+    assert_eq!(check_object_in("1.33", set()), NONE);
     assert_eq!(
-        said_in("1.32", set()),
+        check_object_in("1.32", set()),
         [format!(
             "StatefulSet `a`: `spec` needs the field `serviceName` in Kubernetes 1.32, the version of `prod`: it may be left out since 1.33 (template f) → {HELP}"
         )]
@@ -283,14 +289,14 @@ fn a_condition_of_a_pod_has_a_status_to_compare_with() {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"},
         "spec": {"podFailurePolicy": {"rules": rules}, "template": {"spec": {"containers": []}}},
     });
-    assert_eq!(said(job), NONE);
+    assert_eq!(check_object(job), NONE);
 }
 
 #[test]
 fn a_version_that_is_not_known_is_judged_by_the_nearest() {
     let object = || pod_with("hostnameOverride", &json!("a"));
-    assert_eq!(said_in("1.99", object()), NONE);
-    assert!(said_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
+    assert_eq!(check_object_in("1.99", object()), NONE);
+    assert!(check_object_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
 }
 
 /// What is recorded of the built-in templates, whatever a cluster offers, is right for every version.
@@ -307,7 +313,7 @@ fn what_the_built_in_templates_render_is_right_for_every_version() {
         judged += u32::from(SCHEMA.kind(version, kind).is_some());
         for version in KubernetesVersion::all_known() {
             assert_eq!(
-                said_on(Some(version), object.clone()),
+                check_object_on(Some(version), object.clone()),
                 NONE,
                 "{} {version}",
                 file.display()

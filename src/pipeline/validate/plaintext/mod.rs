@@ -39,7 +39,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
         for (path, found) in search.found {
             if !told.contains(&found.text) {
                 told.push(found.text);
-                tell(object, &path, found, made.valid.tree(), report);
+                report_plain_secret(object, &path, found, made.valid.tree(), report);
             }
         }
     }
@@ -117,7 +117,13 @@ impl<'o> Search<'_, 'o> {
     }
 }
 
-fn tell(object: &Object, at: &str, found: SecretMatch<'_>, tree: &Node, report: &mut Report<'_>) {
+fn report_plain_secret(
+    object: &Object,
+    at: &str,
+    found: SecretMatch<'_>,
+    tree: &Node,
+    report: &mut Report<'_>,
+) {
     let name = quoted(object.name());
     let what = found.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());

@@ -8,8 +8,8 @@ use crate::model::id::TargetName;
 use crate::model::lock::Policies;
 use crate::model::target::{Clusters, Environment, Target};
 
-/// What is said on a target that asks for these teams.
-fn said(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
+/// Checks a deployer on a target that asks for these teams.
+fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let name = TargetName::parse("t").unwrap();
     let deploy_teams = teams.iter().map(|team| (*team).to_owned()).collect();
     let policies = Policies { deploy_teams, ..Policies::default() };
@@ -37,15 +37,15 @@ fn jo(is_in_team: bool) -> Fact<Deployer> {
 #[test]
 fn a_target_takes_deployments_by_members_of_its_teams() {
     let teams = ["acme/release", "acme/sre"];
-    assert!(said(&teams, jo(true)).is_empty());
-    assert!(said(&[], jo(false)).is_empty());
-    assert!(said(&teams, Fact::NotAsked).is_empty());
+    assert!(check_deployer(&teams, jo(true)).is_empty());
+    assert!(check_deployer(&[], jo(false)).is_empty());
+    assert!(check_deployer(&teams, Fact::NotAsked).is_empty());
     assert_eq!(
-        said(&teams, jo(false)),
+        check_deployer(&teams, jo(false)),
         [
             "jo is in none of the teams that `t` asks for [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
         ]
     );
-    let away = said(&teams, Fact::Missing { why: "GitHub is away".to_owned() });
+    let away = check_deployer(&teams, Fact::Missing { why: "GitHub is away".to_owned() });
     assert!(away.len() == 1 && away[0].contains("GitHub is away"), "{away:?}");
 }

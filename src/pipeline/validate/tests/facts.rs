@@ -24,12 +24,12 @@ pub(super) fn facts_on(target: Target) -> Facts {
     Facts::unasked(NOW.parse().unwrap(), clusters)
 }
 
-pub(super) fn known<T>(value: T) -> Fact<T> {
+pub(super) fn known_fact<T>(value: T) -> Fact<T> {
     Fact::Known { value, at: NOW.parse().unwrap() }
 }
 
-/// What is said of a section for the target `t`, warnings with a question mark, help behind.
-pub(super) fn said(section: &str, facts: &Facts) -> Vec<String> {
+/// Checks a section for the target `t`: warnings with a question mark, help behind.
+pub(super) fn check_with_facts(section: &str, facts: &Facts) -> Vec<String> {
     let violations = match plan_with(&format!("{HEAD}deploy:\n  t:\n{section}"), facts) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
@@ -62,7 +62,8 @@ fn a_host_and_path_belong_to_one_app() {
         app: app(owner),
         repository: Some(repo("O/b")),
     };
-    let others = |routes: &[Route]| Facts { routes: known(routes.to_vec()), ..facts_on(target()) };
+    let others =
+        |routes: &[Route]| Facts { routes: known_fact(routes.to_vec()), ..facts_on(target()) };
     let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app is no more, `bart remove t n/b --reason TEXT`";
     let longest =
         "routers choose the longest path; use another host if the apps do not belong together";
@@ -84,13 +85,14 @@ fn a_host_and_path_belong_to_one_app() {
         ("{path: /api}, {path: /x}", "h.t.internal", "/api", vec![&at]),
     ];
     for (paths, host, path, expected) in cases {
-        let found = said(&section(paths), &others(&[route(host, path, "b")]));
+        let found = check_with_facts(&section(paths), &others(&[route(host, path, "b")]));
         assert_eq!(found, expected, "{paths} beside {host}{path}");
     }
-    let own = said(&section("{path: /api}"), &others(&[route("h.t.internal", "/api", "a")]));
+    let own =
+        check_with_facts(&section("{path: /api}"), &others(&[route("h.t.internal", "/api", "a")]));
     assert_eq!(own, NONE);
     let whole = format!("{WEB}    ingress: [{{hostPrefix: h}}]\n");
-    let found = said(&whole, &others(&[route("h.t.internal", "/", "b")]));
+    let found = check_with_facts(&whole, &others(&[route("h.t.internal", "/", "b")]));
     assert!(found[0].starts_with("9:28: `h.t.internal/` already belongs to `n/b`"), "{found:?}");
 }
 
@@ -106,8 +108,8 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
         repository: repository.map(repo),
     };
     let beside = |theirs: Route, own: Vec<Route>| Facts {
-        routes: known(vec![theirs]),
-        own_routes: known(own),
+        routes: known_fact(vec![theirs]),
+        own_routes: known_fact(own),
         ..facts_on(target())
     };
     // The repository is o/a.
@@ -118,7 +120,10 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
         ("/", "*.t.internal", "/", "`h.t.internal/` is inside `*.t.internal/`"),
     ] {
         for repository in [Some("p/b"), None] {
-            let found = said(&section(ours), &beside(route(host, theirs, repository, "b"), vec![]));
+            let found = check_with_facts(
+                &section(ours),
+                &beside(route(host, theirs, repository, "b"), vec![]),
+            );
             let [found] = &found[..] else { panic!("{found:?}") };
             let said = format!("9:46: {message}, which belongs to another owner: `n/b` [hosts]");
             assert!(found.starts_with(&said), "{found}");
@@ -135,8 +140,12 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
 
 /// The one thing that is said beside another app's route.
 fn said_of(section: &str, theirs: Route, own: Vec<Route>) -> String {
-    let facts = Facts { routes: known(vec![theirs]), own_routes: known(own), ..facts_on(target()) };
-    let found = said(section, &facts);
+    let facts = Facts {
+        routes: known_fact(vec![theirs]),
+        own_routes: known_fact(own),
+        ..facts_on(target())
+    };
+    let found = check_with_facts(section, &facts);
     let [found] = &found[..] else { panic!("{found:?}") };
     found.clone()
 }
@@ -146,7 +155,7 @@ fn secrets_exist_and_have_their_keys() {
     let section = "    secrets: [{name: s, mountPath: /s}, {name: o, mountPath: /o, optional: true}]\n    env: [{name: A, secret: {name: s, key: pasword}}, {name: B, secret: {name: gone, key: x}}]\n";
     let answer = |keys: &[&str]| {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        known(BTreeMap::from([
+        known_fact(BTreeMap::from([
             ("s".to_owned(), Some(keys)),
             ("o".to_owned(), None),
             ("gone".to_owned(), None),
@@ -155,7 +164,7 @@ fn secrets_exist_and_have_their_keys() {
     let facts = Facts { secrets: answer(&["password"]), ..facts_on(target()) };
     let made = "have it made in the namespace `n` of the cluster first, or correct the name";
     assert_eq!(
-        said(section, &facts),
+        check_with_facts(section, &facts),
         [
             format!("? 8:48: there is no secret `o` in the namespace `n` [secrets] → {made}"),
             "9:44: the secret `s` has no key `pasword` [secrets] → did you mean `password`?"
@@ -165,7 +174,8 @@ fn secrets_exist_and_have_their_keys() {
     );
     let mut either = target();
     either.platform.secrets.vault.address = Some("https://vault.example.com".to_owned());
-    let found = said(section, &Facts { secrets: answer(&["pasword"]), ..facts_on(either) });
+    let found =
+        check_with_facts(section, &Facts { secrets: answer(&["pasword"]), ..facts_on(either) });
     assert_eq!(
         found.last().unwrap(),
         &format!(
@@ -178,17 +188,17 @@ fn secrets_exist_and_have_their_keys() {
         ..Platform::default()
     };
     let facts = Facts { secrets: answer(&["pasword"]), ..facts_on(vault) };
-    let found = said(section, &facts);
+    let found = check_with_facts(section, &facts);
     let last = found.last().unwrap();
     assert!(last.contains("there is no secret `gone` in Vault [secrets] → write it to `n/a/gone` of the engine `secret` first"), "{found:?}");
-    assert_eq!(said("    {}\n", &facts), NONE);
+    assert_eq!(check_with_facts("    {}\n", &facts), NONE);
 }
 
 #[test]
 fn an_image_tag_is_in_its_registry() {
-    let image = |value| Facts { image: known(value), ..facts_on(target()) };
-    assert_eq!(said("    {}\n", &image(true)), NONE);
-    let found = said("    image: {registry: ghcr.io}\n", &image(false));
+    let image = |value| Facts { image: known_fact(value), ..facts_on(target()) };
+    assert_eq!(check_with_facts("    {}\n", &image(true)), NONE);
+    let found = check_with_facts("    image: {registry: ghcr.io}\n", &image(false));
     assert_eq!(
         found,
         [
@@ -197,7 +207,7 @@ fn an_image_tag_is_in_its_registry() {
     );
     let at = "2026-08-21T11:54:30Z".parse().unwrap();
     let old = Facts { image: Fact::Known { value: false, at }, ..facts_on(target()) };
-    let found = said("    image: {registry: ghcr.io}\n", &old);
+    let found = check_with_facts("    image: {registry: ghcr.io}\n", &old);
     assert!(found[0].contains("there is no image `ghcr.io/o/a:1` (as of 5m ago)"), "{found:?}");
 }
 
@@ -207,7 +217,7 @@ fn a_feature_branch_does_not_reach_production() {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let policies = Policies { branches: globs.map(texts), ..Policies::default() };
         let facts = facts_on(Target { policies, ..target() });
-        said("    {}\n", &Facts { branches: known(texts(branches)), ..facts })
+        check_with_facts("    {}\n", &Facts { branches: known_fact(texts(branches)), ..facts })
     };
     for allowed in ["main", "release/1.0", "release/1/hot"] {
         assert_eq!(on(Some(&["main", "release/*"]), &["x", allowed]), NONE, "{allowed}");
@@ -234,7 +244,7 @@ fn an_app_belongs_to_who_deployed_it_first() {
             app: app.map(repo),
             namespace: namespace.iter().map(|name| repo(name)).collect(),
         };
-        said("    {}\n", &Facts { owner: known(owner), ..facts_on(target()) })
+        check_with_facts("    {}\n", &Facts { owner: known_fact(owner), ..facts_on(target()) })
     };
     // The repository is o/a.
     assert_eq!(owned(None, &[]), NONE);
@@ -264,7 +274,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
             since: "2026-08-20T09:30:00Z".parse().unwrap(),
             until: until.map(|until| until.parse().unwrap()),
         };
-        said("    {}\n", &Facts { locks: known(vec![lock]), ..facts_on(target()) })
+        check_with_facts("    {}\n", &Facts { locks: known_fact(vec![lock]), ..facts_on(target()) })
     };
     let t = || TargetName::parse("t").unwrap();
     assert_eq!(
@@ -302,7 +312,7 @@ fn a_target_takes_deployments_in_its_windows() {
             reason: closed.then(|| "the weekend is near".to_owned()),
         };
         let policies = Policies { windows: vec![window], ..Policies::default() };
-        said("    {}\n", &facts_on(Target { policies, ..target() }))
+        check_with_facts("    {}\n", &facts_on(Target { policies, ..target() }))
     };
     assert_eq!(with("mon-fri", "09:00", false), NONE); // it is 14:00
     assert_eq!(
@@ -335,7 +345,7 @@ fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> 
         locks: Fact::Missing { why: "l is away".to_owned() },
         ..facts
     };
-    said(
+    check_with_facts(
         &format!(
             "{WEB}    ingress: [{{hostPrefix: h}}]\n    secrets: [{{name: s, mountPath: /s}}]\n"
         ),

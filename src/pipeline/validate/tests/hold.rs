@@ -1,6 +1,6 @@
 //! Who is held after a rollback.
 
-use super::facts::{NONE, app, facts_on, known, said, target};
+use super::facts::{NONE, app, check_with_facts, facts_on, known_fact, target};
 use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::lock::Policies;
@@ -33,7 +33,7 @@ fn a_hold_stops_automation_and_what_was_rolled_back_from() {
     let says_on = |hold: Hold, automatic: bool, holds: Holds| {
         let policies = Policies { holds, ..Policies::default() };
         let facts = facts_on(Target { policies, ..target() });
-        said("    {}\n", &Facts { hold: known(Some(hold)), automatic, ..facts })
+        check_with_facts("    {}\n", &Facts { hold: known_fact(Some(hold)), automatic, ..facts })
     };
     let says = "ada rolled `n/a` on `t` back from 1.10 to 1.9, 2026-08-20 09:30 UTC: checkout fails [hold]";
     let (wait, release_it) = (

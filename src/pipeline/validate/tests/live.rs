@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::facts::{NONE, facts_on, known, said, target};
+use super::facts::{NONE, check_with_facts, facts_on, known_fact, target};
 use crate::model::facts::{
     Disk, Fact, Facts, LiveApp, LiveObject, LiveReplicas, NamespaceObjects, ObjectName,
 };
@@ -17,7 +17,7 @@ fn live(objects: &[(&str, &str, &str)]) -> Facts {
         name: (*name).to_owned(),
     };
     let objects = objects.iter().map(object).collect();
-    Facts { live: known(LiveApp { objects, ..LiveApp::default() }), ..facts_on(target()) }
+    Facts { live: known_fact(LiveApp { objects, ..LiveApp::default() }), ..facts_on(target()) }
 }
 
 #[test]
@@ -25,22 +25,22 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
     let disk = ("v1", "PersistentVolumeClaim", "data");
     let before = live(&[("apps/v1", "Deployment", "a"), disk, ("v1", "ConfigMap", "b")]);
     assert_eq!(
-        said("    {}\n", &before),
+        check_with_facts("    {}\n", &before),
         [
             "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back what makes it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
         ]
     );
     let removes = "    removes: [{kind: PersistentVolumeClaim, name: data}]\n";
-    assert_eq!(said(removes, &before), NONE);
+    assert_eq!(check_with_facts(removes, &before), NONE);
     assert_eq!(
-        said(removes, &live(&[("apps/v1", "Deployment", "a")])),
+        check_with_facts(removes, &live(&[("apps/v1", "Deployment", "a")])),
         [
             "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → take this entry out: it has done its work, or has the wrong name"
         ]
     );
-    assert_eq!(said(removes, &facts_on(target())), NONE, "offline nothing is known");
+    assert_eq!(check_with_facts(removes, &facts_on(target())), NONE, "offline nothing is known");
     assert_eq!(
-        said("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
+        check_with_facts("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
         [
             "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
         ]
@@ -49,16 +49,16 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
     if let Fact::Known { value, .. } = &mut stays.live {
         value.staying = value.objects[1..2].to_vec();
     }
-    let found = said("    {}\n", &stays);
+    let found = check_with_facts("    {}\n", &stays);
     assert!(
         found[0].contains("out of the manifests: Argo CD leaves it in the cluster"),
         "it does not go, and that is said: {found:?}"
     );
     // A newer version of its group is the same object.
-    assert_eq!(said("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
+    assert_eq!(check_with_facts("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
     let missing =
         Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(target()) };
-    let found = said("    {}\n", &missing);
+    let found = check_with_facts("    {}\n", &missing);
     assert!(
         found[0]
             .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
@@ -81,7 +81,7 @@ fn a_live_disk_only_grows() {
     };
     let objects = vec![disk.object.clone()];
     let facts = Facts {
-        live: known(LiveApp { objects, disks: vec![disk], ..LiveApp::default() }),
+        live: known_fact(LiveApp { objects, disks: vec![disk], ..LiveApp::default() }),
         ..facts_on(target())
     };
     let volume = |more: &str| {
@@ -90,7 +90,7 @@ fn a_live_disk_only_grows() {
         )
     };
     let disks = |more: &str| {
-        let mut found = said(&volume(more), &facts);
+        let mut found = check_with_facts(&volume(more), &facts);
         found.retain(|one| one.contains("[disks]"));
         found
     };
@@ -115,9 +115,9 @@ fn a_live_disk_only_grows() {
         .map(|disk| Disk { class: Some("fast".to_owned()), ..disk.clone() })
         .collect();
     let live = LiveApp { objects, disks: disks_now, first_disks, ..LiveApp::default() };
-    let facts = Facts { live: known(live), ..facts_on(target()) };
+    let facts = Facts { live: known_fact(live), ..facts_on(target()) };
     let disks = |more: &str| {
-        let mut found = said(&volume(more), &facts);
+        let mut found = check_with_facts(&volume(more), &facts);
         found.retain(|one| one.contains("[disks]"));
         found
     };
@@ -141,9 +141,9 @@ fn a_disk_that_may_be_left_over_is_told() {
         access_modes: vec!["ReadWriteOnce".to_owned()],
     };
     let disks = |left_over: Vec<Disk>| {
-        let live = known(LiveApp { left_over, ..LiveApp::default() });
+        let live = known_fact(LiveApp { left_over, ..LiveApp::default() });
         let section = "    scaling: {replicas: 1}\n    volumes: [{name: data, mountPath: /data, size: 5Gi}]\n";
-        let mut found = said(section, &Facts { live, ..facts_on(target()) });
+        let mut found = check_with_facts(section, &Facts { live, ..facts_on(target()) });
         found.retain(|one| one.contains("[disks]"));
         found
     };
@@ -175,13 +175,17 @@ fn an_object_of_another_app_is_not_taken() {
     let apps = [(slug("bapp"), theirs), (slug("a"), ours)].into();
     let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
     let facts = Facts {
-        namespace: known(Arc::new(all.clone())),
+        namespace: known_fact(Arc::new(all.clone())),
         ..live(&[("apps/v1", "Deployment", "a")])
     };
     let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
-    assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
     assert_eq!(
-        said(&web.replace("NAME", "bapp"), &facts),
+        check_with_facts(&web.replace("NAME", "other"), &facts),
+        NONE,
+        "its own, and of another kind"
+    );
+    assert_eq!(
+        check_with_facts(&web.replace("NAME", "bapp"), &facts),
         [
             "8:61: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
         ]
@@ -190,11 +194,12 @@ fn an_object_of_another_app_is_not_taken() {
     let secret: Arc<[ObjectName]> = [object("", "Secret", "a.same.example.com")].into();
     let facts_of = |theirs: Arc<[ObjectName]>| {
         let apps = [(slug("bapp"), theirs)].into();
-        let namespace = known(Arc::new(NamespaceObjects { apps, ..NamespaceObjects::default() }));
+        let namespace =
+            known_fact(Arc::new(NamespaceObjects { apps, ..NamespaceObjects::default() }));
         Facts { namespace, ..live(&[("apps/v1", "Deployment", "a")]) }
     };
     let web_at = format!("{}    ingress: [{{host: same.example.com}}]\n", super::WEB);
-    let found = said(&web_at, &facts_of(secret));
+    let found = check_with_facts(&web_at, &facts_of(secret));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].starts_with(
@@ -203,15 +208,15 @@ fn an_object_of_another_app_is_not_taken() {
         "{found:?}"
     );
     let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
-    let found = said(&web.replace("NAME", "bapp"), &both);
+    let found = check_with_facts(&web.replace("NAME", "bapp"), &both);
     assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
     // What cannot be read of another app may have any name.
     let unread = [(slug("a"), "own.yaml".to_owned()), (slug("bapp"), "x.yaml".to_owned())].into();
     let half = Facts {
-        namespace: known(Arc::new(NamespaceObjects { unread, ..all })),
+        namespace: known_fact(Arc::new(NamespaceObjects { unread, ..all })),
         ..live(&[("apps/v1", "Deployment", "a")])
     };
-    let found = said(&web.replace("NAME", "other"), &half);
+    let found = check_with_facts(&web.replace("NAME", "other"), &half);
     assert!(
         found.len() == 1 && found[0].starts_with("? it is not known which objects `n/bapp` has"),
         "{found:?}"
@@ -230,8 +235,8 @@ fn a_secret_is_not_made_twice() {
         )
     };
     let facts = facts_on(target);
-    assert_eq!(said(&section("other"), &facts), NONE);
-    let found = said(&section("a.same.example.com"), &facts);
+    assert_eq!(check_with_facts(&section("other"), &facts), NONE);
+    let found = check_with_facts(&section("a.same.example.com"), &facts);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].starts_with("10:22: ")
@@ -247,11 +252,11 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
         let replicas = vec![LiveReplicas { kind: kind.clone(), name: name.clone(), number: 10 }];
         let autoscaled = autoscaled.then_some((kind, name)).into_iter().collect();
         let live = LiveApp { replicas, autoscaled, ..LiveApp::default() };
-        Facts { live: known(live), ..facts_on(target()) }
+        Facts { live: known_fact(live), ..facts_on(target()) }
     };
     let section = "    autoscaling: {horizontal: {minReplicas: 3, maxReplicas: 10, cpu: {averageUtilization: 75}}}\n";
     let told = |facts: &Facts| {
-        let found = said(section, facts);
+        let found = check_with_facts(section, facts);
         found.into_iter().filter(|one| one.contains("[replicas]")).collect::<Vec<_>>()
     };
     let first = told(&live(false));
@@ -265,7 +270,11 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
     let unknown = told(&missing);
     assert!(unknown.len() == 1 && !unknown[0].starts_with('?'), "{unknown:?}");
     assert!(unknown[0].contains("how many pods Deployment `a` runs now"), "{unknown:?}");
-    assert_eq!(said("    {}\n", &missing).len(), 1, "without an autoscaler it is a warning");
+    assert_eq!(
+        check_with_facts("    {}\n", &missing).len(),
+        1,
+        "without an autoscaler it is a warning"
+    );
 }
 
 #[test]
@@ -277,32 +286,32 @@ fn who_removes_much_is_stopped_unless_it_is_said() {
         names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
     let removes = format!("removes: [{}]", entries.join(", "));
     assert_eq!(
-        said("    {}\n", &live(&maps)),
+        check_with_facts("    {}\n", &live(&maps)),
         [format!("{shown}; if they are to go, say so under the target: `{removes}`")]
     );
-    assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
+    assert_eq!(check_with_facts("    {}\n", &live(&maps[..4])), NONE);
     // As the help says it.
-    assert_eq!(said(&format!("    {removes}\n"), &live(&maps)), NONE);
+    assert_eq!(check_with_facts(&format!("    {removes}\n"), &live(&maps)), NONE);
     let with = |removals: RemovalLimit| {
         let mut target = target();
         target.policies.removals = removals;
         Facts { live: live(&maps).live, ..facts_on(target) }
     };
     let warn = RemovalLimit { action: OnRemoval::Warn, ..RemovalLimit::default() };
-    assert_eq!(said("    {}\n", &with(warn)), [format!("? {shown}")]);
+    assert_eq!(check_with_facts("    {}\n", &with(warn)), [format!("? {shown}")]);
     let more = RemovalLimit { objects: 7, ..RemovalLimit::default() };
-    assert_eq!(said("    {}\n", &with(more)), NONE);
+    assert_eq!(check_with_facts("    {}\n", &with(more)), NONE);
     let all = RemovalLimit { percent: 100, ..RemovalLimit::default() };
-    assert_eq!(said("    {}\n", &with(all)), NONE);
+    assert_eq!(check_with_facts("    {}\n", &with(all)), NONE);
     let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
-    assert_eq!(said("    {}\n", &with(two)).len(), 1);
+    assert_eq!(check_with_facts("    {}\n", &with(two)).len(), 1);
 }
 
 #[test]
 fn who_removes_very_much_gets_every_line_to_write() {
     let names: Vec<String> = (0..150).map(|n| format!("a-config-map-{n}")).collect();
     let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", name.as_str())).collect();
-    let found = said("    {}\n", &live(&maps));
+    let found = check_with_facts("    {}\n", &live(&maps));
     let errors = found.iter().filter(|one| !one.starts_with('?')).count();
     assert!(errors == 1 && found.len() > 2, "one thing is wrong: {found:?}");
     let mut entries = Vec::new();
@@ -313,7 +322,7 @@ fn who_removes_very_much_gets_every_line_to_write() {
         entries.push(line.to_owned());
     }
     let removes = format!("    removes: [{}]\n", entries.join(", "));
-    assert_eq!(said(&removes, &live(&maps)), NONE, "as the helps say it, all together");
+    assert_eq!(check_with_facts(&removes, &live(&maps)), NONE, "as the helps say it, all together");
 }
 
 #[test]
@@ -328,9 +337,9 @@ fn a_secret_that_another_app_has_is_told_where_its_name_is_written() {
     let theirs: Arc<[ObjectName]> = [object("listed"), object("of-env")].into();
     let apps = [(Slug::parse("bapp").unwrap(), theirs)].into();
     let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
-    let facts = Facts { namespace: known(Arc::new(all)), ..facts_on(target) };
+    let facts = Facts { namespace: known_fact(Arc::new(all)), ..facts_on(target) };
     let section = "    secrets: [{name: listed, mountPath: /s}]\n    env: [{name: A, secret: {name: of-env, key: k}}]\n";
-    let found = said(section, &facts);
+    let found = check_with_facts(section, &facts);
     let places: Vec<_> = found.iter().map(|one| one.split(" is already").next().unwrap()).collect();
     assert_eq!(places, ["8:22: ExternalSecret `listed`", "9:36: ExternalSecret `of-env`"]);
 }

@@ -1,27 +1,30 @@
 //! What Kubernetes, or a registry, would refuse is refused here, at its place.
 
-use super::{WEB, rendered, said};
+use super::{WEB, check_section, rendered};
 
 #[test]
 fn images_have_names_that_registries_take() {
     assert_eq!(
-        said("    image: {registry: 'ghcr.io ', repository: Acme/App}\n"),
+        check_section("    image: {registry: 'ghcr.io ', repository: Acme/App}\n"),
         [
             "8:23: `ghcr.io ` is not a registry [image]",
             "8:47: `Acme/App` is not the name of an image [image]",
         ]
     );
     let long = "a".repeat(200);
-    let both = said(&format!("    image: {{registry: a.b/{long}, repository: {long}}}\n"));
+    let both = check_section(&format!("    image: {{registry: a.b/{long}, repository: {long}}}\n"));
     assert_eq!(both.len(), 1, "{both:?}");
     assert!(both[0].ends_with("is not the name of an image [image]"), "{both:?}");
-    assert_eq!(said("    image: {repository: 'localhost:5000/acme/app'}\n"), Vec::<String>::new());
+    assert_eq!(
+        check_section("    image: {repository: 'localhost:5000/acme/app'}\n"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn secrets_have_names_and_keys_that_can_exist() {
     assert_eq!(
-        said(
+        check_section(
             "    env: [{name: A, secret: {name: a.b, key: c.D_e}}, {name: B, secret: {name: A_b, key: 'x y'}}, {name: C, secret: {name: c, key: ..}}]\n    secrets: [{name: a.b}, {name: a..b}]\n"
         ),
         [
@@ -56,7 +59,7 @@ fn a_mounted_secret_is_a_volume_with_a_legal_name() {
 #[test]
 fn a_volume_has_a_folder_of_its_own() {
     assert_eq!(
-        said(
+        check_section(
             "    secrets: [{name: a, mountPath: //}, {name: b, mountPath: /x}, {name: c, mountPath: /./x/}]\n"
         ),
         [
@@ -69,7 +72,7 @@ fn a_volume_has_a_folder_of_its_own() {
 #[test]
 fn probes_are_those_that_kubernetes_takes() {
     assert_eq!(
-        said(&format!(
+        check_section(&format!(
             "{WEB}    probes:\n      liveness: {{command: [], path: null}}\n      readiness: {{path: '', successThreshold: 2}}\n      startup: {{port: http, successThreshold: 2}}\n"
         )),
         [
@@ -83,32 +86,34 @@ fn probes_are_those_that_kubernetes_takes() {
 #[test]
 fn a_disruption_has_one_number_and_no_more_than_all() {
     assert_eq!(
-        said("    disruption: {minAvailable: 1, maxUnavailable: 1}\n"),
+        check_section("    disruption: {minAvailable: 1, maxUnavailable: 1}\n"),
         ["8:51: a disruption has `minAvailable` or `maxUnavailable`, not both [disruption]"]
     );
     assert_eq!(
-        said("    disruption: {maxUnavailable: 101%}\n"),
+        check_section("    disruption: {maxUnavailable: 101%}\n"),
         ["8:34: 101% of the pods cannot be away [disruption]"]
     );
-    assert_eq!(said("    disruption: {minAvailable: 1}\n"), Vec::<String>::new());
+    assert_eq!(check_section("    disruption: {minAvailable: 1}\n"), Vec::<String>::new());
 }
 
 #[test]
 fn numbers_fit_into_32_bits() {
     assert_eq!(
-        said("    disruption: {maxUnavailable: 2147483648}\n    scaling: {maxSurge: 2147483648}\n"),
+        check_section(
+            "    disruption: {maxUnavailable: 2147483648}\n    scaling: {maxSurge: 2147483648}\n"
+        ),
         [
             "8:34: `2147483648` is neither a number nor a percentage [disruption]",
             "9:25: `2147483648` is neither a number nor a percentage [scaling]",
         ]
     );
-    assert_eq!(said("    scaling: {maxSurge: 2147483647}\n"), Vec::<String>::new());
+    assert_eq!(check_section("    scaling: {maxSurge: 2147483647}\n"), Vec::<String>::new());
 }
 
 #[test]
 fn grpc_is_served_at_a_port_of_tcp() {
     let service = "    service: [{ports: [{name: api, number: 9000, targetPort: 9001}, {name: dns, number: 53, protocol: UDP}]}]\n";
-    let grpc = |port: &str| said(&format!("{service}    grpc: {{port: {port}}}\n"));
+    let grpc = |port: &str| check_section(&format!("{service}    grpc: {{port: {port}}}\n"));
     for port in ["api", "9000", "9001"] {
         assert_eq!(grpc(port), Vec::<String>::new(), "{port}");
     }
@@ -124,15 +129,15 @@ fn grpc_is_served_at_a_port_of_tcp() {
 fn what_others_decide_is_not_set_in_silence() {
     let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
     assert_eq!(
-        said(&format!("{hpa}    scaling: {{replicas: 4}}\n")),
+        check_section(&format!("{hpa}    scaling: {{replicas: 4}}\n")),
         [
             "9:25: `scaling.replicas` does nothing: the number of replicas is the autoscaler's [ignored]"
         ]
     );
     // The template's own number stays without a word.
-    assert_eq!(said(hpa), Vec::<String>::new());
+    assert_eq!(check_section(hpa), Vec::<String>::new());
     assert_eq!(
-        said(
+        check_section(
             "    service: [{port: 80, ports: [{name: a, number: 81}]}]\n    ingress: [{hostPrefix: a, port: 80, paths: [{servicePort: 81}]}]\n    image: {registry: ghcr.io, repository: quay.io/a/b}\n"
         ),
         [
@@ -208,7 +213,7 @@ fn a_mistake_has_no_echo() {
         "    resources: {requests: {cpu: [1]}}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n".to_owned(),
     ];
     for case in cases {
-        assert_eq!(said(&case).len(), 1, "{case}{:#?}", said(&case));
+        assert_eq!(check_section(&case).len(), 1, "{case}{:#?}", check_section(&case));
     }
 }
 
@@ -384,9 +389,9 @@ fn quantities_that_nobody_means_are_told() {
     let disk = "    scaling: {replicas: 1}\n    volumes: [{name: a, mountPath: /a, size: 1m}]\n";
     assert_eq!(with_severity(disk), one(true, "1m are 1 thousandths of a byte"));
     let nul = "    env: [{name: A, value: \"a\\0b\"}]\n";
-    assert!(said(nul)[0].contains("has a NUL in it"), "{:?}", said(nul));
+    assert!(check_section(nul)[0].contains("has a NUL in it"), "{:?}", check_section(nul));
     assert_eq!(
-        said("    service: [{}]\n    ingress: [{host: 10.0.0.1}]\n"),
+        check_section("    service: [{}]\n    ingress: [{host: 10.0.0.1}]\n"),
         ["9:22: `10.0.0.1` is an address, not a host name [ingress]"]
     );
     assert_eq!(

@@ -4,8 +4,8 @@ use super::facts::{facts_on, target};
 use super::plan_with;
 use crate::model::target::Target;
 
-/// The first thing that is said of an app of that name, on a target.
-fn said(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<String> {
+/// Checks an app of that name on a target: its violations, where it is refused.
+fn check_app(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<String> {
     let text = format!(
         "schema: \"2\"\nname: A\nslug: {slug}\nowner: a@b.c\nnamespace: {namespace}\ndeploy:\n  t:\n{section}"
     );
@@ -17,7 +17,7 @@ fn said(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<Strin
 
 #[test]
 fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
-    let here = |namespace: &str, slug: &str| said(namespace, slug, "    {}\n", open());
+    let here = |namespace: &str, slug: &str| check_app(namespace, slug, "    {}\n", open());
     for (namespace, slug, expected) in [
         (
             "kube-system",
@@ -57,24 +57,24 @@ fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
     for namespace in
         ["cert-manager", "default", "flux-system", "istio-system", "monitoring", "traefik", "vault"]
     {
-        let found = said(namespace, "shop", "    {}\n", target());
+        let found = check_app(namespace, "shop", "    {}\n", target());
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("is kept for what the cluster is run with"), "{found:?}");
     }
-    assert!(said("default", "shop", "    {}\n", open()).is_empty());
-    assert!(!said("vault", "shop", "    {}\n", open()).is_empty());
+    assert!(check_app("default", "shop", "    {}\n", open()).is_empty());
+    assert!(!check_app("vault", "shop", "    {}\n", open()).is_empty());
 }
 
 #[test]
 fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
     let service = "    service: [{name: kubernetes, ports: [{name: http, number: 8000}]}]\n";
-    let found = said("default", "shop", service, open());
+    let found = check_app("default", "shop", service, open());
     assert!(
         found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")),
         "{found:?}"
     );
     let files = "    volumes: [{name: crt, mountPath: /x, files: {ca: mine}}]\n";
-    let found = said("devx", "kube-root-ca", files, target());
+    let found = check_app("devx", "kube-root-ca", files, target());
     assert!(
         found[0].contains(
             "ConfigMap `kube-root-ca.crt` has a name that is taken: it is the cluster's own"
@@ -83,7 +83,7 @@ fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
     );
     let mut vault = target();
     vault.platform.secrets.vault.operator_login.service_account = "vault-login".to_owned();
-    let found = said("devx", "vault-login", "    {}\n", vault);
+    let found = check_app("devx", "vault-login", "    {}\n", vault);
     assert!(found[0].contains("vault-config-operator logs in with"), "{found:?}");
 }
 
@@ -96,7 +96,7 @@ fn operators_say_where_apps_may_be() {
         target.policies.namespaces.deny = owned(deny);
         target
     };
-    let namespace = |name: &str, target: Target| said(name, "shop", "    {}\n", target);
+    let namespace = |name: &str, target: Target| check_app(name, "shop", "    {}\n", target);
     assert!(namespace("team-a", on(Some(&["team-*"]), &["team-infra"])).is_empty());
     let denied = namespace("team-infra", on(Some(&["team-*"]), &["team-infra"]));
     assert!(

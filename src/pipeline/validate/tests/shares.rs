@@ -1,12 +1,12 @@
 //! Canaries and live versions: how a release gets its traffic.
 
-use super::said;
+use super::check_section;
 
 const NONE: [&str; 0] = [];
 
 #[test]
 fn a_canary_gets_somewhere_in_a_sane_time() {
-    let canary = |text: &str| said(&format!("    canary: {{{text}}}\n"));
+    let canary = |text: &str| check_section(&format!("    canary: {{{text}}}\n"));
     let used = "8:5: the template `backend-default@latest` makes nothing of `canary` [unused]";
     assert_eq!(canary("stepWeight: 10, maxWeight: 50, interval: 1m, threshold: 5"), [used]);
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_canary_gets_somewhere_in_a_sane_time() {
 #[test]
 fn live_versions_share_all_of_the_traffic() {
     let versions = |text: &str| {
-        let mut found = said(&format!("    versions: [{text}]\n"));
+        let mut found = check_section(&format!("    versions: [{text}]\n"));
         found.retain(|line| !line.contains("[unused]"));
         found
     };
@@ -70,7 +70,7 @@ fn live_versions_share_all_of_the_traffic() {
         ]
     );
     assert_eq!(
-        said("    versions: [{name: a}]\n    canary: {}\n")
+        check_section("    versions: [{name: a}]\n    canary: {}\n")
             .into_iter()
             .filter(|line| line.contains("[versions]"))
             .collect::<Vec<_>>(),

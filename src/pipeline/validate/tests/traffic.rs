@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{HEAD, WEB, plan_on, said};
+use super::{HEAD, WEB, check_section, plan_on};
 use crate::model::violation::Violation;
 
 /// What is said of a section on a target that offers this.
@@ -25,14 +25,14 @@ fn files_on(platform: Json, section: &str) -> Vec<String> {
 #[test]
 fn two_addresses_are_not_one() {
     assert_eq!(
-        said(&format!(
+        check_section(&format!(
             "{WEB}    ingress:\n    - {{hostPrefix: a}}\n    - {{host: a.t.internal, paths: [{{path: /b}}, {{path: /}}]}}\n    - {{hostPrefix: b}}\n"
         )),
         ["11:48: `a.t.internal/` is the address of `ingress[0]` too [routes]"]
     );
     // From inside and from outside one host may lead to two places.
     assert_eq!(
-        said(&format!(
+        check_section(&format!(
             "{WEB}    ingress: [{{hostPrefix: a}}, {{host: a.t.internal, public: true}}]\n"
         )),
         Vec::<String>::new()
@@ -42,13 +42,15 @@ fn two_addresses_are_not_one() {
 #[test]
 fn a_path_can_be_understood_in_one_way() {
     for path in ["/a//b", "/a/../b", "/a/.", "/%2Fx", "/%2fx", "/%", "/%4", "/%zz"] {
-        let found =
-            said(&format!("{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"));
+        let found = check_section(&format!(
+            "{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"
+        ));
         assert_eq!(found, [format!("9:46: `{path}` is not a legal path [ingress]")]);
     }
     for path in ["/", "/a/", "/a.b/..c", "/%41", "/a%20b"] {
-        let found =
-            said(&format!("{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"));
+        let found = check_section(&format!(
+            "{WEB}    ingress: [{{hostPrefix: a, paths: [{{path: '{path}'}}]}}]\n"
+        ));
         assert_eq!(found, Vec::<String>::new(), "{path}");
     }
 }
@@ -56,7 +58,9 @@ fn a_path_can_be_understood_in_one_way() {
 #[test]
 fn what_never_changes_is_kept_for_some_time() {
     assert_eq!(
-        said(&format!("{WEB}    ingress: [{{hostPrefix: a, cache: {{immutable: true}}}}]\n")),
+        check_section(&format!(
+            "{WEB}    ingress: [{{hostPrefix: a, cache: {{immutable: true}}}}]\n"
+        )),
         ["9:50: what never changes is kept for no time [routes]"]
     );
 }

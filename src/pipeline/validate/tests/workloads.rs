@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{WEB, rendered, said};
+use super::{WEB, check_section, rendered};
 
 #[test]
 fn a_volume_is_one_thing() {
     assert_eq!(
-        said(
+        check_section(
             "    volumes: [{name: a, mountPath: /a, size: 1Gi, accessMode: ReadWriteMany, files: {}}, {name: b, mountPath: /b, storageClass: fast, accessMode: ReadOnlyMany}, {name: c, mountPath: /c, size: 0, accessMode: ReadOnlyMany, storageClass: A_b}, {name: secret-d, mountPath: /d, files: {../x: y}}]\n    secrets: [{name: d, mountPath: /e}]\n"
         ),
         [
@@ -26,14 +26,17 @@ fn a_volume_is_one_thing() {
 fn a_disk_for_one_pod_has_one_pod() {
     let disk = "    volumes: [{name: a, mountPath: /a, size: 1Gi}]\n";
     assert_eq!(
-        said(disk),
+        check_section(disk),
         [
             "8:15: the disk `a` is for one pod, and the app has several pods (the default of `backend-default`) [volumes]"
         ]
     );
-    assert_eq!(said(&format!("{disk}    scaling: {{replicas: 1}}\n")), Vec::<String>::new());
     assert_eq!(
-        said(&format!(
+        check_section(&format!("{disk}    scaling: {{replicas: 1}}\n")),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        check_section(&format!(
             "{disk}    scaling: {{replicas: 1}}\n    autoscaling: {{horizontal: {{maxReplicas: 3, cpu: {{averageUtilization: 75}}}}}}\n"
         )),
         [
@@ -42,9 +45,9 @@ fn a_disk_for_one_pod_has_one_pod() {
         ]
     );
     let shared = disk.replace("1Gi", "1Gi, accessMode: ReadWriteMany");
-    assert_eq!(said(&shared), Vec::<String>::new());
+    assert_eq!(check_section(&shared), Vec::<String>::new());
     assert_eq!(
-        said(&format!("{disk}    scaling: {{replicas: 1, maxSurge: 1}}\n")),
+        check_section(&format!("{disk}    scaling: {{replicas: 1, maxSurge: 1}}\n")),
         [
             "9:38: `scaling.maxSurge` does nothing: with the disk `a` the old pod goes before the new one comes [ignored]"
         ]
@@ -69,7 +72,7 @@ fn pods_are_replaced_when_a_file_has_changed() {
 
 #[test]
 fn a_job_has_a_schedule_that_comes() {
-    let job = |more: &str| said(&format!("    template: cronjob-default\n{more}"));
+    let job = |more: &str| check_section(&format!("    template: cronjob-default\n{more}"));
     assert_eq!(
         job(""),
         ["8:5: `cronjob-default@latest` runs on a schedule, and there is none [cron]"]
@@ -101,7 +104,7 @@ fn a_job_has_a_schedule_that_comes() {
 #[test]
 fn runs_of_a_job_share_no_disk_at_once() {
     let job = |cron: &str| {
-        said(&format!(
+        check_section(&format!(
             "    template: cronjob-default\n    cron: {{schedule: '@daily'{cron}}}\n    volumes: [{{name: a, mountPath: /a, size: 1Gi}}]\n"
         ))
     };
@@ -148,7 +151,7 @@ fn a_grpc_port_is_asked_for_its_health_unless_the_waml_says_how() {
 #[test]
 fn ways_of_probing_that_contradict_each_other_are_told() {
     let of = |said_of: &str| {
-        said(&format!(
+        check_section(&format!(
             "    service: [{{ports: [{{name: a, number: 1}}, {{name: b, number: 2}}]}}]\n    probes: {{startup: {said_of}}}\n"
         ))
     };
@@ -168,7 +171,7 @@ fn ways_of_probing_that_contradict_each_other_are_told() {
     }
     let two =
         "    service: [{ports: [{name: a, number: 1}, {name: b, number: 2}]}]\n    grpc: {}\n";
-    assert_eq!(said(two), ["9:5: it is not said which port serves gRPC [grpc]"]);
+    assert_eq!(check_section(two), ["9:5: it is not said which port serves gRPC [grpc]"]);
 }
 
 /// The alerts of a section, by their names in Prometheus.

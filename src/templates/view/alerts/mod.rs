@@ -14,9 +14,9 @@ use crate::waml::section_operations::Alert;
 
 pub(crate) use expressions::{GRPC_FAILED, expression};
 
-/// What templates see as `alerts`: the objects' labels, and a list of rules for each group.
+/// Builds what templates see as `alerts`: the objects' labels, and a list of rules for each group.
 /// Null where the target has no Prometheus that would take them.
-pub(super) fn of(watched: &Watched<'_>) -> Json {
+pub(super) fn build_alerts_view(watched: &Watched<'_>) -> Json {
     if !watched.monitoring().enabled {
         return Json::Null;
     }
@@ -50,7 +50,7 @@ fn rules(watched: &Watched<'_>, needs: &[Needs]) -> Vec<Json> {
 
 fn rule(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<Json> {
     let expr = expression(watched, known, alert.threshold.unwrap_or_default()).ok()?;
-    let (summary, text) = texts::of(known.name, watched);
+    let (summary, text) = texts::describe_alert(known.name, watched);
     Some(of_prometheus(watched, known.name, alert, &expr, &summary, &text))
 }
 

@@ -3,8 +3,8 @@
 
 use crate::templates::view::watched::Watched;
 
-/// Summary and description.
-pub(super) fn of(name: &str, watched: &Watched<'_>) -> (String, String) {
+/// Describes an alert: its summary and description.
+pub(super) fn describe_alert(name: &str, watched: &Watched<'_>) -> (String, String) {
     let (what, text) = words(name);
     (format!("{}: {what}", watched.slug()), text.to_owned())
 }

@@ -17,9 +17,10 @@ use crate::waml::section_operations::Slo;
 pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};
 pub(crate) use rules::FASTEST_BURN;
 
-/// What templates see as `slo`: the objects' labels, what is promised, and a group of rules for
-/// each objective. Null without `slo`, and where the target has no Prometheus that would take them.
-pub(super) fn of(watched: &Watched<'_>) -> Json {
+/// Builds what templates see as `slo`: the objects' labels, what is promised, and a group of rules
+/// for each objective. Null without `slo`, and where the target has no Prometheus that would take
+/// them.
+pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
     let Some(slo) = watched.section.slo.as_ref().filter(|_| watched.monitoring().enabled) else {
         return Json::Null;
     };

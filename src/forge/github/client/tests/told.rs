@@ -8,7 +8,7 @@ use crate::forge::{CommitState, CommitStatus, ListedStatus};
 type List = Arc<Mutex<Vec<Value>>>;
 
 /// A GitHub that keeps the statuses of deployment 5 and of [`SHA`], newest first.
-async fn told() -> (Forge, List) {
+async fn serve_statuses() -> (Forge, List) {
     let list = List::default();
     let write = async |State(list): State<List>, Json(body): Json<Value>| {
         list.lock().unwrap().insert(0, body);
@@ -31,7 +31,7 @@ async fn told() -> (Forge, List) {
 
 #[tokio::test]
 async fn a_status_that_was_written_is_found_and_one_that_says_something_else_is_not() {
-    let (github, _) = told().await;
+    let (github, _) = serve_statuses().await;
     let written = Status { description: "ü".repeat(200), ..success() };
     assert!(!github.has_status(&shop(), 5, &written).await.unwrap());
     github.report(&shop(), 5, &written).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_status_that_was_written_is_found_and_one_that_says_something_else_is_
 
 #[tokio::test]
 async fn statuses_with_words_that_we_do_not_know_are_listed_over_three_pages() {
-    let (github, list) = told().await;
+    let (github, list) = serve_statuses().await;
     let odd = json!({"state": "waiting", "description": null, "log_url": "", "creator": null});
     let ours = json!({"state": "success", "description": "deployed",
         "log_url": "https://deployer.example.com/x", "creator": {"login": "deployer[bot]"}});
@@ -82,7 +82,7 @@ fn deploy(state: CommitState) -> CommitStatus {
 
 #[tokio::test]
 async fn the_newest_commit_status_of_a_context_counts_whatever_its_capitals() {
-    let (github, list) = told().await;
+    let (github, list) = serve_statuses().await;
     let (pending, done) = (deploy(CommitState::Pending), deploy(CommitState::Success));
     assert!(!github.has_commit_status(&shop(), &commit(), &pending).await.unwrap());
     github.commit_status(&shop(), &commit(), &pending).await.unwrap();

@@ -15,23 +15,23 @@ pub struct Earlier {
     /// How it ended.
     pub state: ForgeState,
     /// What became of its message.
-    pub message: Fate,
+    pub message: DeliveryState,
 }
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum DeliveryState {
     /// It is still to be sent.
     Waits,
     /// It was sent; where it is, if that is known.
-    Told(Option<Whereabouts>),
+    Told(Option<MessageRef>),
     /// There was nothing to say, or nobody could be told.
     Untold,
 }
 
 /// Where a message is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whereabouts {
+pub struct MessageRef {
     /// The channel as it was addressed.
     pub addressed: String,
     /// The channel's id.
@@ -44,7 +44,7 @@ pub struct Whereabouts {
 
 /// What there is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Say {
+pub enum Action {
     /// Nothing, for this reason.
     Nothing(&'static str),
     /// Something, once those before it are said.
@@ -54,77 +54,77 @@ pub enum Say {
         /// What kind of news it is.
         kind: Kind,
         /// The message that it belongs to.
-        thread: Option<Whereabouts>,
+        thread: Option<MessageRef>,
         /// Whether the channel shows it, too, and not only the thread.
-        aloud: bool,
+        broadcast: bool,
     },
 }
 
 /// What decides whether a channel hears of a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct ChannelPrefs {
     /// The team wants to hear of all of them.
     pub successes: bool,
     /// It is a rollback: the whole team must know, whatever it wants.
     pub rollback: bool,
 }
 
-/// What a channel is told of a deployment that came to this end; `earlier` are the ends before it
-/// in its lane, newest first.
-pub fn for_channel(state: ForgeState, wish: Wish, earlier: &[Earlier]) -> Say {
-    let Wish { successes, rollback } = wish;
+/// Decides what a channel is told of a deployment that came to this end; `earlier` are the ends
+/// before it in its lane, newest first.
+pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -> Action {
+    let ChannelPrefs { successes, rollback } = wish;
     let kind = match state {
         ForgeState::Failure => Kind::Rejected,
         ForgeState::Error => Kind::GivenUp,
         ForgeState::Success => Kind::Deployed,
         ForgeState::Queued | ForgeState::InProgress | ForgeState::Inactive => {
-            return Say::Nothing("channels hear of ends only");
+            return Action::Skip("channels hear of ends only");
         }
     };
     let row: Vec<_> = earlier.iter().take_while(|one| one.state != ForgeState::Success).collect();
-    if row.iter().any(|one| one.message == Fate::Waits) {
-        return Say::Later;
+    if row.iter().any(|one| one.message == DeliveryState::Waits) {
+        return Action::Defer;
     }
-    let told: Vec<_> = row.iter().filter_map(|one| told(one)).collect();
+    let told: Vec<_> = row.iter().filter_map(|one| find_told_failure(one)).collect();
     let thread = told.iter().find_map(|whereabouts| whereabouts.cloned());
     match (kind, told.len()) {
         (Kind::Deployed, _) if rollback => {
-            Say::This { kind: Kind::RolledBack, thread, aloud: true }
+            Action::Post { kind: Kind::RolledBack, thread, broadcast: true }
         }
-        (Kind::Deployed, 0) if !successes => Say::Nothing("this app does not ask for successes"),
+        (Kind::Deployed, 0) if !successes => Action::Skip("this app does not ask for successes"),
         (Kind::Deployed, 1..) => {
             let kind = Kind::Recovered { failures: told.len() };
-            Say::This { kind, thread, aloud: successes }
+            Action::Post { kind, thread, broadcast: successes }
         }
-        _ => Say::This { kind, thread, aloud: true },
+        _ => Action::Post { kind, thread, broadcast: true },
     }
 }
 
-/// What the person is told who started it: failures only.
-pub fn for_person(state: ForgeState) -> Say {
-    let this = |kind| Say::This { kind, thread: None, aloud: true };
+/// Decides what the person is told who started it: failures only.
+pub fn for_person(state: ForgeState) -> Action {
+    let this = |kind| Action::Post { kind, thread: None, broadcast: true };
     match state {
         ForgeState::Failure => this(Kind::Rejected),
         ForgeState::Error => this(Kind::GivenUp),
         ForgeState::Success
         | ForgeState::Queued
         | ForgeState::InProgress
-        | ForgeState::Inactive => Say::Nothing("people hear of failures only"),
+        | ForgeState::Inactive => Action::Skip("people hear of failures only"),
     }
 }
 
-/// Whether it is a failure that was told, and where.
+/// Returns where a failure was told; `None` of an end that is no failure, or was not told.
 #[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
-fn told(earlier: &Earlier) -> Option<Option<&Whereabouts>> {
+fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
     match (&earlier.message, earlier.state) {
-        (Fate::Told(whereabouts), ForgeState::Failure | ForgeState::Error) => {
+        (DeliveryState::Told(whereabouts), ForgeState::Failure | ForgeState::Error) => {
             Some(whereabouts.as_ref())
         }
         _ => None,
     }
 }
 
-impl Whereabouts {
+impl MessageRef {
     /// The message that replies belong to.
     pub fn thread(&self) -> &str {
         self.root.as_deref().unwrap_or(&self.ts)
@@ -150,10 +150,10 @@ impl Whereabouts {
 mod tests {
     use super::*;
 
-    const ALL: Wish = Wish { successes: true, rollback: false };
+    const ALL: ChannelPrefs = ChannelPrefs { successes: true, rollback: false };
 
-    fn at(ts: &str, root: Option<&str>) -> Whereabouts {
-        Whereabouts {
+    fn at(ts: &str, root: Option<&str>) -> MessageRef {
+        MessageRef {
             addressed: "squad".to_owned(),
             channel: "C1".to_owned(),
             ts: ts.to_owned(),
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    fn was(state: ForgeState, message: Fate) -> Earlier {
+    fn was(state: ForgeState, message: DeliveryState) -> Earlier {
         Earlier { state, message }
     }
 
@@ -170,69 +170,79 @@ mod tests {
 
     #[test]
     fn a_failure_begins_a_thread_and_the_next_is_told_in_it_and_aloud() {
-        let first = Say::This { kind: Kind::Rejected, thread: None, aloud: true };
-        assert_eq!(for_channel(FAILURE, Wish::default(), &[]), first);
-        assert_eq!(for_channel(FAILURE, Wish::default(), &[was(SUCCESS, Fate::Untold)]), first);
-        let told = was(FAILURE, Fate::Told(Some(at("1.0", None))));
-        let next = Say::This { kind: Kind::GivenUp, thread: Some(at("1.0", None)), aloud: true };
-        assert_eq!(for_channel(ForgeState::Error, Wish::default(), &[told]), next);
+        let first = Action::Post { kind: Kind::Rejected, thread: None, broadcast: true };
+        assert_eq!(for_channel(FAILURE, ChannelPrefs::default(), &[]), first);
+        assert_eq!(
+            for_channel(FAILURE, ChannelPrefs::default(), &[was(SUCCESS, DeliveryState::Untold)]),
+            first
+        );
+        let told = was(FAILURE, DeliveryState::Told(Some(at("1.0", None))));
+        let next =
+            Action::Post { kind: Kind::GivenUp, thread: Some(at("1.0", None)), broadcast: true };
+        assert_eq!(for_channel(ForgeState::Error, ChannelPrefs::default(), &[told]), next);
     }
 
     #[test]
     fn a_recovery_ends_the_story_in_its_thread() {
         let row = [
-            was(ForgeState::Error, Fate::Told(Some(at("2.0", Some("1.0"))))),
-            was(FAILURE, Fate::Untold),
-            was(FAILURE, Fate::Told(Some(at("1.0", None)))),
-            was(SUCCESS, Fate::Untold),
-            was(FAILURE, Fate::Told(Some(at("0.5", None)))),
+            was(ForgeState::Error, DeliveryState::Told(Some(at("2.0", Some("1.0"))))),
+            was(FAILURE, DeliveryState::Untold),
+            was(FAILURE, DeliveryState::Told(Some(at("1.0", None)))),
+            was(SUCCESS, DeliveryState::Untold),
+            was(FAILURE, DeliveryState::Told(Some(at("0.5", None)))),
         ];
         let thread = Some(at("2.0", Some("1.0")));
         let kind = Kind::Recovered { failures: 2 };
-        let quietly = Say::This { kind, thread: thread.clone(), aloud: false };
-        assert_eq!(for_channel(SUCCESS, Wish::default(), &row), quietly);
-        assert_eq!(for_channel(SUCCESS, ALL, &row), Say::This { kind, thread, aloud: true });
-        assert!(matches!(for_channel(SUCCESS, Wish::default(), &row[3..]), Say::Nothing(_)));
+        let quietly = Action::Post { kind, thread: thread.clone(), broadcast: false };
+        assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), quietly);
+        assert_eq!(for_channel(SUCCESS, ALL, &row), Action::Post { kind, thread, broadcast: true });
+        assert!(matches!(
+            for_channel(SUCCESS, ChannelPrefs::default(), &row[3..]),
+            Action::Skip(_)
+        ));
     }
 
     #[test]
     fn failures_that_nobody_heard_of_need_no_recovery() {
-        let row = [was(FAILURE, Fate::Untold)];
-        assert!(matches!(for_channel(SUCCESS, Wish::default(), &row), Say::Nothing(_)));
-        let wanted = Say::This { kind: Kind::Deployed, thread: None, aloud: true };
+        let row = [was(FAILURE, DeliveryState::Untold)];
+        assert!(matches!(for_channel(SUCCESS, ChannelPrefs::default(), &row), Action::Skip(_)));
+        let wanted = Action::Post { kind: Kind::Deployed, thread: None, broadcast: true };
         assert_eq!(for_channel(SUCCESS, ALL, &row), wanted);
     }
 
     #[test]
     fn one_that_was_told_without_a_thread_is_recovered_from_without_one() {
-        let row = [was(FAILURE, Fate::Told(None))];
+        let row = [was(FAILURE, DeliveryState::Told(None))];
         let kind = Kind::Recovered { failures: 1 };
-        let recovery = Say::This { kind, thread: None, aloud: false };
-        assert_eq!(for_channel(SUCCESS, Wish::default(), &row), recovery);
+        let recovery = Action::Post { kind, thread: None, broadcast: false };
+        assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), recovery);
     }
 
     #[test]
     fn nothing_overtakes_what_still_waits() {
-        let row = [was(FAILURE, Fate::Untold), was(FAILURE, Fate::Waits)];
+        let row = [was(FAILURE, DeliveryState::Untold), was(FAILURE, DeliveryState::Waits)];
         for state in [SUCCESS, FAILURE, ForgeState::Error] {
-            assert_eq!(for_channel(state, Wish::default(), &row), Say::Later);
+            assert_eq!(for_channel(state, ChannelPrefs::default(), &row), Action::Defer);
         }
-        let before = [was(SUCCESS, Fate::Untold), was(FAILURE, Fate::Waits)];
-        assert!(matches!(for_channel(FAILURE, Wish::default(), &before), Say::This { .. }));
+        let before = [was(SUCCESS, DeliveryState::Untold), was(FAILURE, DeliveryState::Waits)];
+        assert!(matches!(
+            for_channel(FAILURE, ChannelPrefs::default(), &before),
+            Action::Post { .. }
+        ));
     }
 
     #[test]
     fn a_place_is_read_as_it_was_kept() {
         for place in [at("1.0", None), at("2.0", Some("1.0"))] {
-            assert_eq!(Whereabouts::parse(&place.reference()), Some(place));
+            assert_eq!(MessageRef::parse(&place.reference()), Some(place));
         }
-        assert_eq!(Whereabouts::parse("C1 1.0"), None);
+        assert_eq!(MessageRef::parse("C1 1.0"), None);
     }
 
     #[test]
     fn a_rollback_is_told_whatever_the_team_wants() {
-        let wish = Wish { successes: false, rollback: true };
+        let wish = ChannelPrefs { successes: false, rollback: true };
         let say = for_channel(SUCCESS, wish, &[]);
-        assert_eq!(say, Say::This { kind: Kind::RolledBack, thread: None, aloud: true });
+        assert_eq!(say, Action::Post { kind: Kind::RolledBack, thread: None, broadcast: true });
     }
 }

@@ -15,9 +15,9 @@ use crate::git::objects::Objects;
 
 /// A change that was decided on after a look.
 #[derive(Debug, Clone)]
-pub struct Amendment {
+pub struct ConditionalEdit {
     /// What was at the paths that the decision went by.
-    pub seen: Vec<(RepoPath, Seen)>,
+    pub seen: Vec<(RepoPath, Precondition)>,
     /// What is to be done.
     pub edits: Vec<(RepoPath, Edit)>,
     /// What the commit says.
@@ -35,10 +35,10 @@ pub enum Edit {
 
 /// What was at a path, by its content; nothing else has the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen(pub(super) Option<Oid>);
+pub struct Precondition(pub(super) Option<Oid>);
 
-impl Seen {
-    /// Whether something was there: a file or a folder.
+impl Precondition {
+    /// Returns whether something was there: a file or a folder.
     pub fn is_something(self) -> bool {
         self.0.is_some()
     }
@@ -48,9 +48,9 @@ impl Seen {
 pub(super) fn edit(
     objects: &mut Objects<'_>,
     root: Option<Oid>,
-    amendment: &Amendment,
+    conditional_edit: &ConditionalEdit,
 ) -> Result<Edited, Trouble> {
-    let Amendment { seen, edits, message } = amendment;
+    let ConditionalEdit { seen, edits, message } = conditional_edit;
     let mut wanted = Edits::default();
     for (path, edit) in edits {
         add(objects, root, path, edit, &mut wanted)?;
@@ -59,7 +59,7 @@ pub(super) fn edit(
         let is_named = message.id.is_some();
         return Ok(if is_named { Edited::AlreadyThere } else { Edited::Unchanged });
     }
-    for (path, Seen(seen)) in seen {
+    for (path, Precondition(seen)) in seen {
         if objects.find(root, path)?.map(|(id, _)| id) != *seen {
             return Err(objects.moved(path));
         }

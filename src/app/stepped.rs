@@ -18,7 +18,7 @@ use crate::store::{Store, StoreError};
 /// An [`App`] that does nothing by itself but answer. Dropped, it ends as if it were killed: what
 /// was under way stays as it is in the database.
 #[must_use = "it ends when it is dropped"]
-pub struct Hands {
+pub struct SteppedApp {
     loops: Loops,
     address: SocketAddr,
     serving: JoinHandle<()>,
@@ -30,19 +30,19 @@ impl App {
     ///
     /// # Errors
     /// When the operating system does not say where it listens.
-    pub fn hands(self) -> Result<Hands, StartError> {
+    pub fn stepped(self) -> Result<SteppedApp, StartError> {
         let address = self.address()?;
         let Self { loops, router, connections, listener, grace, home, .. } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let _ = server::serve::serve(listener, router, connections, stop, grace).await;
         });
-        Ok(Hands { loops, address, serving, _home: home })
+        Ok(SteppedApp { loops, address, serving, _home: home })
     }
 }
 
-impl Hands {
-    /// Where it listens.
+impl SteppedApp {
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -114,7 +114,7 @@ impl Hands {
         }
     }
 
-    /// When something that waits can be done, if something waits that time alone brings on.
+    /// Returns when something that waits can be done, if something waits that time alone brings on.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -129,7 +129,7 @@ impl Hands {
     }
 }
 
-impl Drop for Hands {
+impl Drop for SteppedApp {
     fn drop(&mut self) {
         self.serving.abort();
     }
