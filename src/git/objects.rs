@@ -187,7 +187,7 @@ impl<'r> Objects<'r> {
     }
 }
 
-/// The id of an object. What is hashed we have made; the server looks for collisions in what it is sent.
+/// The id of an object that we make. Whoever is sent objects looks for collisions by themselves.
 fn id(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
     let mut sum = Sha1::new();
     sum.update(format!("{} {}\0", kind.str(), bytes.len()));

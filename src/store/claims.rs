@@ -404,7 +404,10 @@ async fn claimed_objects<'e>(
     let mut claimed = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);
-        let objects: BTreeSet<ObjectName> = objects.lines().filter_map(object_name).collect();
+        let parsed = objects.lines().map(|line| {
+            object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
+        });
+        let objects = parsed.collect::<Result<BTreeSet<ObjectName>, StoreError>>()?;
         claimed
             .extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
     }

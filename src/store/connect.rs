@@ -103,13 +103,15 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         Kind::Postgres => POSTGRES,
     };
     migrate(&options, settings, &shown).await?;
-    let pool = connections(kind, settings, CONNECTIONS);
+    let pool = connections(kind, settings, CONNECTIONS, RESTED);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
     let most = match kind {
         Kind::Sqlite => 1,
         Kind::Postgres => DURABLE_CONNECTIONS,
     };
-    let writers = connections(kind, settings, most).connect_with(options).await.map_err(&open)?;
+    // Nobody sends an event again that met a connection which had gone.
+    let writers = connections(kind, settings, most, Duration::ZERO);
+    let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })
 }
 
@@ -171,7 +173,7 @@ pub(super) async fn sqlite_connection(
     AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
 }
 
-fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions {
+fn connections(kind: Kind, settings: &'static str, most: u32, rested: Duration) -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(most)
         .acquire_timeout(PATIENCE)
@@ -179,7 +181,7 @@ fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions 
         // A file does not hang up; a server does, and a round trip finds it out.
         .before_acquire(move |connection, rest| {
             Box::pin(async move {
-                if kind == Kind::Postgres && rest.idle_for > RESTED {
+                if kind == Kind::Postgres && rest.idle_for >= rested {
                     connection.ping().await?;
                 }
                 Ok(true)

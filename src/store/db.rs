@@ -133,3 +133,28 @@ pub(super) enum Durability {
     /// A power cut too: the commit waits for the disk.
     Disk,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::query::query;
+
+    /// How far the commit of a transaction waits for the disk: 2 is FULL, 1 is NORMAL.
+    async fn synchronous(mut write: Write) -> i64 {
+        let row = query("PRAGMA synchronous", ()).one(write.sql(), "asking").await.unwrap();
+        let found = row.number("synchronous").unwrap();
+        write.commit().await.unwrap();
+        found
+    }
+
+    #[tokio::test]
+    async fn what_somebody_waits_for_is_on_the_disk_and_nothing_else_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("a.db").display());
+        let store = Store::open(&url.into()).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(synchronous(store.begin_durable("trying").await.unwrap()).await, 2);
+            assert_eq!(synchronous(store.begin("trying").await.unwrap()).await, 1);
+        }
+    }
+}

@@ -23,8 +23,8 @@ const FILLER: usize = 64 << 10;
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
-    /// Whether the database takes writes: writes a row of its own by both kinds of connections, as
-    /// events and as workers write.
+    /// Whether the database takes writes: writes a row of its own as events do, and one
+    /// as workers do.
     ///
     /// On PostgreSQL each replica has a row of its name: one that stands still in the middle of its
     /// write would keep the others waiting for its row.
