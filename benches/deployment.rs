@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use the_deployer::app::App;
-use the_deployer::config::Sources;
+use the_deployer::config::SettingsSources;
 use the_deployer::forge::github::webhook::signature;
 use the_deployer::support::clock::Clock;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,8 @@ fn main() {
 
 async fn bench(home: &Path) {
     let variables = [("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned())];
-    let sources = Sources { file: None, variables: variables.into(), home: home.join("service") };
+    let sources =
+        SettingsSources { file: None, variables: variables.into(), home: home.join("service") };
     let settings = sources.load().expect("the built-in settings").settings;
     let app = App::build(settings, Clock::system()).await.expect("the service starts");
     let address = app.address().expect("an address");

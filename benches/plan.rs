@@ -23,13 +23,13 @@ use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
-use the_deployer::templates::set::Templates;
+use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::Waml;
 
 const EXAMPLE: &[u8] = include_bytes!("../tests/pipeline/example/waml.yaml");
 
 fn input() -> Input {
-    let templates = Templates::compile(&the_deployer::templates::sources::built_in());
+    let templates = TemplateSet::compile(&the_deployer::templates::sources::built_in());
     Input {
         waml: Arc::new(Waml::parse(".weave.yaml", EXAMPLE).expect("the example is valid")),
         target: TargetName::parse("prod-cluster-1").expect("a target's name"),

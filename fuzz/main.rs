@@ -9,9 +9,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use the_deployer::fuzzing::{TARGETS, Target};
+use the_deployer::fuzzing::{FuzzTarget, TARGETS};
 
-static TARGET: LazyLock<Target> = LazyLock::new(|| {
+static TARGET: LazyLock<FuzzTarget> = LazyLock::new(|| {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
     let wanted = std::env::var("THE_DEPLOYER_FUZZ_TARGET").unwrap_or_default();
     let target = TARGETS.iter().find(|target| target.name == wanted);

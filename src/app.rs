@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::home::Home;
+use crate::app::home::DataDirLock;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
@@ -33,16 +33,16 @@ use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
 use crate::deployments::templates::InUse;
-use crate::deployments::{Deployments, Manifests, WamlFile, removal, signals};
+use crate::deployments::{Deployments, TargetRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
-use crate::lookups::all::Lookups;
+use crate::lookups::all::LookupClients;
 use crate::model::id::DeployId;
-use crate::server::auth::Auth;
+use crate::server::auth::Authenticator;
 use crate::server::connections::{ConnectionMetrics, Connections};
 use crate::server::deliveries::DeliveryCounter;
-use crate::server::{self, State};
+use crate::server::{self, ServerState};
 use crate::store::Store;
 use crate::support::clock::Clock;
 use crate::support::telemetry;
@@ -55,13 +55,13 @@ pub use crate::deployments::templates::at_revision as templates_at_revision;
 /// The whole program, built and not yet running.
 pub struct App {
     loops: Loops,
-    index: inventory::keep::Metrics,
+    index: inventory::keep::IndexMetrics,
     router: axum::Router,
     connections: Connections,
     closing: CancellationToken,
     listener: TcpListener,
     grace: Duration,
-    home: Home,
+    home: DataDirLock,
     retention_days: Option<u32>,
     /// The manifest repositories by name, for who wants to look into them.
     pub manifests: BTreeMap<String, ManifestRepository>,
@@ -71,7 +71,7 @@ pub struct App {
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// On requests.
-    pub requests: server::Limits,
+    pub requests: server::ServerLimits,
     /// After how long an attempt at a deployment is ended, whatever it is at; absent: the usual time.
     pub attempt: Option<Duration>,
 }
@@ -98,8 +98,8 @@ impl App {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let open_files = server::descriptors::raise();
-        let home =
-            Home::enter(&settings.storage.folder).map_err(cannot_use("the storage folder"))?;
+        let home = DataDirLock::enter(&settings.storage.folder)
+            .map_err(cannot_use("the storage folder"))?;
         let client =
             settings.outbound.client(code_host::CONNECT).map_err(cannot_use("the HTTP client"))?;
         // Who is told is told at the address that was given, which can be a secret itself.
@@ -148,7 +148,7 @@ impl App {
             planners: Planners::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
-        let index = registry.register(inventory::keep::Metrics::new);
+        let index = registry.register(inventory::keep::IndexMetrics::new);
         let observed = (&registry, bounds.attempt);
         let loops = wiring::loops(&settings, &instance, deployments.clone(), &direct, observed);
         let connections = Connections::new(
@@ -156,8 +156,8 @@ impl App {
             registry.register(ConnectionMetrics::new),
         );
         let closing = CancellationToken::new();
-        let auth = Auth::new(wiring::admission(&settings)?, deployments.clone());
-        let router = server::router(State {
+        let auth = Authenticator::new(wiring::admission(&settings)?, deployments.clone());
+        let router = server::router(ServerState {
             deployments,
             deliveries: registry.register(DeliveryCounter::new),
             metrics: registry,
@@ -272,15 +272,15 @@ fn gatherer(
     clock: &Clock,
     forge: &Forge,
     store: &Store,
-    manifests: &[Manifests],
+    manifests: &[TargetRepository],
 ) -> Result<FactCollector, StartError> {
-    let repositories = manifests.iter().map(|one| inventory::Repository {
+    let repositories = manifests.iter().map(|one| inventory::IndexedRepository {
         name: one.name.clone(),
         repository: one.repository.clone(),
         targets: one.targets.clone(),
     });
     let lookups =
-        Lookups::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)
+        LookupClients::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)
             .map_err(cannot_use("what is looked up"))?;
     let repositories = repositories.collect();
     Ok(FactCollector::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))

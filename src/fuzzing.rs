@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 
-use crate::cli::diagnostics::{self, Sources};
+use crate::cli::diagnostics::{self, SourceTexts};
 use crate::manifests;
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
@@ -21,14 +21,14 @@ use crate::model::target::Clusters;
 use crate::model::violation::Violation;
 use crate::pipeline;
 use crate::pipeline::Input;
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::{self, Budget};
 
 /// A reader of foreign bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name on the command line, and its folder under `fuzz/corpus/`.
     pub name: &'static str,
     /// Reads the bytes.
@@ -39,20 +39,20 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: &[Target] = &[
-    Target { name: "waml", run: waml },
-    Target { name: "webhook", run: crate::forge::github::webhook::fuzz },
-    Target { name: "report", run: crate::git::push::report::fuzz },
-    Target { name: "event_stream", run: crate::cli::fuzz_event_stream },
-    Target { name: "challenge", run: crate::lookups::fuzz_challenge },
-    Target { name: "traefik_rule", run: manifests::parse::fuzz_rule },
-    Target { name: "cursor", run: crate::server::fuzz_query },
+pub const TARGETS: &[FuzzTarget] = &[
+    FuzzTarget { name: "waml", run: waml },
+    FuzzTarget { name: "webhook", run: crate::forge::github::webhook::fuzz },
+    FuzzTarget { name: "report", run: crate::git::push::report::fuzz },
+    FuzzTarget { name: "event_stream", run: crate::cli::fuzz_event_stream },
+    FuzzTarget { name: "challenge", run: crate::lookups::fuzz_challenge },
+    FuzzTarget { name: "traefik_rule", run: manifests::parse::fuzz_rule },
+    FuzzTarget { name: "cursor", run: crate::server::fuzz_query },
 ];
 
 const FILE: &str = ".weave.yaml";
 
-static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-    let compiled = Templates::compile(&sources::built_in());
+static TEMPLATES: LazyLock<Arc<TemplateSet>> = LazyLock::new(|| {
+    let compiled = TemplateSet::compile(&sources::built_in());
     Arc::new(compiled.expect("the built-in templates compile"))
 });
 
@@ -105,7 +105,7 @@ fn show(violations: &[Violation], data: &[u8]) {
         };
         assert!((1..=lines).contains(&(place.line as usize)), "{violation:?} of {lines} lines");
     }
-    let mut sources = Sources::default();
+    let mut sources = SourceTexts::default();
     sources.add(FILE, text);
     let shown = diagnostics::render(violations, &sources);
     assert_eq!(shown.is_empty(), violations.is_empty(), "{shown}");
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn every_target_holds_on_its_kept_corpus() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
-        for Target { name, run } in TARGETS {
+        for FuzzTarget { name, run } in TARGETS {
             let folder = root.join(name);
             let files = std::fs::read_dir(&folder)
                 .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use the_deployer::git::message::Note;
-use the_deployer::git::writer::{Watch, Write};
+use the_deployer::git::writer::{DeploymentChange, Watch};
 use the_deployer::model::id::{AppKey, DeployId, TargetName};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 
@@ -144,7 +144,7 @@ impl Deployment {
         format!("deploy {app} {version} to {}\n\nDeploy-Id: {}\n", self.target, self.id)
     }
 
-    pub fn write(&self) -> Write {
+    pub fn write(&self) -> DeploymentChange {
         let app = AppKey {
             namespace: namespace(self.app).parse().expect("a namespace"),
             slug: slug(self.app).parse().expect("a slug"),
@@ -154,7 +154,7 @@ impl Deployment {
             name: name.clone(),
             bytes: text.clone().into_bytes(),
         };
-        Write {
+        DeploymentChange {
             revision: Revision {
                 id: self.id.clone(),
                 app,

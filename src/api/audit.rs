@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::audit::{Entry, Found, Principal};
+use crate::model::audit::{AuditRecord, AuditRecords, Principal};
 
 /// One page, newest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -44,16 +44,16 @@ pub struct AuditEntry {
     pub outcome: String,
 }
 
-impl From<Found> for AuditPage {
-    fn from(found: Found) -> Self {
-        let Found { entries, next } = found;
+impl From<AuditRecords> for AuditPage {
+    fn from(found: AuditRecords) -> Self {
+        let AuditRecords { entries, next } = found;
         Self { entries: entries.into_iter().map(Into::into).collect(), next: next.map(Into::into) }
     }
 }
 
-impl From<Entry> for AuditEntry {
-    fn from(entry: Entry) -> Self {
-        let Entry { id, at, by, act, target, app, subject, reason, outcome } = entry;
+impl From<AuditRecord> for AuditEntry {
+    fn from(entry: AuditRecord) -> Self {
+        let AuditRecord { id, at, by, act, target, app, subject, reason, outcome } = entry;
         let Principal { name, via, from, request } = by;
         Self {
             id: id.into(),

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use secrecy::SecretString;
 
 use crate::config::access::GitAccess;
-use crate::config::secret::{self, SecretError, Source};
+use crate::config::secret::{self, SecretError, SecretSource};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::TokenSource;
-use crate::forge::github::client::{Credentials, GitHub};
-use crate::forge::github::permission::Access;
+use crate::forge::github::client::{Credentials, GitHubClient};
+use crate::forge::github::permission::AccessLevel;
 use crate::git::ssh;
-use crate::git::token::{Answer, Ask, NoToken, Tokens};
+use crate::git::token::{Ask, NoToken, TokenAnswer, Tokens};
 use crate::model::id::RepoName;
 use crate::support::credential::Credential;
 use crate::support::retry::Disposition;
@@ -22,10 +22,10 @@ use crate::support::sync::lock;
 
 /// The source of a repository's tokens, for one who writes there or only reads. The forge is that
 /// of the same settings.
-pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Tokens {
+pub(super) fn tokens(access: &GitAccess, wanted: AccessLevel, forge: &Forge) -> Tokens {
     let may = match wanted {
-        Access::Read => "read",
-        Access::Write => "write",
+        AccessLevel::Read => "read",
+        AccessLevel::Write => "write",
     };
     match access {
         GitAccess::Anybody => {
@@ -62,7 +62,7 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
 
 /// Returns how to come in over ssh; `None` where it is not reached so. The key is asked of
 /// [`tokens`].
-pub(super) fn ssh(access: &GitAccess) -> Option<ssh::Access> {
+pub(super) fn ssh(access: &GitAccess) -> Option<ssh::SshAccess> {
     match access {
         GitAccess::Ssh { key: _, access } => Some(access.clone()),
         GitAccess::Anybody | GitAccess::Token(_) | GitAccess::App(_) => None,
@@ -75,12 +75,12 @@ fn of_file(file: &Path, last: &SecretString, help: &str) -> Tokens {
 }
 
 /// The App's tokens, which the client keeps while they are good.
-fn of_app(github: &GitHub, repository: &RepoName, wanted: Access) -> Tokens {
+fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> Tokens {
     let help = format!(
         "let the GitHub App's installation have {repository}, with the permission `contents: {}`",
         match wanted {
-            Access::Read => "read",
-            Access::Write => "write",
+            AccessLevel::Read => "read",
+            AccessLevel::Write => "write",
         }
     );
     let (github, repository) = (github.clone(), repository.clone());
@@ -118,7 +118,7 @@ struct Kept {
 impl Kept {
     /// While the file cannot be read, as in the middle of its being replaced, the last token will
     /// do, unless the host has refused it.
-    fn answer(&self, ask: &Ask) -> Answer {
+    fn answer(&self, ask: &Ask) -> TokenAnswer {
         match (self.read(), ask) {
             (Ok(token), Ask::Any | Ask::InsteadOf(_)) => Ok(Some(token)),
             (Err(error), Ask::Any) => Ok(Some(self.last_because(&error))),
@@ -140,7 +140,7 @@ impl Kept {
 
     /// A few bytes of this machine's disk or memory: nobody waits for them.
     fn read(&self) -> Result<SecretString, SecretError> {
-        let found = secret::read(&Source::File(self.file.clone()), &BTreeMap::new())?.secret;
+        let found = secret::read(&SecretSource::File(self.file.clone()), &BTreeMap::new())?.secret;
         *lock(&self.last) = found.clone();
         Ok(found)
     }

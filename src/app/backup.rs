@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::home::{Home, HomeError};
+use crate::app::home::{DataDirLock, HomeError};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::storage::StorageSettings;
-use crate::model::audit::{AuthMethod, Entry, Principal};
+use crate::model::audit::{AuditRecord, AuthMethod, Principal};
 use crate::model::id::DeployId;
 use crate::store::Store;
 use crate::store::embedded::{Embedded, EmbeddedError};
@@ -91,7 +91,7 @@ pub async fn restore(
     let embedded = embedded(storage)?;
     embedded.refuse_elsewhere()?;
     // A service has the folder for itself as long as it runs.
-    let home = Home::enter(&storage.folder).map_err(|error| match error {
+    let home = DataDirLock::enter(&storage.folder).map_err(|error| match error {
         HomeError::Taken { folder, by } => NotCopied::Running { folder, by },
         error @ HomeError::Unusable { .. } => {
             NotCopied::Start(cannot_use::<HomeError>("the storage folder")(error))
@@ -116,7 +116,7 @@ async fn note(
     clock: &Clock,
 ) -> Result<(), StartError> {
     let store = Store::open(&storage.url).await.map_err(cannot_use("the database"))?;
-    let entry = Entry {
+    let entry = AuditRecord {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },

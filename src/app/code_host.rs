@@ -9,8 +9,8 @@ use crate::config::settings::Settings;
 use crate::deployments::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
-use crate::forge::github::client::{self, Credentials, GitHub};
-use crate::forge::local::Local;
+use crate::forge::github::client::{self, Credentials, GitHubClient};
+use crate::forge::local::LocalForge;
 use crate::support::clock::Clock;
 
 /// GitHub's own clients give up after ten seconds; so do we.
@@ -20,7 +20,7 @@ const FORGE_CALL: Duration = Duration::from_secs(30);
 /// The code host where its repositories are not read: the folder of a local one is not made.
 pub(super) fn unasked_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
     match &settings.forge {
-        ForgeSettings::Local { root } => Ok(Forge::Local(Local::new(root))),
+        ForgeSettings::Local { root } => Ok(Forge::Local(LocalForge::new(root))),
         ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(cannot_use("the forge")),
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
     match &settings.forge {
         ForgeSettings::Local { root } => {
             std::fs::create_dir_all(root)?;
-            Ok(Forge::Local(Local::new(root)))
+            Ok(Forge::Local(LocalForge::new(root)))
         }
         ForgeSettings::GitHub { api_url, credentials, login: _ } => {
             let credentials = match credentials {
@@ -38,9 +38,9 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
                 GitHubCredentials::App(key) => Credentials::App(key.clone(), clock.clone()),
             };
             let api_url = api_url.clone();
-            let github = client::Settings { api_url, credentials, timeout: FORGE_CALL };
+            let github = client::GitHubSettings { api_url, credentials, timeout: FORGE_CALL };
             let http = settings.outbound.client_without_redirects(CONNECT)?;
-            let github = GitHub::new(github, http)?.waiting_by(clock.clone());
+            let github = GitHubClient::new(github, http)?.waiting_by(clock.clone());
             Ok(Forge::GitHub(Box::new(github)))
         }
     }

@@ -10,7 +10,7 @@ use crate::config::settings::Settings;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
-use crate::model::removal::Ended;
+use crate::model::removal::RemovalEnd;
 use crate::store::{Filter, Store};
 use crate::support::clock::Clock;
 
@@ -70,7 +70,7 @@ async fn was_removed(
 ) -> Result<bool, StartError> {
     let removals = store.removals(&deployment.request.target, app).await;
     let removals = removals.map_err(cannot_use("the database"))?;
-    let took_it = |ended: &Ended| ended.commit.is_some();
+    let took_it = |ended: &RemovalEnd| ended.commit.is_some();
     Ok(removals.iter().any(|one| one.id > deployment.id && one.ended.as_ref().is_some_and(took_it)))
 }
 

@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 /// system holds the lock, and nothing is left behind.
 #[derive(Debug)]
 #[must_use = "the folder is free again when this is dropped"]
-pub(crate) struct Home {
+pub(crate) struct DataDirLock {
     #[expect(dead_code, reason = "kept open, for its lock")]
     lock: File,
     folder: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) enum HomeError {
     },
 }
 
-impl Home {
+impl DataDirLock {
     /// Makes the folder if it is not there, and takes it.
     ///
     /// # Errors
@@ -96,19 +96,21 @@ mod tests {
     fn a_folder_is_taken_by_one_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("deep/home");
-        let first = Home::enter(&home).unwrap();
-        let refused = Home::enter(&home).unwrap_err().to_string();
+        let first = DataDirLock::enter(&home).unwrap();
+        let refused = DataDirLock::enter(&home).unwrap_err().to_string();
         let me = format!("in use by another the-deployer (process {})", std::process::id());
         assert!(refused.contains(&me) && refused.contains("storage.folder"), "{refused}");
         drop(first);
-        assert!(Home::enter(&home).is_ok());
+        assert!(DataDirLock::enter(&home).is_ok());
     }
 
     #[test]
     fn a_database_in_the_folder_is_nobody_elses() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::enter(folder.path()).unwrap();
-        assert!(home.contains_database(&format!("sqlite:{}/state.db", folder.path().display()).into()));
+        let home = DataDirLock::enter(folder.path()).unwrap();
+        assert!(
+            home.contains_database(&format!("sqlite:{}/state.db", folder.path().display()).into())
+        );
         assert!(!home.contains_database(&"sqlite:/elsewhere/state.db".into()));
         assert!(!home.contains_database(&"postgres://me@localhost/db".into()));
     }
@@ -118,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let refused = Home::enter(&file).unwrap_err().to_string();
+        let refused = DataDirLock::enter(&file).unwrap_err().to_string();
         assert!(refused.contains("file/lock cannot be locked"), "{refused}");
     }
 }

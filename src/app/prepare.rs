@@ -9,15 +9,16 @@ use crate::app::repositories::{as_others_see_it, repository_settings};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
-use crate::git::footprint::Found;
+use crate::git::footprint::FileState;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
 use crate::git::writer::{
-    self, ConditionalEdit, Edit, ManifestRepository, Message, RemoteSettings, WriteError, Written,
+    self, CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemoteSettings, WriteError,
+    Written,
 };
 use crate::manifests::argocd::application::Source;
 use crate::manifests::bootstrap;
-use crate::manifests::bootstrap::{Verdict, Wanted};
+use crate::manifests::bootstrap::{ExpectedFile, FileVerdict};
 use crate::model::id::CommitSha;
 use crate::model::target::{Clusters, Target};
 use crate::support::clock::Clock;
@@ -25,7 +26,7 @@ use crate::support::lease::Lease;
 
 /// How a preparation goes about it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+pub struct PrepareOptions {
     /// Only say what would be done.
     pub dry_run: bool,
     /// Replace files that people have edited.
@@ -42,18 +43,18 @@ pub struct Prepared {
     /// The commit that was made; `None` if there was nothing to do, or it was only asked.
     pub commit: Option<CommitSha>,
     /// Every file, in order.
-    pub files: Vec<File>,
+    pub files: Vec<PreparedFile>,
 }
 
 /// One file of it.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct PreparedFile {
     /// What should be there.
-    pub wanted: Wanted,
+    pub wanted: ExpectedFile,
     /// What was there.
     pub there: Option<Vec<u8>>,
     /// What was done.
-    pub verdict: Verdict,
+    pub verdict: FileVerdict,
 }
 
 /// How often it is looked again when somebody edits the same files meanwhile.
@@ -66,7 +67,7 @@ const PART: &str = "the manifest repository";
 /// The first repository that cannot be prepared; those before it are.
 pub async fn prepare_all(
     settings: &Settings,
-    options: Options,
+    options: PrepareOptions,
     clock: &Clock,
 ) -> Result<Vec<Prepared>, StartError> {
     // A second call finds the provider in place, which is as good.
@@ -84,9 +85,9 @@ pub async fn prepare_all(
 async fn repository(
     settings: &Settings,
     one: &ManifestRepositorySettings,
-    options: Options,
+    options: PrepareOptions,
     clock: &Clock,
-    writer: writer::Settings,
+    writer: writer::WriterSettings,
 ) -> Result<Prepared, StartError> {
     let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
     let wanted = bootstrap::files(&targets(settings, one), &source);
@@ -105,7 +106,7 @@ async fn repository(
     };
     let signing = writer.signing.map(beside);
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
-    let settings = writer::Settings { remote, alone: false, signing, ..writer };
+    let settings = writer::WriterSettings { remote, alone: false, signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(cannot_use(PART))?;
     let done = write(&repository, wanted, options, clock).await;
     repository.close().await;
@@ -124,22 +125,22 @@ fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target>
     targets.values().filter(here).cloned().collect()
 }
 
-fn judged(wanted: Wanted, there: Option<Vec<u8>>, options: Options) -> File {
+fn judged(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
     let updated = there.as_deref().filter(|_| !options.force);
     if let Some(bytes) = updated.and_then(|there| bootstrap::update(&wanted, there)) {
-        let wanted = Wanted { bytes, ..wanted };
-        return File { wanted, there, verdict: Verdict::Update };
+        let wanted = ExpectedFile { bytes, ..wanted };
+        return PreparedFile { wanted, there, verdict: FileVerdict::Update };
     }
     let verdict = bootstrap::decide(&wanted, there.as_deref(), options.force);
-    File { wanted, there, verdict }
+    PreparedFile { wanted, there, verdict }
 }
 
 async fn write(
     repository: &ManifestRepository,
-    wanted: Vec<Wanted>,
-    options: Options,
+    wanted: Vec<ExpectedFile>,
+    options: PrepareOptions,
     clock: &Clock,
-) -> Result<(Vec<File>, Option<CommitSha>), WriteError> {
+) -> Result<(Vec<PreparedFile>, Option<CommitSha>), WriteError> {
     let paths = wanted.iter().map(|wanted| RepoPath::parse(&wanted.path));
     let paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(WriteError::Invalid)?;
     for look in 1.. {
@@ -147,10 +148,10 @@ async fn write(
         let files = found.iter().zip(&wanted).map(|(found, wanted)| {
             let folder = found.bytes.is_none() && found.seen.is_something();
             let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
-            let options = Options { force: options.force && !folder, ..options };
+            let options = PrepareOptions { force: options.force && !folder, ..options };
             judged(wanted.clone(), there, options)
         });
-        let files: Vec<File> = files.collect();
+        let files: Vec<PreparedFile> = files.collect();
         let conditional_edit = conditional_edit(&files, found);
         if options.dry_run || conditional_edit.edits.is_empty() {
             return Ok((files, None));
@@ -168,12 +169,12 @@ async fn write(
     Err(WriteError::Invalid("the repository changes too fast".to_owned()))
 }
 
-fn conditional_edit(files: &[File], found: Vec<Found>) -> ConditionalEdit {
+fn conditional_edit(files: &[PreparedFile], found: Vec<FileState>) -> ConditionalEdit {
     let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
-    let changed = count(Verdict::Replace) + count(Verdict::Update);
-    let message = Message::of_preparation(count(Verdict::Write), changed);
+    let changed = count(FileVerdict::Replace) + count(FileVerdict::Update);
+    let message = CommitMessage::of_preparation(count(FileVerdict::Write), changed);
     let written = files.iter().zip(&found).filter(|(file, _)| {
-        matches!(file.verdict, Verdict::Write | Verdict::Replace | Verdict::Update)
+        matches!(file.verdict, FileVerdict::Write | FileVerdict::Replace | FileVerdict::Update)
     });
     let edits =
         written.map(|(file, found)| (found.path.clone(), Edit::File(file.wanted.bytes.clone())));

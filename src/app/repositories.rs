@@ -10,10 +10,10 @@ use crate::config::access::GitAccess;
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
-use crate::deployments::health::Readiness;
-use crate::deployments::{Manifests, templates};
+use crate::deployments::health::HealthState;
+use crate::deployments::{TargetRepository, templates};
 use crate::forge::Forge;
-use crate::forge::github::permission::Access;
+use crate::forge::github::permission::AccessLevel;
 use crate::git::writer::{self, ManifestRepository, RemoteSettings};
 use crate::manifests::argocd::application::Source;
 use crate::model::ssh::SshAddress;
@@ -30,7 +30,7 @@ pub(super) async fn open(
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
-) -> Result<Vec<Manifests>, StartError> {
+) -> Result<Vec<TargetRepository>, StartError> {
     let mut opened = Vec::new();
     let people = people(&settings.forge);
     for one in &settings.manifests {
@@ -41,10 +41,10 @@ pub(super) async fn open(
         }
         let repository =
             ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
-        opened.push(Manifests {
+        opened.push(TargetRepository {
             name: one.name.clone(),
             repository: repository.await.map_err(cannot_use("the manifest repository"))?,
-            readiness: Readiness::default(),
+            readiness: HealthState::default(),
             targets: one.targets.clone(),
             source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
         });
@@ -57,15 +57,17 @@ pub(super) fn templates(
     settings: &TemplatesSettings,
     client: &reqwest::Client,
     forge: &Forge,
-) -> templates::Source {
+) -> templates::TemplatesSource {
     let one = match settings {
-        TemplatesSettings::BuiltIn => return templates::Source::BuiltIn,
-        TemplatesSettings::Folder(folder) => return templates::Source::Folder(folder.clone()),
+        TemplatesSettings::BuiltIn => return templates::TemplatesSource::BuiltIn,
+        TemplatesSettings::Folder(folder) => {
+            return templates::TemplatesSource::Folder(folder.clone());
+        }
         TemplatesSettings::Repository(one) => one,
     };
     let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
-    let git = Box::new(remote_settings(place, &one.access, Access::Read, client, forge));
-    templates::Source::Repository { git, path: one.path.clone(), refresh: one.refresh }
+    let git = Box::new(remote_settings(place, &one.access, AccessLevel::Read, client, forge));
+    templates::TemplatesSource::Repository { git, path: one.path.clone(), refresh: one.refresh }
 }
 
 /// Returns how a branch of a repository is reached: its address, its name and the folder of its
@@ -73,7 +75,7 @@ pub(super) fn templates(
 fn remote_settings(
     (url, branch, clone_dir): (&str, &str, &Path),
     access: &GitAccess,
-    right: Access,
+    right: AccessLevel,
     client: &reqwest::Client,
     forge: &Forge,
 ) -> RemoteSettings {
@@ -106,10 +108,10 @@ pub(super) fn repository_settings(
     forge: &Forge,
     clock: &Clock,
     people: &str,
-) -> writer::Settings {
+) -> writer::WriterSettings {
     let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
-    writer::Settings {
-        remote: remote_settings(place, &one.access, Access::Write, client, forge),
+    writer::WriterSettings {
+        remote: remote_settings(place, &one.access, AccessLevel::Write, client, forge),
         // It is made in our storage folder, which is locked.
         alone: one.embedded,
         identity: one.identity.clone(),

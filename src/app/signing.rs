@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::settings::Settings;
-use crate::git::signing::{Signing, SigningError, SigningKey};
+use crate::git::signing::{CommitSigner, SigningError, SigningKey};
 use crate::model::violation::Violation;
 use crate::support::clock;
 
@@ -28,7 +28,7 @@ fn not_signed_with(signing: &SigningKey) -> Option<SigningError> {
     let mut refused = None;
     for home in homes(&signing.home) {
         let key = SigningKey { home, ..signing.clone() };
-        let error = Signing::open(&key).err()?;
+        let error = CommitSigner::open(&key).err()?;
         let no_folder = matches!(error, SigningError::Folder { .. } | SigningError::TooDeep { .. });
         refused.get_or_insert(error);
         if !no_folder {

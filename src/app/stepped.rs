@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::home::Home;
+use crate::app::home::DataDirLock;
 use crate::app::wiring::Loops;
 use crate::app::{App, StartError};
-use crate::controller::sweep::Report;
+use crate::controller::sweep::SweepReport;
 use crate::deployments::removal;
 use crate::server;
 use crate::store::{Store, StoreError};
@@ -22,7 +22,7 @@ pub struct SteppedApp {
     loops: Loops,
     address: SocketAddr,
     serving: JoinHandle<()>,
-    _home: Home,
+    _home: DataDirLock,
 }
 
 impl App {
@@ -94,7 +94,7 @@ impl SteppedApp {
     ///
     /// # Errors
     /// [`StoreError`]
-    pub async fn sweep(&self) -> Result<Vec<Report>, StoreError> {
+    pub async fn sweep(&self) -> Result<Vec<SweepReport>, StoreError> {
         let Some(sweeps) = &self.loops.sweeps else { return Ok(Vec::new()) };
         let mut reports = Vec::new();
         for kind in sweeps.kinds() {
@@ -107,7 +107,7 @@ impl SteppedApp {
     ///
     /// # Errors
     /// [`StoreError`]
-    pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
+    pub async fn follow_hints(&self) -> Result<Option<SweepReport>, StoreError> {
         match &self.loops.sweeps {
             Some(sweeps) => sweeps.follow_hints().await,
             None => Ok(None),

@@ -12,7 +12,7 @@ use crate::config::secret;
 use crate::config::settings::Settings;
 use crate::config::slack::SlackSettings;
 use crate::config::webhook::{WebhookSecret, WebhookSettings};
-use crate::controller::previews::{self, Previews};
+use crate::controller::previews::{self, PreviewLoop};
 use crate::controller::sweep::{self, Sweeps};
 use crate::controller::{self, Controller};
 use crate::deployments::{Deployments, removal};
@@ -22,7 +22,7 @@ use crate::model::notice::Subscriptions;
 use crate::model::target::Clusters;
 use crate::notify::argocd::Hook;
 use crate::notify::slack::people::People;
-use crate::notify::slack::{self, Slack};
+use crate::notify::slack::{self, SlackClient};
 use crate::notify::webhook::Receiver;
 use crate::outbox::quota::Hourly;
 use crate::outbox::sinks::{LONGEST_CALL, LONGEST_SLACK_CALL, Sinks, SlackSink};
@@ -30,7 +30,7 @@ use crate::outbox::{self, Outbox};
 use crate::server::auth::{Admission, FingerprintKey, Proxies, Site};
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
-use crate::server::{Limits, Webhook};
+use crate::server::{ServerLimits, Webhook};
 use crate::support::rate_limit::Rate;
 use crate::support::telemetry;
 
@@ -49,7 +49,7 @@ pub(super) struct Loops {
     pub(super) controller: Arc<Controller>,
     pub(super) outbox: Arc<Outbox>,
     /// None while previews are off.
-    pub(super) previews: Option<Previews>,
+    pub(super) previews: Option<PreviewLoop>,
     /// Absent where nothing is looked for.
     pub(super) sweeps: Option<Sweeps>,
     pub(super) deployments: Deployments,
@@ -77,7 +77,7 @@ pub(super) fn loops(
     (registry, longest_attempt): (&telemetry::Metrics, Option<Duration>),
 ) -> Loops {
     let (lease, grace) = (settings.limits.lease, settings.server.shutdown_grace);
-    let workers = controller::Settings {
+    let workers = controller::WorkerSettings {
         name: instance.to_owned(),
         workers: settings.limits.workers,
         lease,
@@ -92,14 +92,14 @@ pub(super) fn loops(
             (GITHUB, Some(Hourly { most: GITHUB_HOURLY, by_owner }))
         }
     };
-    let outbox = outbox::Settings { lease, grace, forge, forge_hourly };
-    let metrics = registry.register(controller::metrics::Metrics::new);
+    let outbox = outbox::OutboxSettings { lease, grace, forge, forge_hourly };
+    let metrics = registry.register(controller::metrics::WorkerMetrics::new);
     let controller = Arc::new(Controller::new(deployments.clone(), workers, metrics));
-    let metrics = registry.register(outbox::metrics::Metrics::new);
+    let metrics = registry.register(outbox::metrics::OutboxMetrics::new);
     let sinks = sinks(settings, deployments.clone(), client);
     let outbox = Arc::new(Outbox::new(sinks, outbox, metrics));
-    let metrics = registry.register(previews::Metrics::new);
-    let previews = Previews::new(deployments.clone(), instance.to_owned(), lease, metrics);
+    let metrics = registry.register(previews::PreviewMetrics::new);
+    let previews = PreviewLoop::new(deployments.clone(), instance.to_owned(), lease, metrics);
     let previews = settings.webhook.rules.previews.map(|_| previews);
     let sweeps = sweeps(settings, instance, &deployments, registry);
     Loops { controller, outbox, previews, sweeps, deployments }
@@ -126,8 +126,8 @@ fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client
     });
     let slack = settings.slack.as_ref().map(|one| {
         let SlackSettings { door, default_channel, people, direct_messages } = one.clone();
-        let slack = slack::Settings { door, timeout: LONGEST_SLACK_CALL };
-        let slack = Slack::new(slack, client.clone());
+        let slack = slack::SlackClientSettings { door, timeout: LONGEST_SLACK_CALL };
+        let slack = SlackClient::new(slack, client.clone());
         let people = People::new(people, slack.clone());
         SlackSink { slack, people, default_channel, direct_messages }
     });
@@ -146,18 +146,18 @@ fn sweeps(
     let kinds = match &deployments.forge {
         Forge::Local(_) => return None,
         forge if forge.knows_deliveries() => {
-            vec![sweep::Kind::Deliveries, sweep::Kind::Deployments]
+            vec![sweep::SweepKind::Deliveries, sweep::SweepKind::Deployments]
         }
-        Forge::GitHub(_) => vec![sweep::Kind::Deployments],
+        Forge::GitHub(_) => vec![sweep::SweepKind::Deployments],
     };
-    let settings = sweep::Settings {
+    let settings = sweep::SweepSettings {
         name: instance.to_owned(),
         kinds,
         every,
         rules: settings.webhook.rules.clone(),
         our_address: settings.server.external_url.clone(),
     };
-    let metrics = registry.register(sweep::Metrics::new);
+    let metrics = registry.register(sweep::SweepMetrics::new);
     Some(Sweeps::new(deployments.clone(), settings, metrics))
 }
 
@@ -192,9 +192,9 @@ pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
 }
 
 /// Bounds on requests.
-pub(super) fn limits(settings: &Settings) -> Limits {
+pub(super) fn limits(settings: &Settings) -> ServerLimits {
     let LimitSettings { body, body_timeout, .. } = settings.limits;
-    Limits { body_bytes: body, body_timeout, ..Limits::default() }
+    ServerLimits { body_bytes: body, body_timeout, ..ServerLimits::default() }
 }
 
 /// Bounds on connections, of which each is an open file.

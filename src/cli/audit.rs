@@ -3,15 +3,15 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::config::Source;
-use super::error::Outcome;
+use super::config::ConfigSource;
+use super::error::CommandOutcome;
 use super::ledger::{app, open, unusable};
 use super::offline;
 use super::output::{self, Format};
 use super::table::{Column, layout};
-use super::times::{self, Times, WHEN};
+use super::times::{self, TimeFormatter, WHEN};
 use crate::api::audit::AuditPage;
-use crate::model::audit::{Entry, Search};
+use crate::model::audit::{AuditRecord, Search};
 use crate::model::id::{AppKey, TargetName};
 
 /// Shows who did what on purpose, why, and from where, newest first.
@@ -23,7 +23,7 @@ use crate::model::id::{AppKey, TargetName};
 #[derive(Debug, Args)]
 pub(super) struct Audit {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// By somebody of this name only
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -51,7 +51,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
@@ -63,7 +63,7 @@ impl Audit {
         if found.entries.is_empty() {
             output::print("nobody did anything\n")?;
         } else {
-            output::print(&list(&found.entries, Times::system(), output::width()))?;
+            output::print(&list(&found.entries, TimeFormatter::system(), output::width()))?;
         }
         // For people; programs asked for so many.
         if found.next.is_some() {
@@ -73,9 +73,9 @@ impl Audit {
     }
 }
 
-fn list(entries: &[Entry], times: Times, width: Option<usize>) -> String {
-    let row = |entry: &Entry| {
-        let Entry { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
+fn list(entries: &[AuditRecord], times: TimeFormatter, width: Option<usize>) -> String {
+    let row = |entry: &AuditRecord| {
+        let AuditRecord { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
         let who = format!("{} ({}{from})", by.name, by.via.as_str());
         let place = match (app, target) {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn an_audit_log_fits_80_columns_in_every_style() {
         let at = "2026-11-11T09:00:00Z".parse().unwrap();
-        let entry = |act: &str| Entry {
+        let entry = |act: &str| AuditRecord {
             id: DeployId::parse("20261111-090000000-3f9a2c").unwrap(),
             at,
             by: Principal {
@@ -140,7 +140,7 @@ mod tests {
         let entries: Vec<_> = acts.map(entry).into();
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         for style in [TimeStyle::Relative, TimeStyle::Absolute] {
-            let times = Times { now, style };
+            let times = TimeFormatter { now, style };
             let text = list(&entries, times, Some(80));
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("move-owner"), "{text}");

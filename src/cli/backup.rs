@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::config::Source;
-use super::error::{CliError, Outcome};
+use super::config::ConfigSource;
+use super::error::{CliError, CommandOutcome};
 use super::output::{Format, GOOD, NOTE, note_line};
 use crate::app::backup::{self, NotCopied};
-use crate::app::rebuild::{self, NotRebuilt, Options, Report};
-use crate::config::Sources;
+use crate::app::rebuild::{self, NotRebuilt, RebuildOptions, RebuildReport};
+use crate::config::SettingsSources;
 use crate::support::clock::Clock;
 
 /// Copies the embedded database into a file, while the service runs on it.
@@ -30,7 +30,7 @@ use crate::support::clock::Clock;
 #[derive(Debug, Args)]
 pub(super) struct Backup {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// Where to; must not be there
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -53,9 +53,9 @@ pub(super) struct Backup {
 /// Exit codes: 0 restored, 1 refused, 2 it could not be restored. After 1 and 2 the database is what
 /// it was.
 #[derive(Debug, Args)]
-pub(super) struct Restore {
+pub(super) struct RestoreArgs {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// What `backup` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -88,7 +88,7 @@ pub(super) struct Restore {
 #[derive(Debug, Args)]
 pub(super) struct Rebuild {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// Only say what would be added
     #[arg(long)]
     dry_run: bool,
@@ -107,7 +107,7 @@ pub(super) struct Rebuild {
 }
 
 impl Backup {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let storage = self.source.load_storage(self.output)?;
         let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
         let database = backup::shown_place(&storage);
@@ -123,8 +123,8 @@ impl Backup {
     }
 }
 
-impl Restore {
-    pub(super) async fn run(self) -> Outcome {
+impl RestoreArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let storage = self.source.load_storage(self.output)?;
         let clock = Clock::system();
         let restored = backup::restore(&storage, &self.file, self.force, &self.by, &clock).await;
@@ -150,14 +150,15 @@ impl Restore {
 }
 
 impl Rebuild {
-    pub(super) async fn run(self) -> Outcome {
-        let settings = self.source.load_with(self.output, Sources::load_for_rebuild)?.settings;
+    pub(super) async fn run(self) -> CommandOutcome {
+        let settings =
+            self.source.load_with(self.output, SettingsSources::load_for_rebuild)?.settings;
         let database = backup::shown_place(&settings.storage);
         let Self { dry_run, merge, offline, by, output: format, .. } = self;
-        let options = Options { dry_run, merge, offline, by };
+        let options = RebuildOptions { dry_run, merge, offline, by };
         let report = rebuild::rebuild(&settings, &options, &Clock::system()).await;
         let report = report.map_err(not_rebuilt)?;
-        let Report { deployments, numbered, removals, apps, added, notes } = &report;
+        let RebuildReport { deployments, numbered, removals, apps, added, notes } = &report;
         let data = json!({
             "dry_run": dry_run,
             "database": database,
@@ -173,8 +174,8 @@ impl Rebuild {
     }
 }
 
-fn page(report: &Report, database: &str, dry_run: bool) -> String {
-    let Report { deployments, numbered, removals, apps, added, notes } = report;
+fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
+    let RebuildReport { deployments, numbered, removals, apps, added, notes } = report;
     let done = if dry_run { "would add" } else { "added" };
     let notes: String = notes.iter().map(note_line).collect();
     format!(

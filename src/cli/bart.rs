@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::error::{CliError, Outcome, on_runtime};
+use super::error::{CliError, CommandOutcome, on_runtime};
 use super::settings::{self, Settings};
 use super::times::TimesArgument;
 use super::{
@@ -62,18 +62,18 @@ enum Command {
     /// `# yaml-language-server: $schema=./waml.schema.json`
     Schema,
     Deploy(deploy::Deploy),
-    Builds(builds::Builds),
-    Status(status::Status),
-    History(history::History),
+    Builds(builds::BuildsArgs),
+    Status(status::StatusArgs),
+    History(history::HistoryArgs),
     Logs(logs::Logs),
     Open(open::Open),
-    Plan(plan::Plan),
-    Lock(keep_back::Lock),
-    Unlock(keep_back::Unlock),
-    Locks(keep_back::Locks),
+    Plan(plan::PlanArgs),
+    Lock(keep_back::LockArgs),
+    Unlock(keep_back::UnlockArgs),
+    Locks(keep_back::LocksArgs),
     Cancel(cancel::Cancel),
-    Rollback(rollback::Rollback),
-    Hold(hold::Hold),
+    Rollback(rollback::RollbackArgs),
+    Hold(hold::HoldArgs),
     Unhold(hold::Unhold),
     Remove(remove::Remove),
     #[command(name = "login")]
@@ -86,7 +86,7 @@ enum Command {
 }
 
 impl Bart {
-    fn run(self, settings: Result<Settings, CliError>) -> Outcome {
+    fn run(self, settings: Result<Settings, CliError>) -> CommandOutcome {
         self.times.set();
         let command = match self.command {
             Command::Configure(command) => return command.run(settings),

@@ -3,11 +3,11 @@
 use clap::Args;
 
 use super::context::{self, Context};
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::offline;
 use super::output::{self, DIM, GOOD, NOTE, note_line, short};
 use super::table::{Column, layout, wrap};
-use super::times::{Times, WHEN};
+use super::times::{TimeFormatter, WHEN};
 use super::verbatim::Verbatim;
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
 use crate::model::id::{AppKey, TargetName};
@@ -26,7 +26,7 @@ Examples:
   bart builds --limit 5 --output json
   bart builds --cursor 15                              older ones
   bart builds --app devx/my-app --target prod-cluster-1")]
-pub(super) struct Builds {
+pub(super) struct BuildsArgs {
     /// The target whose section of the WAML names the image, where they differ
     #[arg(long, short)]
     target: Option<TargetName>,
@@ -40,10 +40,12 @@ pub(super) struct Builds {
     context: Context,
 }
 
-impl Builds {
-    pub(super) async fn run(self) -> Outcome {
+impl BuildsArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let list = self.list().await?;
-        self.context.output.print(&list, || text(&list, Times::system(), output::width()))?;
+        self.context
+            .output
+            .print(&list, || text(&list, TimeFormatter::system(), output::width()))?;
         if !self.context.output.is_data() {
             output::note(&wrap(&notes(&list), output::width()));
         }
@@ -83,7 +85,7 @@ impl Builds {
     }
 }
 
-fn text(list: &BuildPage, times: Times, width: Option<usize>) -> String {
+fn text(list: &BuildPage, times: TimeFormatter, width: Option<usize>) -> String {
     let BuildPage { image, builds, .. } = list;
     match (builds.is_empty(), list.complete) {
         (true, true) => format!("{image} has no builds\n"),
@@ -94,7 +96,7 @@ fn text(list: &BuildPage, times: Times, width: Option<usize>) -> String {
     }
 }
 
-fn list(builds: &[BuildSummary], times: Times, width: Option<usize>) -> String {
+fn list(builds: &[BuildSummary], times: TimeFormatter, width: Option<usize>) -> String {
     let row = |build: &BuildSummary| {
         let commit = build.commit.as_deref().map_or("-", short);
         let live = build.live.join(", ");
@@ -141,7 +143,7 @@ mod tests {
         let builds = [build(usual), build(&"a".repeat(60))];
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         for style in [TimeStyle::Relative, TimeStyle::Absolute] {
-            let times = Times { now, style };
+            let times = TimeFormatter { now, style };
             let text = list(&builds, times, Some(80));
             let bare = anstream::adapter::strip_str(&text).to_string();
             assert!(bare.lines().all(|line| line.chars().count() <= 80), "{bare}");
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn a_table_is_as_wide_with_colour_as_without() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let times = Times { now, style: TimeStyle::Relative };
+        let times = TimeFormatter { now, style: TimeStyle::Relative };
         let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
         "notes": [], "next": "15", "later": 1, "builds": [
             {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::context::Service;
-use super::error::Outcome;
+use super::context::ServiceClient;
+use super::error::CommandOutcome;
 use super::output::{BOLD, GOOD};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{CancelRequest, DeploymentSummary};
@@ -27,14 +27,14 @@ pub(super) struct Cancel {
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 impl Cancel {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let path = format!("/api/v1/deployments/{}/cancel", self.deployment);
         let request = CancelRequest { reason: self.reason };
-        let Service { server, output } = self.service;
+        let ServiceClient { server, output } = self.service;
         let cancelled: Verbatim<DeploymentSummary> = server.post(&path, &request).await?;
         output.print(&cancelled, || {
             let DeploymentSummary { id, target, tag, repository, app, .. } = &*cancelled;

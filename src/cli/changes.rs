@@ -14,7 +14,7 @@ const LONGEST: usize = 100;
 
 /// What is shown of an object that becomes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum ShownChange {
     /// Its name.
     Names,
     /// The values that differ, by their paths.
@@ -24,15 +24,16 @@ pub(super) enum Shown {
 }
 
 /// Object by object. Where lines are not shown, objects where nothing but the version is another share one.
-pub(super) fn page(changes: &[Change], shown: Shown) -> String {
+pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
     // Each object carries the version; that it is another goes without saying.
-    let (labelled, told): (Vec<&Change>, Vec<&Change>) =
-        changes.iter().partition(|change| shown != Shown::Lines && is_only_the_version(change));
+    let (labelled, told): (Vec<&Change>, Vec<&Change>) = changes
+        .iter()
+        .partition(|change| shown != ShownChange::Lines && is_only_the_version(change));
     let object = |change: &Change| {
         let inside = match shown {
-            Shown::Names => String::new(),
-            Shown::Fields => fields(change),
-            Shown::Lines => lines(&change.diff),
+            ShownChange::Names => String::new(),
+            ShownChange::Fields => fields(change),
+            ShownChange::Lines => lines(&change.diff),
         };
         heading(change) + &inside
     };

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{CliError, Kind};
+use super::error::{CliError, CliErrorKind};
 use super::settings::logins;
 use crate::api::problem::ProblemBody;
 use crate::api::service::Readiness;
@@ -19,7 +19,7 @@ use crate::support::host::is_loopback;
 
 /// Where the service is, and who asks.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Server {
+pub(super) struct ServiceEndpoint {
     /// The service's address; `bart config set server URL` sets it for good. Default: `http://127.0.0.1:8080`
     #[arg(long, value_name = "URL", env = "BART_SERVER")]
     server: Option<String>,
@@ -122,7 +122,7 @@ pub(super) fn unreachable(address: &str, error: &reqwest::Error) -> CliError {
     CliError::io(format!("cannot reach {address}: {cause}"))
 }
 
-impl Server {
+impl ServiceEndpoint {
     /// The service at that address.
     pub(super) fn at(url: impl Into<String>, token: Option<SecretString>) -> Self {
         Self { server: Some(url.into()), token }
@@ -177,7 +177,7 @@ impl Server {
     ) -> Result<T, CliError> {
         let key = clock::random_digits();
         match self.send(path, body, Some(&key)).await {
-            Err(lost) if lost.kind == Kind::Passing => {
+            Err(lost) if lost.kind == CliErrorKind::Passing => {
                 tokio::time::sleep(PAUSE).await;
                 self.send(path, body, Some(&key)).await
             }
@@ -291,13 +291,13 @@ impl Server {
         let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let kind = match status.as_u16() {
-            408 | 500.. => Kind::Passing,
-            409 if at_work => Kind::Passing,
-            403 => Kind::Forbidden,
-            400 | 404 | 422 => Kind::Refused,
+            408 | 500.. => CliErrorKind::Passing,
+            409 if at_work => CliErrorKind::Passing,
+            403 => CliErrorKind::Forbidden,
+            400 | 404 | 422 => CliErrorKind::Refused,
             // Not signed in, in the way of something else: no name is at fault.
-            401..=428 | 430..500 => Kind::InTheWay,
-            _ => Kind::Io,
+            401..=428 | 430..500 => CliErrorKind::InTheWay,
+            _ => CliErrorKind::Io,
         };
         let error = CliError::new(kind, format!("{} refuses: {said}", self.url()));
         match status.as_u16() {

@@ -5,7 +5,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::{context, output};
 
 /// The variable by which a shell asks us what comes next.
@@ -29,7 +29,7 @@ pub(super) struct ShellCompletion {
 }
 
 impl ShellCompletion {
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) fn run(&self) -> CommandOutcome {
         let mut script = Vec::new();
         let shells = Shells::builtins();
         let shell =

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::diagnostics::{self, Sources as Texts};
-use super::error::{CliError, Outcome};
+use super::diagnostics::{self, SourceTexts as Texts};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, Format, GOOD};
-use super::token::Token;
+use super::token::TokenArgs;
 use crate::app::signing;
 use crate::config::storage::StorageSettings;
-use crate::config::{self, Loaded, Sources};
+use crate::config::{self, Loaded, SettingsSources};
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::violation::{Rejection, Violation};
 use crate::support::clock::Clock;
@@ -19,10 +19,10 @@ use crate::support::clock::Clock;
 /// Looks at the configuration without starting anything.
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
-    Check(Check),
+    Check(ConfigCheckArgs),
     /// Prints the JSON Schema of the configuration file, for editors.
     Schema,
-    Token(Token),
+    Token(TokenArgs),
 }
 
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
@@ -30,9 +30,9 @@ pub(super) enum Config {
 /// All violations are told at once, each with its line and what to do. Secrets are read, and never
 /// shown; a key for commits is tried. Exit code 0 when it can be used, 1 when not.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(super) struct ConfigCheckArgs {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -40,7 +40,7 @@ pub(super) struct Check {
 
 /// `the-deployer platform`
 #[derive(Debug, Subcommand)]
-pub(super) enum Platform {
+pub(super) enum PlatformCommand {
     Export(Export),
 }
 
@@ -51,19 +51,19 @@ pub(super) enum Platform {
 #[derive(Debug, Args)]
 pub(super) struct Export {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
 }
 
 /// Where the configuration is.
 #[derive(Debug, Args)]
-pub(super) struct Source {
+pub(super) struct ConfigSource {
     /// The configuration file; without it, the built-in settings and the variables
     #[arg(long, short, value_name = "FILE", env = "THE_DEPLOYER_CONFIG")]
     pub(super) config: Option<PathBuf>,
 }
 
 impl Config {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> CommandOutcome {
         match self {
             Self::Check(check) => check.run(),
             Self::Schema => output::json(&config::schema()),
@@ -72,8 +72,8 @@ impl Config {
     }
 }
 
-impl Platform {
-    pub(super) fn run(&self) -> Outcome {
+impl PlatformCommand {
+    pub(super) fn run(&self) -> CommandOutcome {
         let Self::Export(Export { source }) = self;
         let settings = source.load(Format::Text)?.settings;
         let taken_at = Some(Clock::system().now());
@@ -81,8 +81,8 @@ impl Platform {
     }
 }
 
-impl Check {
-    fn run(&self) -> Outcome {
+impl ConfigCheckArgs {
+    fn run(&self) -> CommandOutcome {
         let loaded = self.source.load(self.output)?;
         let refused = signing::tried(&loaded.settings);
         if !refused.is_empty() {
@@ -97,17 +97,17 @@ impl Check {
     }
 }
 
-impl Source {
+impl ConfigSource {
     /// The settings. Warnings are printed, and the violations of a file that is refused.
     pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
-        self.load_with(format, Sources::load)
+        self.load_with(format, SettingsSources::load)
     }
 
     /// The same, of what `load` reads.
     pub(super) fn load_with(
         &self,
         format: Format,
-        load: impl FnOnce(&Sources) -> Result<Loaded, Rejection>,
+        load: impl FnOnce(&SettingsSources) -> Result<Loaded, Rejection>,
     ) -> Result<Loaded, CliError> {
         let (loaded, texts) = self.read(format, load)?;
         if format == Format::Text && !loaded.warnings.is_empty() {
@@ -118,15 +118,15 @@ impl Source {
 
     /// Loads where the state is, and nothing else.
     pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
-        Ok(self.read(format, Sources::load_storage)?.0)
+        Ok(self.read(format, SettingsSources::load_storage)?.0)
     }
 
     fn read<T>(
         &self,
         format: Format,
-        load: impl FnOnce(&Sources) -> Result<T, Rejection>,
+        load: impl FnOnce(&SettingsSources) -> Result<T, Rejection>,
     ) -> Result<(T, Texts), CliError> {
-        let sources = Sources::read(self.config.as_deref(), config::environment())
+        let sources = SettingsSources::read(self.config.as_deref(), config::environment())
             .map_err(CliError::failed)?;
         let mut texts = Texts::default();
         for (name, text) in sources.texts() {

@@ -2,7 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, Format, word};
 use super::settings::{self, Settings};
 use super::table::{Column, table};
@@ -23,13 +23,13 @@ pub(super) enum Configure {
     Get {
         /// Which setting
         #[arg(value_enum)]
-        key: Key,
+        key: SettingKey,
     },
     /// Sets one
     Set {
         /// Which setting
         #[arg(value_enum)]
-        key: Key,
+        key: SettingKey,
         /// Its value
         value: String,
     },
@@ -37,7 +37,7 @@ pub(super) enum Configure {
     Unset {
         /// Which setting
         #[arg(value_enum)]
-        key: Key,
+        key: SettingKey,
     },
     /// Prints all settings
     List {
@@ -51,7 +51,7 @@ pub(super) enum Configure {
 
 /// What can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Key {
+pub(super) enum SettingKey {
     /// The service's address
     Server,
     /// How results are printed: text, json or yaml
@@ -64,7 +64,7 @@ pub(super) enum Key {
 }
 
 impl Configure {
-    pub(super) fn run(&self, settings: Result<Settings, CliError>) -> Outcome {
+    pub(super) fn run(&self, settings: Result<Settings, CliError>) -> CommandOutcome {
         // A file that cannot be read can still be found, and mended key by key.
         match self {
             Self::Path => output::print(&format!("{}\n", place()?.display())),
@@ -89,20 +89,20 @@ fn place() -> Result<std::path::PathBuf, CliError> {
     })
 }
 
-fn list(settings: &Settings, format: Format) -> Outcome {
+fn list(settings: &Settings, format: Format) -> CommandOutcome {
     format.print(settings, || {
-        let row = |key: &Key| {
+        let row = |key: &SettingKey| {
             let value = settings.get(&word(key)).unwrap_or_else(|| "(not set)".to_owned());
             [word(key), value]
         };
-        let rows = Key::value_variants().iter().map(row).collect();
+        let rows = SettingKey::value_variants().iter().map(row).collect();
         table([Column::whole("KEY"), Column::whole("VALUE")], rows)
     })
 }
 
-impl Key {
+impl SettingKey {
     /// An address with a password in it would end in messages.
-    fn check(self, value: &str) -> Outcome {
+    fn check(self, value: &str) -> CommandOutcome {
         let url = (self == Self::Server).then(|| reqwest::Url::parse(value));
         match url {
             Some(Err(_)) => Err(CliError::usage(format!("{value} is no address"))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::client::Server;
+use super::client::ServiceEndpoint;
 use super::error::CliError;
 use super::output::Format;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
@@ -18,9 +18,9 @@ pub(super) const WAML_FILE: &str = ".weave.yaml";
 
 /// The service, and how its answer is printed.
 #[derive(Debug, Args)]
-pub(super) struct Service {
+pub(super) struct ServiceClient {
     #[command(flatten)]
-    pub(super) server: Server,
+    pub(super) server: ServiceEndpoint,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
@@ -30,9 +30,9 @@ pub(super) struct Service {
 #[derive(Debug, Args)]
 pub(super) struct Context {
     #[command(flatten)]
-    pub(super) about: About,
+    pub(super) about: AppSelector,
     #[command(flatten)]
-    pub(super) server: Server,
+    pub(super) server: ServiceEndpoint,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
@@ -40,18 +40,18 @@ pub(super) struct Context {
 
 /// Which app a command is about.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct About {
+pub(super) struct AppSelector {
     /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML. Default: the app of the WAML in
     /// the working folder or above it
     #[arg(long, value_name = "APP")]
     app: Option<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: RepositorySelector,
 }
 
 /// Which repository a command is about.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct Whose {
+pub(super) struct RepositorySelector {
     /// The service's repository, OWNER/NAME. Default: what the git remote `origin` of the working folder
     /// says
     #[arg(long)]
@@ -76,7 +76,7 @@ pub(super) enum PartialApp {
     Repository(RepoName),
 }
 
-impl About {
+impl AppSelector {
     /// Returns what is said of the app, where that is not all; none where nothing is, or something that
     /// is wrong.
     pub(super) fn partial(&self) -> Option<PartialApp> {
@@ -135,7 +135,7 @@ impl About {
     }
 }
 
-impl Whose {
+impl RepositorySelector {
     /// Returns whether somebody said which one.
     pub(super) fn is_said(&self) -> bool {
         self.repository.is_some()
@@ -263,7 +263,8 @@ fn remote(here: &Path) -> Result<RepoName, CliError> {
         let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
         return Err(unknown(why));
     }
-    parse_repository(&url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+    parse_repository(&url)
+        .ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
 }
 
 /// The path of an address at a host where it has more parts than an owner and a name, as GitLab's groups of groups
@@ -378,10 +379,10 @@ mod tests {
     #[test]
     fn the_app_of_another_repository_is_not_the_one_that_is_here() {
         let repository = Some(RepoName::parse("acme/cart").unwrap());
-        let about = About { app: None, whose: Whose { repository } };
+        let about = AppSelector { app: None, whose: RepositorySelector { repository } };
         let said = format!("{:?}", about.app().unwrap_err());
         assert!(said.contains("which app of acme/cart") && said.contains("--app"), "{said}");
-        let about = About { app: Some("devx/cart".to_owned()), ..about };
+        let about = AppSelector { app: Some("devx/cart".to_owned()), ..about };
         assert_eq!(about.app().unwrap().to_string(), "devx/cart");
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::error::{Outcome, on_runtime};
+use super::error::{CommandOutcome, on_runtime};
 use super::times::TimesArgument;
 use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
 
@@ -18,7 +18,7 @@ use super::{audit, backup, config, demo, init, locks, owners, serve, templates, 
 /// not end as told, 2 wrong usage or something that could not be read or reached.
 #[derive(Debug, Parser)]
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
-pub struct Deployer {
+pub struct DeployerCli {
     #[command(flatten)]
     times: TimesArgument,
     #[command(subcommand)]
@@ -34,23 +34,23 @@ enum Command {
     Config(config::Config),
     /// What the clusters of the configuration offer, for planning elsewhere
     #[command(subcommand)]
-    Platform(config::Platform),
+    Platform(config::PlatformCommand),
     #[command(subcommand)]
     Owners(owners::Owners),
-    Lock(locks::Lock),
-    Unlock(locks::Unlock),
-    Locks(locks::Locks),
+    Lock(locks::OperatorLockArgs),
+    Unlock(locks::OperatorUnlockArgs),
+    Locks(locks::OperatorLocksArgs),
     Audit(audit::Audit),
     Backup(backup::Backup),
-    Restore(backup::Restore),
+    Restore(backup::RestoreArgs),
     Rebuild(backup::Rebuild),
     Validators(validators::Validators),
     #[command(subcommand)]
-    Templates(templates::Templates),
+    Templates(templates::TemplatesCommand),
 }
 
-impl Deployer {
-    fn run(self) -> Outcome {
+impl DeployerCli {
+    fn run(self) -> CommandOutcome {
         self.times.set();
         match self.command {
             Command::Serve(command) => on_runtime(command.run()),
@@ -74,5 +74,5 @@ impl Deployer {
 
 /// Parses the arguments, runs the command, and gives the exit code.
 pub fn main() -> ExitCode {
-    Deployer::parse().run().map_or_else(|error| error.report(), |()| ExitCode::SUCCESS)
+    DeployerCli::parse().run().map_or_else(|error| error.report(), |()| ExitCode::SUCCESS)
 }

@@ -1,17 +1,17 @@
 //! Deployments as a terminal shows them: a table of many, a page of one.
 
-use super::changes::{self, Shown};
-use super::diagnostics::{self, Sources};
+use super::changes::{self, ShownChange};
+use super::diagnostics::{self, SourceTexts};
 use super::output::{BAD, BOLD, DIM, GOOD, NOTE, short};
 use super::table::{Column, layout};
-use super::times::{TimeStyle, Times, WHEN};
+use super::times::{TimeFormatter, TimeStyle, WHEN};
 use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
 use crate::model::deployment::{StageTime, State};
 
 /// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
 pub(super) fn list(
     deployments: &[DeploymentSummary],
-    times: Times,
+    times: TimeFormatter,
     width: Option<usize>,
 ) -> String {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
@@ -46,7 +46,7 @@ fn name(one: &DeploymentSummary) -> &str {
 }
 
 /// One with all that is known of it.
-pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
+pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     let DeploymentDetail {
         summary: overview,
         stages,
@@ -77,7 +77,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
         text += &stages.iter().map(stage).collect::<String>();
     }
     if !violations.is_empty() {
-        text += &format!("\n{}", diagnostics::render(violations, &Sources::default()));
+        text += &format!("\n{}", diagnostics::render(violations, &SourceTexts::default()));
         text += &diagnostics::left_out(*violations_left_out);
     }
     if let Some(edit) = hand_edit {
@@ -89,7 +89,7 @@ pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
         text += &format!("\n{BOLD}edited by hand, {became}{BOLD:#}\n  {edit}\n{}", edit.diff);
     }
     if let Some(changes) = changes.as_deref().filter(|all| !all.is_empty()) {
-        text += &format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, Shown::Lines));
+        text += &format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, ShownChange::Lines));
     }
     if !statuses.is_empty() {
         text += &format!("\n{BOLD}statuses{BOLD:#}\n");
@@ -156,7 +156,7 @@ mod tests {
         now: &str,
         width: usize,
     ) -> String {
-        let times = Times { now: now.parse().unwrap(), style };
+        let times = TimeFormatter { now: now.parse().unwrap(), style };
         list(deployments, times, Some(width))
     }
 

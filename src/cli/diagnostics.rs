@@ -12,9 +12,9 @@ use crate::support::text::with_line_feeds;
 
 /// The texts of the files that violations point into, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Sources(HashMap<String, String>);
+pub(crate) struct SourceTexts(HashMap<String, String>);
 
-impl Sources {
+impl SourceTexts {
     pub(crate) fn add(&mut self, file: &str, text: impl Into<String>) {
         let text: String = text.into();
         // Positions count from behind a byte order mark.
@@ -28,7 +28,7 @@ impl Sources {
 const MOST_SHOWN: usize = 100;
 
 /// All violations, one after the other, and a line that counts them.
-pub(crate) fn render(violations: &[Violation], sources: &Sources) -> String {
+pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String {
     let renderer = Renderer::styled();
     let shown = violations.iter().take(MOST_SHOWN);
     let files = shown.clone().filter_map(|violation| violation.position.as_ref());

@@ -7,14 +7,14 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct CliError {
-    pub(super) kind: Kind,
+    pub(super) kind: CliErrorKind,
     message: String,
     hint: Option<String>,
 }
 
 /// What kind of failure it is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CliErrorKind {
     /// Violations were found, or a deployment failed. They are already printed. Exit code 1.
     Rejected,
     /// The service will not do it. Exit code 1.
@@ -36,31 +36,31 @@ pub(super) enum Kind {
 }
 
 /// What a command returns.
-pub(super) type Outcome = Result<(), CliError>;
+pub(super) type CommandOutcome = Result<(), CliError>;
 
 impl CliError {
-    pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: CliErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: None }
     }
 
     /// Violations were found and printed.
     pub(super) fn rejected() -> Self {
-        Self::new(Kind::Rejected, "")
+        Self::new(CliErrorKind::Rejected, "")
     }
 
     /// The service will not do it, and says why.
     pub(super) fn refused(message: impl Into<String>) -> Self {
-        Self::new(Kind::Refused, message)
+        Self::new(CliErrorKind::Refused, message)
     }
 
     /// The arguments do not go together.
     pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Kind::Usage, message)
+        Self::new(CliErrorKind::Usage, message)
     }
 
     /// Something outside could not be used.
     pub(super) fn io(message: impl Into<String>) -> Self {
-        Self::new(Kind::Io, message)
+        Self::new(CliErrorKind::Io, message)
     }
 
     /// The same, in the words of its own error.
@@ -75,12 +75,12 @@ impl CliError {
 
     /// Somebody pressed Ctrl-C; the message says what has been done until then, the hint how to go on.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
-        Self::new(Kind::Interrupted, message)
+        Self::new(CliErrorKind::Interrupted, message)
     }
 
     /// The same error, which may pass by itself.
     pub(super) fn passing(self) -> Self {
-        Self { kind: Kind::Passing, ..self }
+        Self { kind: CliErrorKind::Passing, ..self }
     }
 
     /// The same with what to do next.
@@ -96,13 +96,16 @@ impl CliError {
 
     /// Returns whether the service will not do it.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self.kind, Kind::Refused | Kind::Forbidden | Kind::InTheWay)
+        matches!(
+            self.kind,
+            CliErrorKind::Refused | CliErrorKind::Forbidden | CliErrorKind::InTheWay
+        )
     }
 
     /// Returns whether a mistyped name may be the reason. A caller who may not see an app is not told whether there
     /// is one.
     pub(super) fn may_be_mistyped(&self) -> bool {
-        matches!(self.kind, Kind::Refused | Kind::Forbidden)
+        matches!(self.kind, CliErrorKind::Refused | CliErrorKind::Forbidden)
     }
 
     /// Returns what is wrong and what to do, in one line.
@@ -119,15 +122,21 @@ impl CliError {
 
     pub(super) fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::Rejected | Kind::Refused | Kind::Forbidden | Kind::InTheWay => 1,
-            Kind::Usage | Kind::Io | Kind::Passing | Kind::Unread => 2,
-            Kind::Interrupted => 130,
+            CliErrorKind::Rejected
+            | CliErrorKind::Refused
+            | CliErrorKind::Forbidden
+            | CliErrorKind::InTheWay => 1,
+            CliErrorKind::Usage
+            | CliErrorKind::Io
+            | CliErrorKind::Passing
+            | CliErrorKind::Unread => 2,
+            CliErrorKind::Interrupted => 130,
         }
     }
 }
 
 /// Runs a command that waits for the world.
-pub(super) fn on_runtime(command: impl Future<Output = Outcome>) -> Outcome {
+pub(super) fn on_runtime(command: impl Future<Output = CommandOutcome>) -> CommandOutcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CliError::io(format!("cannot start threads: {error}")))?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 
-use super::client::{self, Server};
-use super::error::{CliError, Kind};
+use super::client::{self, ServiceEndpoint};
+use super::error::{CliError, CliErrorKind};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
 use crate::model::deployment::State;
@@ -26,7 +26,7 @@ pub(super) type Picture = DeploymentPicture<Verbatim<DeploymentSummary>>;
 /// A stream of one deployment's events that comes again by itself where it breaks off. A service that has no
 /// such streams is asked again and again.
 pub(super) struct Following<'a> {
-    server: &'a Server,
+    server: &'a ServiceEndpoint,
     path: String,
     last: Option<String>,
     way: Way,
@@ -42,7 +42,7 @@ enum Way {
     Asking(Option<(State, String, usize)>),
 }
 
-impl Server {
+impl ServiceEndpoint {
     /// Follows a deployment.
     pub(super) fn follow(&self, id: &DeployId) -> Following<'_> {
         let path = format!("/api/v1/deployments/{id}");
@@ -67,7 +67,7 @@ impl Following<'_> {
                         self.way = Way::Closed;
                     }
                     match self.tries.checked_sub(1) {
-                        Some(left) if error.kind == Kind::Passing => self.tries = left,
+                        Some(left) if error.kind == CliErrorKind::Passing => self.tries = left,
                         _ => return Err(error),
                     }
                 }
@@ -154,7 +154,7 @@ async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option
 
 /// Asks what has changed since the last time.
 async fn ask(
-    server: &Server,
+    server: &ServiceEndpoint,
     path: &str,
     before: &mut Option<(State, String, usize)>,
 ) -> Result<Heard, CliError> {

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::context::WAML_FILE;
-use super::error::{CliError, Outcome};
-use super::offline::{self, Source, World};
+use super::error::{CliError, CommandOutcome};
+use super::offline::{self, LocalInput, WamlSource};
 use super::output::Format;
 use super::platform::KnownTargets;
 use super::table::{Column, table};
@@ -74,9 +74,9 @@ struct Written {
 }
 
 impl Explain {
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) fn run(&self) -> CommandOutcome {
         let (file, part) = self.file_and_part();
-        let source = Source { file: file.into(), templates: self.templates.clone() };
+        let source = WamlSource { file: file.into(), templates: self.templates.clone() };
         let known = KnownTargets::unknown("none is asked");
         let world = source.open(self.output, &known)?;
         let explained = world.waml.as_ref().map_err(Clone::clone);
@@ -109,7 +109,7 @@ impl Explain {
 fn values(
     waml: &Waml,
     target: &TargetName,
-    world: &World,
+    world: &LocalInput,
     part: &str,
 ) -> Result<Vec<Explained>, Rejection> {
     if waml.is_broken() {

@@ -3,11 +3,11 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::context::{About, Service};
-use super::error::{CliError, Outcome};
+use super::context::{AppSelector, ServiceClient};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, BOLD, NOTE, note_line, short};
 use super::table::{Column, table, wrap};
-use super::times::{self, Times, WHEN};
+use super::times::{self, TimeFormatter, WHEN};
 use super::verbatim::Verbatim;
 use super::{deployment, offline};
 use crate::api::deployments::DeploymentPage;
@@ -34,12 +34,12 @@ Examples:
   bart history --state failed --since 2d
   bart history --since 2026-11-01 --until 2026-11-08
   bart history --all --limit 50      deployments of every app")]
-pub(super) struct History {
+pub(super) struct HistoryArgs {
     /// The target whose revisions are shown
     #[arg(id = "target", conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
     kept_on: Option<TargetName>,
     #[command(flatten)]
-    about: About,
+    about: AppSelector,
     /// Of every app
     #[arg(long)]
     all: bool,
@@ -69,7 +69,7 @@ pub(super) struct History {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -79,16 +79,16 @@ fn state(text: &str) -> Result<State, String> {
     })
 }
 
-impl History {
-    pub(super) async fn run(self) -> Outcome {
+impl HistoryArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         match &self.kept_on {
             Some(target) => self.revisions(target).await,
             None => self.deployments().await,
         }
     }
 
-    async fn deployments(&self) -> Outcome {
-        let Service { server, output } = &self.service;
+    async fn deployments(&self) -> CommandOutcome {
+        let ServiceClient { server, output } = &self.service;
         let list: Verbatim<DeploymentPage> =
             server.get("/api/v1/deployments", &self.query().await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
@@ -96,7 +96,7 @@ impl History {
         }
         output.print(&list, || match list.deployments.as_slice() {
             [] => "no such deployments\n".to_owned(),
-            some => deployment::list(some, Times::system(), output::width()),
+            some => deployment::list(some, TimeFormatter::system(), output::width()),
         })?;
         if let Some(next) = list.next.as_ref().filter(|_| !output.is_data()) {
             output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
@@ -119,8 +119,8 @@ impl History {
         Ok(query)
     }
 
-    async fn revisions(&self, target: &TargetName) -> Outcome {
-        let Service { server, output } = &self.service;
+    async fn revisions(&self, target: &TargetName) -> CommandOutcome {
+        let ServiceClient { server, output } = &self.service;
         let app = server.find_app(&self.about).await?;
         let names = self.about.names(Some(target));
         let found = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;
@@ -131,12 +131,12 @@ impl History {
             return server.suggest(Err(never), &names).await;
         };
         output.print(&found, || {
-            format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, Times::system()))
+            format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, TimeFormatter::system()))
         })
     }
 }
 
-fn list(found: &RevisionList, times: Times) -> String {
+fn list(found: &RevisionList, times: TimeFormatter) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |one: &RevisionSummary| {
         let commit = one.commit.as_deref().map(|id| short(id).to_owned());
@@ -200,7 +200,7 @@ mod tests {
         }))
         .unwrap();
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let text = list(&found, Times { now, style: TimeStyle::Relative });
+        let text = list(&found, TimeFormatter { now, style: TimeStyle::Relative });
         let text = anstream::adapter::strip_str(&text).to_string();
         assert!(text.contains("by ann: it loses orders") && text.ends_with("…\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 180), "{text}");

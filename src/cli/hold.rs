@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::context::Context;
-use super::error::Outcome;
+use super::error::CommandOutcome;
 use super::output::{BOLD, GOOD};
-use super::times::Times;
+use super::times::TimeFormatter;
 use super::verbatim::Verbatim;
 use crate::api::rollbacks::{HoldAnswer, HoldRequest, HoldSummary};
 use crate::model::id::TargetName;
@@ -19,7 +19,7 @@ use crate::model::removal;
 #[command(after_long_help = "\
 Examples:
   bart hold prod-cluster-1 --reason 'we watch 1.10 over the weekend'")]
-pub(super) struct Hold {
+pub(super) struct HoldArgs {
     #[command(flatten)]
     ask: Ask,
 }
@@ -45,8 +45,8 @@ struct Ask {
     context: Context,
 }
 
-impl Hold {
-    pub(super) async fn run(self) -> Outcome {
+impl HoldArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let print = |HoldSummary { app, target, .. }: &HoldSummary| {
             format!(
                 "{GOOD}held{GOOD:#} {BOLD}{app}{BOLD:#} on {target}: automation does not deploy it\n"
@@ -57,9 +57,9 @@ impl Hold {
 }
 
 impl Unhold {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let print = |HoldSummary { app, target, by, since, reason, .. }: &HoldSummary| {
-            let ago = Times::system().ago(*since);
+            let ago = TimeFormatter::system().ago(*since);
             format!(
                 "{GOOD}released{GOOD:#} {BOLD}{app}{BOLD:#} on {target}; {by} had held it, {ago}: {reason}\n"
             )
@@ -69,7 +69,7 @@ impl Unhold {
 }
 
 impl Ask {
-    async fn run(self, act: &str, text: impl Fn(&HoldSummary) -> String) -> Outcome {
+    async fn run(self, act: &str, text: impl Fn(&HoldSummary) -> String) -> CommandOutcome {
         let Self { target, reason, context } = self;
         let request = HoldRequest { reason };
         let answer: Verbatim<HoldAnswer> = context.post_act(&target, act, &request).await?;

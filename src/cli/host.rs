@@ -1,6 +1,6 @@
 //! Where a service has its repositories: what `/api/v1/forge` says.
 
-use super::client::Server;
+use super::client::ServiceEndpoint;
 use super::error::CliError;
 use crate::api::service::CodeHostAnswer;
 
@@ -36,7 +36,7 @@ impl Host {
     }
 
     /// Asks the service for its code host.
-    pub(super) async fn fetch(server: &Server) -> Result<Self, CliError> {
+    pub(super) async fn fetch(server: &ServiceEndpoint) -> Result<Self, CliError> {
         let view: CodeHostAnswer = server.get("/api/v1/forge", &[]).await?;
         read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))
     }

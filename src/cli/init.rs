@@ -3,11 +3,11 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::config::Source;
-use super::error::{CliError, Outcome};
+use super::config::ConfigSource;
+use super::error::{CliError, CommandOutcome};
 use super::output::{BOLD, DIM, Format, GOOD, NOTE};
-use crate::app::prepare::{self, File, Options, Prepared};
-use crate::manifests::bootstrap::Verdict;
+use crate::app::prepare::{self, PrepareOptions, Prepared, PreparedFile};
+use crate::manifests::bootstrap::FileVerdict;
 use crate::model::target::Clusters;
 use crate::support::clock::Clock;
 
@@ -21,7 +21,7 @@ use crate::support::clock::Clock;
 #[derive(Debug, Args)]
 pub(super) struct Init {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// Only say what would be written
     #[arg(long)]
     dry_run: bool,
@@ -34,9 +34,9 @@ pub(super) struct Init {
 }
 
 impl Init {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let settings = self.source.load(self.output)?.settings;
-        let options = Options { dry_run: self.dry_run, force: self.force };
+        let options = PrepareOptions { dry_run: self.dry_run, force: self.force };
         let prepared = prepare::prepare_all(&settings, options, &Clock::system()).await;
         let prepared = prepared.map_err(CliError::failed)?;
         let repositories: Vec<Json> = prepared.iter().map(as_json).collect();
@@ -49,19 +49,19 @@ impl Init {
 }
 
 fn as_json(one: &Prepared) -> Json {
-    let file = |file: &File| json!({"path": file.wanted.path, "state": state(file.verdict), "diff": diff(file)});
+    let file = |file: &PreparedFile| json!({"path": file.wanted.path, "state": state(file.verdict), "diff": diff(file)});
     let files: Vec<Json> = one.files.iter().map(file).collect();
     json!({"name": one.name, "url": one.url, "commit": one.commit, "files": files})
 }
 
 /// The word that programs read.
-fn state(verdict: Verdict) -> &'static str {
+fn state(verdict: FileVerdict) -> &'static str {
     match verdict {
-        Verdict::Write => "written",
-        Verdict::Same => "unchanged",
-        Verdict::Keep => "kept",
-        Verdict::Replace => "replaced",
-        Verdict::Update => "updated",
+        FileVerdict::Write => "written",
+        FileVerdict::Same => "unchanged",
+        FileVerdict::Keep => "kept",
+        FileVerdict::Replace => "replaced",
+        FileVerdict::Update => "updated",
     }
 }
 
@@ -78,20 +78,20 @@ fn page(one: &Prepared, dry_run: bool) -> String {
     text
 }
 
-fn line(file: &File, dry_run: bool) -> String {
+fn line(file: &PreparedFile, dry_run: bool) -> String {
     let path = &file.wanted.path;
     let would = if dry_run { "would be " } else { "" };
     match file.verdict {
-        Verdict::Write => format!("  {GOOD}{would}written{GOOD:#}    {path}\n"),
-        Verdict::Replace => format!("  {NOTE}{would}replaced{NOTE:#}   {path}\n"),
-        Verdict::Update => {
+        FileVerdict::Write => format!("  {GOOD}{would}written{GOOD:#}    {path}\n"),
+        FileVerdict::Replace => format!("  {NOTE}{would}replaced{NOTE:#}   {path}\n"),
+        FileVerdict::Update => {
             let diff = shown_diff(file);
             format!(
                 "  {NOTE}{would}updated{NOTE:#}    {path}: its destinations follow the configuration\n{diff}"
             )
         }
-        Verdict::Same => format!("  {DIM}nothing to do{DIM:#}  {path}\n"),
-        Verdict::Keep => {
+        FileVerdict::Same => format!("  {DIM}nothing to do{DIM:#}  {path}\n"),
+        FileVerdict::Keep => {
             let diff = shown_diff(file);
             format!(
                 "  {NOTE}kept{NOTE:#}       {path}: it is different from what would be written; --force replaces it\n{diff}"
@@ -100,14 +100,14 @@ fn line(file: &File, dry_run: bool) -> String {
     }
 }
 
-fn shown_diff(file: &File) -> String {
+fn shown_diff(file: &PreparedFile) -> String {
     let differs = diff(file).unwrap_or_default();
     differs.lines().map(|line| format!("      {line}\n")).collect()
 }
 
 /// From what is there to what would be written.
-fn diff(file: &File) -> Option<String> {
-    if !matches!(file.verdict, Verdict::Keep | Verdict::Replace | Verdict::Update) {
+fn diff(file: &PreparedFile) -> Option<String> {
+    if !matches!(file.verdict, FileVerdict::Keep | FileVerdict::Replace | FileVerdict::Update) {
         return None;
     }
     let there = String::from_utf8_lossy(file.there.as_deref().unwrap_or_default()).into_owned();

@@ -4,11 +4,11 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::context::{About, Context, Service};
-use super::error::{CliError, Outcome};
+use super::context::{AppSelector, Context, ServiceClient};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, BOLD, DIM, GOOD};
 use super::table::{Column, table};
-use super::times::{self, SINCE, Times, UNTIL};
+use super::times::{self, SINCE, TimeFormatter, UNTIL};
 use super::verbatim::Verbatim;
 use crate::api::locks::{LockPage, LockRequest, LockScope, LockSummary, UnlockRequest};
 use crate::model::id::{LockId, TargetName};
@@ -31,7 +31,7 @@ Examples:
   bart lock --everything --reason 'an incident'
 
 Exit codes: 0 locked, 1 refused, 2 wrong usage or no answer.")]
-pub(super) struct Lock {
+pub(super) struct LockArgs {
     /// The target
     #[arg(required_unless_present_any = ["everything", "owner"])]
     target: Option<TargetName>,
@@ -45,7 +45,7 @@ pub(super) struct Lock {
     #[arg(long, value_name = "EMAIL", conflicts_with_all = ["target", "app"])]
     owner: Option<String>,
     #[command(flatten)]
-    about: About,
+    about: AppSelector,
     /// Why; shown to whoever is stopped
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
@@ -56,7 +56,7 @@ pub(super) struct Lock {
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 /// Takes a lock away: one by its id, or those of the app of the working folder on a target.
@@ -69,17 +69,17 @@ Examples:
   bart unlock prod-cluster-1 --reason 'the database has moved'
 
 Exit codes: 0 unlocked, 1 refused, 2 wrong usage or no answer.")]
-pub(super) struct Unlock {
+pub(super) struct UnlockArgs {
     /// The lock's id, or the target
     #[arg(value_name = "ID|TARGET")]
     what: String,
     #[command(flatten)]
-    about: About,
+    about: AppSelector,
     /// Why; it is kept with the lock
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 /// Lists what is locked: whom each lock stops, who placed it, until when, and why.
@@ -87,7 +87,7 @@ pub(super) struct Unlock {
 /// All locks, or those that can stop what is named: with a target also the locks on everything, and
 /// those of all owners.
 #[derive(Debug, Args)]
-pub(super) struct Locks {
+pub(super) struct LocksArgs {
     /// Only what can stop a deployment to this target
     target: Option<TargetName>,
     /// Only what can stop apps of this owner
@@ -97,15 +97,15 @@ pub(super) struct Locks {
     context: Context,
 }
 
-impl Lock {
-    pub(super) async fn run(self) -> Outcome {
+impl LockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let ask = LockRequest {
             scope: self.scope().await?,
             reason: self.reason.clone(),
             until: self.until,
             lasting: self.lasting,
         };
-        let Service { server, output } = &self.service;
+        let ServiceClient { server, output } = &self.service;
         let placed = server.post("/api/v1/locks", &ask).await;
         let names = self.about.names(self.target.as_ref());
         let placed: Verbatim<LockSummary> = server.suggest(placed, &names).await?;
@@ -134,8 +134,8 @@ impl Lock {
     }
 }
 
-impl Unlock {
-    pub(super) async fn run(self) -> Outcome {
+impl UnlockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let ids = match LockId::parse(self.what.as_str()) {
             Ok(id) => vec![id.to_string()],
             Err(_) => self.of_app().await?,
@@ -175,8 +175,8 @@ impl Unlock {
     }
 }
 
-impl Locks {
-    pub(super) async fn run(self) -> Outcome {
+impl LocksArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let Context { about, server, output } = &self.context;
         let mut query = Vec::new();
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
@@ -196,7 +196,7 @@ impl Locks {
 
 /// That a lock ends, where it does by itself.
 pub(super) fn ends(until: Option<Timestamp>) -> String {
-    until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)))
+    until.map_or_else(String::new, |at| format!(", ends {}", TimeFormatter::system().ahead(at)))
 }
 
 /// The locks in a table.
@@ -204,7 +204,7 @@ pub(super) fn list(locks: &[LockSummary]) -> String {
     if locks.is_empty() {
         return "nothing is locked\n".to_owned();
     }
-    let times = Times::system();
+    let times = TimeFormatter::system();
     let row = |LockSummary { id, scope, reason, by, since, until }: &LockSummary| {
         let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
         [id.clone(), scope.to_string(), by.clone(), since, until, reason.clone()]

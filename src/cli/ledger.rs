@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::config::Source;
+use super::config::ConfigSource;
 use super::error::CliError;
 use super::output::Format;
-use crate::config::Sources;
+use crate::config::SettingsSources;
 use crate::deployments::AUDIT;
 use crate::deployments::ledger::{Ledger, check_target};
 use crate::model::audit::{AuthMethod, Principal};
@@ -17,7 +17,7 @@ use crate::support::text::refuse_invisible;
 
 /// Who acts, and why: every act by hand is recorded.
 #[derive(Debug, Args)]
-pub(super) struct Who {
+pub(super) struct OperatorIdentity {
     /// Why; shown to whoever is concerned
     #[arg(long, value_name = "TEXT")]
     reason: String,
@@ -26,7 +26,7 @@ pub(super) struct Who {
     by: String,
 }
 
-impl Who {
+impl OperatorIdentity {
     /// Returns who acts and why; from now on its line is in the log.
     pub(super) fn act(&self) -> Result<(Principal, String), CliError> {
         let (by, reason) = (self.by.trim(), self.reason.trim());
@@ -44,20 +44,21 @@ impl Who {
 }
 
 /// The database of the configuration.
-pub(super) async fn open(source: &Source) -> Result<Ledger, CliError> {
+pub(super) async fn open(source: &ConfigSource) -> Result<Ledger, CliError> {
     open_for(source, None).await
 }
 
 /// The same, for an act on a target that the configuration must know: one on a mistyped target
 /// would do nothing, and look as if it did.
 pub(super) async fn open_for(
-    source: &Source,
+    source: &ConfigSource,
     target: Option<&TargetName>,
 ) -> Result<Ledger, CliError> {
     let (storage, clusters) = match target {
         None => (source.load_storage(Format::Text)?, Clusters::any()),
         Some(target) => {
-            let settings = source.load_with(Format::Text, Sources::load_for_record)?.settings;
+            let settings =
+                source.load_with(Format::Text, SettingsSources::load_for_record)?.settings;
             check_target(&settings.clusters, target)
                 .map_err(|(unknown, hint)| CliError::usage(unknown).hint(hint))?;
             (settings.storage, settings.clusters)

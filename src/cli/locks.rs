@@ -3,14 +3,14 @@
 use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
 
-use super::config::Source;
-use super::error::{CliError, Outcome};
+use super::config::ConfigSource;
+use super::error::{CliError, CommandOutcome};
 use super::keep_back::{self, ends};
-use super::ledger::{Who, app, open, open_for, unusable};
+use super::ledger::{OperatorIdentity, app, open, open_for, unusable};
 use super::output::{self, Format, GOOD};
-use super::times::{self, Times};
+use super::times::{self, TimeFormatter};
 use crate::api::locks::{LockPage, LockSummary};
-use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
+use crate::deployments::locks::{Ends, NewLock, NotLocked, NotUnlocked};
 use crate::model::id::{AppKey, LockId, TargetName};
 use crate::model::lock::{Lock as Placed, LockFilter, LockScope};
 use crate::store::Reply;
@@ -21,9 +21,9 @@ use crate::store::Reply;
 /// deploys is told the reason. Prints the lock's id.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("scope").required(true).args(["everything", "target", "owner"])))]
-pub(super) struct Lock {
+pub(super) struct OperatorLockArgs {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// Every deployment
     #[arg(long)]
     everything: bool,
@@ -43,7 +43,7 @@ pub(super) struct Lock {
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
-    who: Who,
+    who: OperatorIdentity,
 }
 
 /// Takes a lock away.
@@ -51,32 +51,32 @@ pub(super) struct Lock {
 /// Exit codes: 0 it is away, 1 there is none of that id, or no more, 2 wrong usage or a database that
 /// cannot be used.
 #[derive(Debug, Args)]
-pub(super) struct Unlock {
+pub(super) struct OperatorUnlockArgs {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// The lock's id, as `lock` and `locks` print it
     #[arg(value_name = "ID")]
     id: LockId,
     #[command(flatten)]
-    who: Who,
+    who: OperatorIdentity,
 }
 
 /// Lists the locks that are placed.
 #[derive(Debug, Args)]
-pub(super) struct Locks {
+pub(super) struct OperatorLocksArgs {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-impl Lock {
-    pub(super) async fn run(self) -> Outcome {
+impl OperatorLockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
         let ledger = open_for(&self.source, self.target.as_ref()).await?;
         let ends_by = self.lasting.map(Ends::After).or(self.until.map(Ends::At));
-        let request = LockRequest { scope: self.scope()?, reason, ends: ends_by };
+        let request = NewLock { scope: self.scope()?, reason, ends: ends_by };
         let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
         ledger.close().await;
         let (id, Placed { scope, until, .. }) = placed;
@@ -106,8 +106,8 @@ fn not_locked(error: NotLocked) -> CliError {
     }
 }
 
-impl Unlock {
-    pub(super) async fn run(self) -> Outcome {
+impl OperatorUnlockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
         let ledger = open(&self.source).await?;
         let unlocked = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
@@ -125,7 +125,7 @@ impl Unlock {
 fn why_gone(gone: &NotUnlocked) -> String {
     match gone {
         NotUnlocked::Gone { id, by, at, why } => {
-            let ago = Times::system().ago(*at);
+            let ago = TimeFormatter::system().ago(*at);
             format!("there is no lock {id} any more: {by} took it away, {ago}: {why}")
         }
         NotUnlocked::RanOut(id) => {
@@ -135,8 +135,8 @@ fn why_gone(gone: &NotUnlocked) -> String {
     }
 }
 
-impl Locks {
-    pub(super) async fn run(&self) -> Outcome {
+impl OperatorLocksArgs {
+    pub(super) async fn run(&self) -> CommandOutcome {
         let ledger = open(&self.source).await?;
         let locks = ledger.locks(&LockFilter::default()).await.map_err(unusable)?;
         ledger.close().await;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::client::Server;
-use super::context::{About, Context};
+use super::client::ServiceEndpoint;
+use super::context::{AppSelector, Context};
 use super::deployment;
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, DIM, Format};
 use super::verbatim::Verbatim;
 use crate::api::deployments::{DeploymentLog, DeploymentPage, DeploymentSummary, LogLine};
@@ -48,7 +48,7 @@ type Log = Verbatim<DeploymentLog<Verbatim<LogLine>>>;
 type Printed = BTreeSet<(Timestamp, String)>;
 
 impl Logs {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let Context { about, server, output } = &self.context;
         if self.follow && *output == Format::Yaml {
             return Err(CliError::usage("lines that come one by one are no YAML")
@@ -65,7 +65,7 @@ impl Logs {
         output.print(&log, || log.lines.iter().map(format_line).collect())
     }
 
-    async fn following(&self, id: &DeployId) -> Outcome {
+    async fn following(&self, id: &DeployId) -> CommandOutcome {
         let mut events = self.context.server.follow(id);
         let mut printed = Printed::new();
         let mut state = State::Queued;
@@ -83,7 +83,7 @@ impl Logs {
     }
 
     /// Prints what has come since; a line of earlier may come later, where somebody heard of it late.
-    async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> Outcome {
+    async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> CommandOutcome {
         for line in self.log(id).await?.value.lines {
             if !printed.insert((line.at, line.text.clone())) {
                 continue;
@@ -106,8 +106,8 @@ impl Logs {
 
 /// The newest deployment of an app, in that state.
 pub(super) async fn newest(
-    server: &Server,
-    about: &About,
+    server: &ServiceEndpoint,
+    about: &AppSelector,
     target: Option<&TargetName>,
     state: Option<State>,
 ) -> Result<Option<DeploymentSummary>, CliError> {
@@ -120,8 +120,8 @@ pub(super) async fn newest(
 
 /// The id of the newest deployment of an app.
 pub(super) async fn newest_id(
-    server: &Server,
-    about: &About,
+    server: &ServiceEndpoint,
+    about: &AppSelector,
     target: Option<&TargetName>,
 ) -> Result<DeployId, CliError> {
     let newest = newest(server, about, target, None).await?;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::client::Server;
-use super::context::{self, About, Context, Names, PartialApp};
-use super::error::{CliError, Outcome};
+use super::client::ServiceEndpoint;
+use super::context::{self, AppSelector, Context, Names, PartialApp};
+use super::error::{CliError, CommandOutcome};
 use super::verbatim::Verbatim;
 use crate::api::apps::{AppPage, AppSummary, MissingRepository};
 use crate::api::deployments::DeploymentPage;
@@ -66,10 +66,10 @@ pub(super) fn act_path(target: &TargetName, app: &AppKey, act: &str) -> String {
     format!("/api/v1/apps/{target}/{app}/{act}")
 }
 
-impl Server {
+impl ServiceEndpoint {
     /// Looks at the names after nothing was found with them: a refusal for the first that the service does not know,
     /// with what may have been meant. None where each is known, or could be meant, or the service cannot be asked.
-    pub(super) async fn check_names(&self, names: &Names) -> Outcome {
+    pub(super) async fn check_names(&self, names: &Names) -> CommandOutcome {
         self.mistyped(names).await.map_or(Ok(()), Err)
     }
 
@@ -134,7 +134,7 @@ impl Server {
 
     /// The app that a command is about. One of which only the slug or the repository is said is looked for among
     /// those of the service.
-    pub(super) async fn find_app(&self, about: &About) -> Result<AppKey, CliError> {
+    pub(super) async fn find_app(&self, about: &AppSelector) -> Result<AppKey, CliError> {
         let error = match about.app() {
             Ok(app) => return Ok(app),
             Err(error) => error,
@@ -148,7 +148,7 @@ impl Server {
     /// The parameter that deployments of the app are asked for with.
     pub(super) async fn find_parameter(
         &self,
-        about: &About,
+        about: &AppSelector,
     ) -> Result<(&'static str, String), CliError> {
         if about.names_app() {
             return Ok(("app", self.find_app(about).await?.to_string()));

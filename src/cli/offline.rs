@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::client::Server;
-use super::context::{self, WAML_FILE, Whose};
-use super::diagnostics::{self, Sources};
-use super::error::{CliError, Outcome};
+use super::client::ServiceEndpoint;
+use super::context::{self, RepositorySelector, WAML_FILE};
+use super::diagnostics::{self, SourceTexts};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, Format};
 use super::platform::KnownTargets;
 use crate::model::id::{CommitSha, ImageTag, RepoName};
@@ -16,14 +16,14 @@ use crate::model::release::Release;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::all_violations;
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
 /// Which file, and with which templates.
 #[derive(Debug, Args)]
-pub(super) struct Source {
+pub(super) struct WamlSource {
     /// The WAML; `-` reads standard input
     #[arg(default_value = WAML_FILE)]
     pub(super) file: PathBuf,
@@ -36,15 +36,15 @@ pub(super) struct Source {
 #[derive(Debug, Args)]
 pub(super) struct LocalPlan {
     #[command(flatten)]
-    pub(super) source: Source,
+    pub(super) source: WamlSource,
     /// What the service's targets offer, as `the-deployer platform export` writes it. Default: what the service says,
     /// where one is named
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) whose: Whose,
+    pub(super) whose: RepositorySelector,
     #[command(flatten)]
-    pub(super) server: Server,
+    pub(super) server: ServiceEndpoint,
 }
 
 impl LocalPlan {
@@ -66,24 +66,28 @@ impl LocalPlan {
 }
 
 /// A command's world: the file as read, and the texts to point into.
-pub(super) struct World {
+pub(super) struct LocalInput {
     pub(super) waml: Result<Arc<Waml>, Rejection>,
-    pub(super) templates: Arc<Templates>,
-    pub(super) sources: Sources,
+    pub(super) templates: Arc<TemplateSet>,
+    pub(super) sources: SourceTexts,
 }
 
-impl Source {
+impl WamlSource {
     /// Reads the WAML and the templates; the violations of broken templates are printed.
-    pub(super) fn open(&self, format: Format, known: &KnownTargets) -> Result<World, CliError> {
+    pub(super) fn open(
+        &self,
+        format: Format,
+        known: &KnownTargets,
+    ) -> Result<LocalInput, CliError> {
         let bytes = context::read(&self.file)?;
         let name = match self.file.display().to_string().as_str() {
             "-" => "<stdin>".to_owned(),
             name => name.to_owned(),
         };
-        let mut sources = Sources::default();
+        let mut sources = SourceTexts::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        Ok(World { waml: parse(&name, &bytes, &templates, known), templates, sources })
+        Ok(LocalInput { waml: parse(&name, &bytes, &templates, known), templates, sources })
     }
 }
 
@@ -92,7 +96,7 @@ impl Source {
 pub(super) fn parse(
     name: &str,
     bytes: &[u8],
-    templates: &Templates,
+    templates: &TemplateSet,
     known: &KnownTargets,
 ) -> Result<Arc<Waml>, Rejection> {
     Waml::parse(name, bytes).map(Arc::new).map_err(|rejection| {
@@ -113,22 +117,22 @@ pub(super) fn parse(
 /// ones are printed.
 pub(super) fn templates(
     folder: Option<&Path>,
-    sources: &mut Sources,
+    sources: &mut SourceTexts,
     format: Format,
-) -> Result<Arc<Templates>, CliError> {
+) -> Result<Arc<TemplateSet>, CliError> {
     let texts = match folder {
         None => sources::built_in(),
         Some(folder) => sources::folder(folder).map_err(CliError::failed)?,
     };
     add_templates(sources, &texts);
-    match Templates::compile(&texts) {
+    match TemplateSet::compile(&texts) {
         Ok(templates) => Ok(Arc::new(templates)),
         Err(rejection) => Err(refuse(&rejection.violations, sources, format)?),
     }
 }
 
 /// Adds the texts of templates, by the names that violations have for them.
-pub(super) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
+pub(super) fn add_templates(sources: &mut SourceTexts, texts: &TemplateSources) {
     let folders =
         [("", &texts.files), ("components/", &texts.components), ("policies/", &texts.policies)];
     for (folder, files) in folders {
@@ -141,7 +145,7 @@ pub(super) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
 /// Prints violations in the chosen format; the error to end with.
 pub(super) fn refuse(
     violations: &[Violation],
-    sources: &Sources,
+    sources: &SourceTexts,
     format: Format,
 ) -> Result<CliError, CliError> {
     print_violations(violations, sources, format)?;
@@ -149,7 +153,11 @@ pub(super) fn refuse(
 }
 
 /// Prints violations and warnings in the chosen format.
-pub(super) fn print_violations(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
+pub(super) fn print_violations(
+    violations: &[Violation],
+    sources: &SourceTexts,
+    format: Format,
+) -> CommandOutcome {
     if format.is_data() {
         return output::data(format, &as_json(violations));
     }

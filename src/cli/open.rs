@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde::Serialize;
 
-use super::client::Server;
-use super::context::{self, About};
-use super::error::{CliError, Outcome};
+use super::client::ServiceEndpoint;
+use super::context::{self, AppSelector};
+use super::error::{CliError, CommandOutcome};
 use super::logs;
 use super::output::Format;
 use super::table::{Column, table};
@@ -43,9 +43,9 @@ pub(super) struct Open {
     #[arg(long, conflicts_with_all = ["print"])]
     list: bool,
     #[command(flatten)]
-    about: About,
+    about: AppSelector,
     #[command(flatten)]
-    server: Server,
+    server: ServiceEndpoint,
     /// How to print the list or the address
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -59,7 +59,7 @@ struct Place {
 }
 
 impl Open {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         if self.list {
             return self.listed().await;
         }
@@ -128,7 +128,7 @@ impl Open {
         })
     }
 
-    async fn listed(&self) -> Outcome {
+    async fn listed(&self) -> CommandOutcome {
         let mut places =
             vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
         // What is not there cannot be opened.
@@ -155,7 +155,7 @@ fn links() -> Result<Vec<Place>, CliError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]
-fn open(url: &reqwest::Url) -> Outcome {
+fn open(url: &reqwest::Url) -> CommandOutcome {
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
     let browser = browser.unwrap_or_else(|| system.into());

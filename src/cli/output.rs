@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use regex::{Captures, Regex};
 use serde::Serialize;
 
-use super::error::{CliError, Kind, Outcome};
+use super::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::support::text::{is_invisible, reveal_invisible};
 
 /// How a command prints its result.
@@ -33,7 +33,11 @@ impl Format {
     }
 
     /// Prints a result: its data for programs, its text for people.
-    pub(super) fn print(self, data: &impl Serialize, text: impl FnOnce() -> String) -> Outcome {
+    pub(super) fn print(
+        self,
+        data: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> CommandOutcome {
         if self.is_data() { self::data(self, data) } else { print(&text()) }
     }
 }
@@ -64,22 +68,22 @@ static CONTROLS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Prints text on standard output; styles are taken out where it is no terminal, and what others might do
 /// to a terminal or to its reader by names and messages of theirs always.
-pub(super) fn print(text: &str) -> Outcome {
+pub(super) fn print(text: &str) -> CommandOutcome {
     write(&reveal_invisible(text))
 }
 
 /// Prints what another program may read from standard output, such as a manifest: its invisible characters are
 /// shown on a terminal, and stay as they are where it is none.
-pub(super) fn document(text: &str) -> Outcome {
+pub(super) fn document(text: &str) -> CommandOutcome {
     if std::io::stdout().is_terminal() { print(text) } else { write(text) }
 }
 
 /// Writes to standard output; where that is closed, nobody reads it.
-fn write(text: &str) -> Outcome {
+fn write(text: &str) -> CommandOutcome {
     let mut out = anstream::stdout().lock();
     let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => CliError::new(Kind::Unread, ""),
+        ErrorKind::BrokenPipe => CliError::new(CliErrorKind::Unread, ""),
         _ => CliError::io(format!("cannot write to standard output: {error}")),
     })
 }
@@ -92,7 +96,7 @@ pub(super) fn width() -> Option<usize> {
 }
 
 /// Prints a value as JSON on standard output.
-pub(super) fn json(value: &impl Serialize) -> Outcome {
+pub(super) fn json(value: &impl Serialize) -> CommandOutcome {
     let text = serde_json::to_string_pretty(value).map_err(CliError::failed)?;
     print(&format!("{}\n", escaped(&text)))
 }
@@ -121,7 +125,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Prints a value for programs on standard output, as they asked for it.
-pub(super) fn data(format: Format, value: &impl Serialize) -> Outcome {
+pub(super) fn data(format: Format, value: &impl Serialize) -> CommandOutcome {
     if format != Format::Yaml {
         return json(value);
     }
@@ -159,8 +163,10 @@ impl CliError {
     /// Prints the error and what to do about it on standard error; the exit code.
     pub(super) fn report(&self) -> ExitCode {
         let kind = match self.kind {
-            Kind::Rejected | Kind::Unread => return ExitCode::from(self.exit_code()),
-            Kind::Interrupted => format!("\n{NOTE}stopped{NOTE:#}"),
+            CliErrorKind::Rejected | CliErrorKind::Unread => {
+                return ExitCode::from(self.exit_code());
+            }
+            CliErrorKind::Interrupted => format!("\n{NOTE}stopped{NOTE:#}"),
             _ => format!("{BAD}error{BAD:#}"),
         };
         let hint = self.next_step().map(|hint| format!("{NOTE}help{NOTE:#}: {hint}\n"));
@@ -171,7 +177,8 @@ impl CliError {
     /// Prints the error now, because more follows; returns it without words, for the exit code.
     pub(super) fn report_now(&self) -> Self {
         let _later = self.report();
-        let kind = if self.exit_code() == 1 { Kind::Rejected } else { Kind::Unread };
+        let kind =
+            if self.exit_code() == 1 { CliErrorKind::Rejected } else { CliErrorKind::Unread };
         Self::new(kind, "")
     }
 }

@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::config::Source;
-use super::error::Outcome;
-use super::ledger::{Who, app, open, open_for, unusable};
+use super::config::ConfigSource;
+use super::error::CommandOutcome;
+use super::ledger::{OperatorIdentity, app, open, open_for, unusable};
 use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
-use super::times::{SINCE, Times};
+use super::times::{SINCE, TimeFormatter};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::store::{Moved, Owned};
 
@@ -27,7 +27,7 @@ pub(super) enum Owners {
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// Of this target only
     #[arg(long)]
     target: Option<TargetName>,
@@ -42,7 +42,7 @@ pub(super) struct List {
 #[derive(Debug, Args)]
 pub(super) struct Move {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// The app
     #[arg(value_name = "NAMESPACE/APP", value_parser = app)]
     app: AppKey,
@@ -53,11 +53,11 @@ pub(super) struct Move {
     #[arg(long, value_name = "OWNER/REPO")]
     to: RepoName,
     #[command(flatten)]
-    who: Who,
+    who: OperatorIdentity,
 }
 
 impl Owners {
-    pub(super) async fn run(&self) -> Outcome {
+    pub(super) async fn run(&self) -> CommandOutcome {
         match self {
             Self::List(list) => list.run().await,
             Self::Move(moving) => moving.run().await,
@@ -66,20 +66,20 @@ impl Owners {
 }
 
 impl List {
-    async fn run(&self) -> Outcome {
+    async fn run(&self) -> CommandOutcome {
         let ledger = open(&self.source).await?;
         let owned = ledger.owners(self.target.as_ref()).await.map_err(unusable)?;
         ledger.close().await;
         let data: Vec<_> = owned.iter().map(as_json).collect();
         self.output.print(&data, || match owned.as_slice() {
             [] => "no app has been deployed yet\n".to_owned(),
-            some => list(some, Times::system()),
+            some => list(some, TimeFormatter::system()),
         })
     }
 }
 
 impl Move {
-    async fn run(&self) -> Outcome {
+    async fn run(&self) -> CommandOutcome {
         let (by, reason) = self.who.act()?;
         let moved = Moved { by: by.name, reason };
         let ledger = open_for(&self.source, Some(&self.target)).await?;
@@ -100,7 +100,7 @@ fn as_json(owned: &Owned) -> serde_json::Value {
     })
 }
 
-fn list(all: &[Owned], times: Times) -> String {
+fn list(all: &[Owned], times: TimeFormatter) -> String {
     let row = |Owned { target, app, repository, since, moved }: &Owned| {
         let why = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),

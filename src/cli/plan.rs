@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::changes::{self, Shown};
-use super::context::{self, Service, WAML_FILE, Whose};
-use super::diagnostics::{self, Sources};
-use super::error::{CliError, Outcome};
+use super::changes::{self, ShownChange};
+use super::context::{self, RepositorySelector, ServiceClient, WAML_FILE};
+use super::diagnostics::{self, SourceTexts};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, BAD, BOLD, GOOD, note_line};
 use super::verbatim::Verbatim;
 use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
@@ -31,7 +31,7 @@ Examples:
 Exit codes: 0 it could be deployed, whether something would change or not; 1 it would be refused, or the
 service refuses to say; 2 wrong usage or no answer."
 )]
-pub(super) struct Plan {
+pub(super) struct PlanArgs {
     /// The image tag, then the targets; with --live targets alone
     #[arg(value_name = "TAG TARGET", required = true, num_args = 1..)]
     names: Vec<String>,
@@ -45,14 +45,14 @@ pub(super) struct Plan {
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    whose: Whose,
+    whose: RepositorySelector,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
-impl Plan {
-    pub(super) async fn run(self) -> Outcome {
-        let Service { server, output } = &self.service;
+impl PlanArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let ServiceClient { server, output } = &self.service;
         let (tag, targets) = self.parse_names()?;
         let (mut request, sources) = self.request(tag)?;
         let mut plans = Vec::new();
@@ -91,8 +91,8 @@ impl Plan {
         Ok((Some(tag), targets.iter().map(target).collect::<Result<_, _>>()?))
     }
 
-    fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, Sources), CliError> {
-        let mut sources = Sources::default();
+    fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, SourceTexts), CliError> {
+        let mut sources = SourceTexts::default();
         let mut request = PlanRequest {
             repository: self.whose.repository()?.to_string(),
             target: String::new(),
@@ -113,11 +113,11 @@ impl Plan {
 }
 
 /// One target's plan.
-fn page(plan: &PlanAnswer, diff: bool, sources: &Sources) -> String {
+fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     let app = plan.app.as_deref().unwrap_or("the app");
     let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
     let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
-    let shown = if diff { Shown::Lines } else { Shown::Fields };
+    let shown = if diff { ShownChange::Lines } else { ShownChange::Fields };
     text += &changes::page(&plan.changes, shown);
     text += &plan.notes.iter().map(note_line).collect::<String>();
     let met: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::client::Server;
+use super::client::ServiceEndpoint;
 use super::error::CliError;
 use super::output::note_line;
 use super::settings::write_private;
-use super::times::Times;
+use super::times::TimeFormatter;
 use crate::config;
 use crate::model::facts::Facts;
 use crate::model::id::{Namespace, RepoName, TargetName};
@@ -75,7 +75,7 @@ impl KnownTargets {
 
     /// Asks the service about the targets of a repository. Where it does not answer, its last answer counts, as what
     /// may have changed since: see [`judge`].
-    pub(super) async fn fetch(server: &Server, repository: &RepoName) -> Self {
+    pub(super) async fn fetch(server: &ServiceEndpoint, repository: &RepoName) -> Self {
         let cache = cache(server.url(), repository);
         let query = [("repository", repository.to_string())];
         let asked = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
@@ -143,7 +143,7 @@ impl KnownTargets {
 
     /// Returns a note for people on where the answer comes from; empty where it is as of now.
     pub(super) fn note(&self, targets: &[TargetName]) -> String {
-        let times = Times::system();
+        let times = TimeFormatter::system();
         let of = |snapshot: &ClusterSnapshot| times.maybe_ago(snapshot.taken_at);
         let is_old = |snapshot: &ClusterSnapshot| {
             snapshot.taken_at.is_some_and(|at| times.now.duration_since(at) > OLD)

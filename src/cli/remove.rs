@@ -4,11 +4,11 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
 
-use super::context::{self, Names, Service};
-use super::error::{CliError, Outcome};
+use super::context::{self, Names, ServiceClient};
+use super::error::{CliError, CommandOutcome};
 use super::names::act_path;
 use super::output::{self, BOLD, DIM, GOOD, NOTE, note_line, short};
-use super::times::Times;
+use super::times::TimeFormatter;
 use super::verbatim::Verbatim;
 use crate::api::apps::{RemovalAnswer, RemovalRequest};
 use crate::model::id::{AppKey, TargetName};
@@ -45,11 +45,11 @@ pub(super) struct Remove {
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 impl Remove {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         // A removal takes no app from the working folder: it is named.
         let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
         let app = context::key(named)?;
@@ -61,7 +61,7 @@ impl Remove {
     }
 
     async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {
-        let Self { target, reason, with_data, service: Service { server, .. }, .. } = self;
+        let Self { target, reason, with_data, service: ServiceClient { server, .. }, .. } = self;
         let request = RemovalRequest { reason: reason.clone(), with_data: *with_data, dry_run };
         let removed = server.post(&act_path(target, app, "remove"), &request).await;
         let (target, app) = (Some(target.clone()), Some(app.clone()));
@@ -69,7 +69,7 @@ impl Remove {
     }
 
     /// Shows what would go, and waits for the app's name.
-    async fn confirm(&self, app: &AppKey) -> Outcome {
+    async fn confirm(&self, app: &AppKey) -> CommandOutcome {
         if !std::io::stdin().is_terminal() {
             return Err(CliError::usage("this is no terminal to confirm a removal on")
                 .hint("add --yes, or look at it first with --dry-run"));
@@ -97,7 +97,7 @@ fn page(removed: &RemovalAnswer) -> String {
         ),
         "already-removed" => format!(
             "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
-            Times::system().ago(removed.asked_at),
+            TimeFormatter::system().ago(removed.asked_at),
             removed.actor,
             removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
                 "commit {}",

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::context;
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::host::Host;
-use super::offline::{self, LocalPlan, World};
+use super::offline::{self, LocalInput, LocalPlan};
 use super::output::{self, BOLD, Format, GOOD};
 use super::platform::{self, KnownTargets};
 use crate::model::id::{ImageTag, RepoName, TargetName};
@@ -58,7 +58,7 @@ pub(super) struct Render {
 }
 
 impl Render {
-    pub(super) async fn run(&self) -> Outcome {
+    pub(super) async fn run(&self) -> CommandOutcome {
         let repository = self.repository().await;
         let known = self.local.known_targets(repository.as_ref().ok()).await?;
         let world = self.local.source.open(self.output, &known)?;
@@ -105,7 +105,7 @@ impl Render {
         &self,
         waml: &Arc<Waml>,
         repository: Result<RepoName, CliError>,
-        world: &World,
+        world: &LocalInput,
         known: &KnownTargets,
     ) -> Result<Input, CliError> {
         let of = |repository: RepoName| Input {
@@ -132,7 +132,7 @@ impl Render {
     fn refused(
         &self,
         input: &Input,
-        world: &World,
+        world: &LocalInput,
         known: &KnownTargets,
     ) -> Result<CliError, CliError> {
         let violations = platform::judge(input, known);
@@ -147,7 +147,7 @@ impl Render {
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
-    fn print(&self, rendered: &Rendered, known: &KnownTargets) -> Outcome {
+    fn print(&self, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
         if self.output.is_data() {
             return output::data(self.output, &as_json(rendered, known));
         }
@@ -157,7 +157,7 @@ impl Render {
         output::document(&rendered.files.iter().map(document).collect::<String>())
     }
 
-    fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> Outcome {
+    fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
         let failed = CliError::file("write into", folder);
         std::fs::create_dir_all(folder).map_err(&failed)?;
         if std::fs::read_dir(folder).map_err(&failed)?.next().is_some() {

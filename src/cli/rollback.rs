@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::changes::{self, Shown};
+use super::changes::{self, ShownChange};
 use super::context::Context;
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::event_stream::Picture;
 use super::names::act_path;
 use super::output::{self, BAD, BOLD, DIM, GOOD, NOTE, note_line};
@@ -47,7 +47,7 @@ Examples:
   bart rollback prod-cluster-1 --reason 'checkout fails since 1.10'
   bart rollback prod-cluster-1 --to 20261121-054812123-3f9a2c --reason 'before the migration'
   bart rollback prod-cluster-1 --reason test --dry-run      what would change")]
-pub(super) struct Rollback {
+pub(super) struct RollbackArgs {
     /// The target
     target: TargetName,
     /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
@@ -85,8 +85,8 @@ struct Accepted {
 /// The hold that the app has since before a rollback that failed, and took none; `Err` where the service did not say.
 type HoldAfter = Result<Option<HoldSummary>, CliError>;
 
-impl Rollback {
-    pub(super) async fn run(self) -> Outcome {
+impl RollbackArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         let app = self.context.server.find_app(&self.context.about).await?;
         // From here on Ctrl-C ends nothing without a word.
         let stop = tokio::signal::ctrl_c();
@@ -150,7 +150,7 @@ impl Rollback {
         id: &str,
         newest: &mut Option<Verbatim<DeploymentSummary>>,
         stop: impl Future<Output = std::io::Result<()>>,
-    ) -> Outcome {
+    ) -> CommandOutcome {
         if !self.context.output.is_data() {
             output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
         }
@@ -166,7 +166,11 @@ impl Rollback {
         watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
     }
 
-    async fn follow(&self, id: &str, newest: &mut Option<Verbatim<DeploymentSummary>>) -> Outcome {
+    async fn follow(
+        &self,
+        id: &str,
+        newest: &mut Option<Verbatim<DeploymentSummary>>,
+    ) -> CommandOutcome {
         let id = DeployId::parse(id)
             .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
         let mut events = self.context.server.follow(&id);
@@ -184,15 +188,22 @@ impl Rollback {
         Ok(())
     }
 
-    fn print(&self, app: &AppKey, answer: &Verbatim<RollbackAnswer>, after: &HoldAfter) -> Outcome {
+    fn print(
+        &self,
+        app: &AppKey,
+        answer: &Verbatim<RollbackAnswer>,
+        after: &HoldAfter,
+    ) -> CommandOutcome {
         self.context.output.print(answer, || page(app, &self.target, answer, after))
     }
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &HoldAfter) -> String {
     let RollbackAnswer { deployment, from, to, warning, notes, hold, changes } = answer;
-    let (from, back) =
-        (from.as_ref().map_or("files that were edited by hand".to_owned(), format_version), format_version(to));
+    let (from, back) = (
+        from.as_ref().map_or("files that were edited by hand".to_owned(), format_version),
+        format_version(to),
+    );
     let place = format!("{BOLD}{app}{BOLD:#} on {target}");
     let mut text = match deployment {
         None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
@@ -218,7 +229,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     }
     text += &notes.iter().map(note_line).collect::<String>();
     // Who only asks wants to know it all.
-    let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
+    let shown = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
     text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::changes::{self, Shown};
-use super::diagnostics::{self, Sources};
+use super::changes::{self, ShownChange};
+use super::diagnostics::{self, SourceTexts};
 use crate::manifests::diff;
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Recipient};
@@ -19,11 +19,11 @@ use crate::model::revision::ManifestFile;
 use crate::model::rollback::Holds;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
-use crate::notify::message::{self, Kind, Links, News, Person, Reader, Stamp};
+use crate::notify::message::{self, Links, MessageReader, News, NewsKind, SlackPerson, Stamp};
 use crate::pipeline;
 use crate::pipeline::preview::{Preview, text};
 use crate::pipeline::{Input, all_violations, dry_run, preview};
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
@@ -128,8 +128,8 @@ const SECTIONS: &[&str] = &[
 /// One that people choose, and one that is made.
 const SECRETS: &[&str] = &["hunter2S3CR", "Xk9-vq2LmP7w"];
 
-static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&sources::built_in()).unwrap().into());
+static TEMPLATES: LazyLock<Arc<TemplateSet>> =
+    LazyLock::new(|| TemplateSet::compile(&sources::built_in()).unwrap().into());
 
 fn file(section: &str) -> String {
     format!(
@@ -175,7 +175,7 @@ fn violations(text: &str) -> Vec<Violation> {
 
 /// Renders the violations in every form in which somebody reads them.
 fn render_violations(text: &str, violations: &[Violation]) -> String {
-    let mut sources = Sources::default();
+    let mut sources = SourceTexts::default();
     sources.add(FILE, text);
     let mut out = diagnostics::render(violations, &sources);
     // Each alone, as the only excerpt: others' places must not be what hides it.
@@ -211,13 +211,13 @@ fn deployment(rejection: &Rejection) -> Deployment {
 fn news(deployment: &Deployment) -> News<'_> {
     News {
         deployment,
-        kind: Kind::Rejected,
-        reader: Reader::Team(None),
-        person: Person { name: "octocat".to_owned(), slack: None },
+        kind: NewsKind::Rejected,
+        reader: MessageReader::Team(None),
+        person: SlackPerson { name: "octocat".to_owned(), slack: None },
         links: Links { pages: "https://deploy.example.com", forge: None, waml: FILE },
         last_good: None,
         holds: Holds::Automation,
-        astray: None,
+        undeliverable: None,
         stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
     }
 }
@@ -265,10 +265,10 @@ fn differences(before: &str, after: &str) -> String {
     let text = file(after).replace("  u: {bad: 1}\n", "");
     let input = input(Waml::parse(FILE, text.as_bytes()).unwrap());
     let outcome = dry_run::plan_dry_run(&input, &facts(), &live);
-    assert_eq!(outcome.outcome, dry_run::Outcome::Changes, "{before} → {after}");
+    assert_eq!(outcome.outcome, dry_run::DryRunOutcome::Changes, "{before} → {after}");
     let mut out = serde_json::to_string(&outcome.changes).unwrap();
     let changes: Vec<crate::model::change::Change> = serde_json::from_str(&out).unwrap();
-    for how in [Shown::Names, Shown::Fields, Shown::Lines] {
+    for how in [ShownChange::Names, ShownChange::Fields, ShownChange::Lines] {
         out += &changes::page(&changes, how);
     }
     let target = preview::of_target(&input, &facts(), "main", &live, None);

@@ -4,8 +4,8 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::config::Source;
-use super::error::{CliError, Outcome};
+use super::config::ConfigSource;
+use super::error::{CliError, CommandOutcome};
 use super::output::Format;
 use crate::app::App;
 use crate::config::forge::ForgeSettings;
@@ -26,7 +26,7 @@ use crate::support::telemetry::{self, LogFormat};
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]
-    source: Source,
+    source: ConfigSource,
     /// What is logged: `info`, `debug`, `info,the_deployer::git=debug`
     #[arg(long, value_name = "FILTER", env = "THE_DEPLOYER_LOG", default_value = telemetry::DEFAULT_FILTER)]
     log: String,
@@ -36,7 +36,7 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let settings = self.source.load(Format::Text)?.settings;
         telemetry::init(self.log_format, &self.log)
             .map_err(|error| CliError::usage(error.to_string()))?;
@@ -55,7 +55,7 @@ impl Serve {
 }
 
 /// The first signal asks for an end, the second one does not ask.
-fn on_signal(stop: CancellationToken) -> Outcome {
+fn on_signal(stop: CancellationToken) -> CommandOutcome {
     let unheard =
         |error: std::io::Error| CliError::io(format!("cannot listen for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;

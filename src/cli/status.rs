@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::context::{self, Context, Names};
 use super::deployment;
-use super::error::{CliError, Kind, Outcome};
+use super::error::{CliError, CliErrorKind, CommandOutcome};
 use super::names::AppPages;
 use super::output::{self, word};
-use super::times::Times;
+use super::times::TimeFormatter;
 use super::verbatim::Verbatim;
 use crate::api::apps::{AppDetail, AppSummary, MissingRepository};
 use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
@@ -42,7 +42,7 @@ Examples:
 
 Exit codes: 0 shown, 1 there is no such deployment, 2 wrong usage or no answer; also where a target could not be
 looked at: what is known of the others is shown all the same.")]
-pub(super) struct Status {
+pub(super) struct StatusArgs {
     /// A deployment's id
     #[arg(conflicts_with_all = ["target", "all"])]
     deployment: Option<DeployId>,
@@ -118,8 +118,8 @@ fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
         }
 }
 
-impl Status {
-    pub(super) async fn run(self) -> Outcome {
+impl StatusArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
         if let Some(id) = &self.deployment {
             return self.one(id).await;
         }
@@ -134,14 +134,14 @@ impl Status {
         }
     }
 
-    async fn one(&self, id: &DeployId) -> Outcome {
+    async fn one(&self, id: &DeployId) -> CommandOutcome {
         let Context { server, output, .. } = &self.context;
         let detail: Verbatim<DeploymentDetail> =
             server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-        output.print(&detail, || deployment::page(&detail, Times::system()))
+        output.print(&detail, || deployment::page(&detail, TimeFormatter::system()))
     }
 
-    async fn app(&self, app: AppKey) -> Outcome {
+    async fn app(&self, app: AppKey) -> CommandOutcome {
         let Context { about, server, output } = &self.context;
         let service = server.ready().await?;
         let (targets, missing) = self.or_readiness(self.targets(&app).await, &service)?;
@@ -155,7 +155,7 @@ impl Status {
             targets.push(match found {
                 Ok(state) => Target { target, state, error: None, hidden: false },
                 Err(error) => {
-                    let (why, hidden) = (error.to_string(), error.kind == Kind::Forbidden);
+                    let (why, hidden) = (error.to_string(), error.kind == CliErrorKind::Forbidden);
                     let first = if hidden { &mut forbidden } else { &mut unknown };
                     first.get_or_insert(error);
                     Target { target, state: None, error: Some(why), hidden }
@@ -171,7 +171,7 @@ impl Status {
             server.check_names(&about.names(self.target.as_ref())).await?;
         }
         let found = OneApp { app: app.to_string(), targets, missing, service };
-        output.print(&found, || shown::of_app(&found, Times::system()))?;
+        output.print(&found, || shown::of_app(&found, TimeFormatter::system()))?;
         unknown.map_or(Ok(()), Err)
     }
 
@@ -207,7 +207,7 @@ impl Status {
         Ok((targets, missing))
     }
 
-    async fn everything(&self) -> Outcome {
+    async fn everything(&self) -> CommandOutcome {
         let Context { server, output, .. } = &self.context;
         let service = server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
@@ -244,6 +244,6 @@ impl Status {
             under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
         }
         let found = Everything { apps, missing, under_way, notes, service };
-        output.print(&found, || shown::of_all(&found, Times::system()))
+        output.print(&found, || shown::of_all(&found, TimeFormatter::system()))
     }
 }

@@ -88,12 +88,12 @@ impl TimesArgument {
 
 /// Shows times to people.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct TimeFormatter {
     pub(super) now: Timestamp,
     pub(super) style: TimeStyle,
 }
 
-impl Times {
+impl TimeFormatter {
     /// With the system's time, as the arguments say.
     pub(super) fn system() -> Self {
         let style = STYLE.get().copied().unwrap_or_default();
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_farther_away_the_less_exact() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let times = Times { now: at("2026-11-21T12:00:00Z"), style: TimeStyle::Relative };
+        let times = TimeFormatter { now: at("2026-11-21T12:00:00Z"), style: TimeStyle::Relative };
         for (moment, text) in [
             ("2026-11-21T12:00:30Z", "just now"),
             ("2026-11-21T11:59:30Z", "just now"),
@@ -213,7 +213,7 @@ mod tests {
         ] {
             assert_eq!(times.ahead(at(moment)), text, "{moment}");
         }
-        let absolute = Times { style: TimeStyle::Absolute, ..times };
+        let absolute = TimeFormatter { style: TimeStyle::Absolute, ..times };
         let moment = at("2026-11-21T05:48:12.5Z");
         for text in [absolute.ago(moment), absolute.ahead(moment)] {
             assert_eq!(text, "2026-11-21 05:48:12 UTC");

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::output::{Format, GOOD, word};
 use crate::config::secret;
 use crate::support::text::refuse_invisible;
@@ -16,7 +16,7 @@ use crate::support::text::refuse_invisible;
 ///   the-deployer config token --name ci --scope deploy --target 'dev-*' --app 'devx/*'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Token {
+pub(super) struct TokenArgs {
     /// Whose it is; in the audit log their acts bear this name
     #[arg(long, value_name = "NAME")]
     name: String,
@@ -46,8 +46,8 @@ enum Scope {
     Admin,
 }
 
-impl Token {
-    pub(super) fn run(self) -> Outcome {
+impl TokenArgs {
+    pub(super) fn run(self) -> CommandOutcome {
         let Self { name, scope, targets, apps, output } = self;
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             return Err(CliError::usage("--name must be a line of text"));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::offline;
-use super::offline::{LocalPlan, World};
+use super::offline::{LocalInput, LocalPlan};
 use super::output::{self, Format, GOOD};
 use super::platform::{self, KnownTargets};
 use crate::model::id::TargetName;
@@ -34,7 +34,7 @@ pub(super) struct Validate {
 }
 
 impl Validate {
-    pub(super) async fn run(&self) -> Outcome {
+    pub(super) async fn run(&self) -> CommandOutcome {
         let repository = self.local.whose.repository().ok();
         let known = self.local.known_targets(repository.as_ref()).await?;
         let world = self.local.source.open(self.output, &known)?;
@@ -79,7 +79,7 @@ impl Validate {
         }
     }
 
-    fn praise(&self, waml: &Waml) -> Outcome {
+    fn praise(&self, waml: &Waml) -> CommandOutcome {
         let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
         let file = self.local.source.file.display();
         let for_targets = if targets.is_empty() {
@@ -95,7 +95,7 @@ impl Validate {
 pub(super) fn of_target(
     waml: &Arc<Waml>,
     target: &TargetName,
-    world: &World,
+    world: &LocalInput,
     known: &KnownTargets,
 ) -> Vec<Violation> {
     let input = Input {

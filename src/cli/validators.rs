@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::diagnostics::Sources;
-use super::error::Outcome;
+use super::diagnostics::SourceTexts;
+use super::error::CommandOutcome;
 use super::offline;
 use super::output::{BOLD, DIM, Format};
 use crate::pipeline::validate::{RULES, Rule, Weight};
@@ -27,8 +27,8 @@ pub(super) struct Validators {
 }
 
 impl Validators {
-    pub(super) fn run(&self) -> Outcome {
-        let mut sources = Sources::default();
+    pub(super) fn run(&self) -> CommandOutcome {
+        let mut sources = SourceTexts::default();
         let templates = offline::templates(self.templates.as_deref(), &mut sources, self.output)?;
         let policies: Vec<&Policy> = templates.policies.iter().collect();
         let data = json!({

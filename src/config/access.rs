@@ -39,7 +39,7 @@ pub enum GitAccess {
         /// The private key.
         key: Credential,
         /// Who is believed to be the host, and the folder that ssh runs in, of this repository alone.
-        access: ssh::Access,
+        access: ssh::SshAccess,
     },
 }
 

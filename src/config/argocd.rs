@@ -74,12 +74,12 @@ impl Resolver<'_> {
 }
 
 /// `None` where the namespace is no name; its form has been told.
-pub(super) fn argocd_of(argocd: ArgoCd) -> Option<target::ArgoCd> {
+pub(super) fn argocd_of(argocd: ArgoCd) -> Option<target::ArgoCdDestination> {
     // Its webhook is no part of how manifests are made.
     let ArgoCd { namespace, project, webhook: _ } = argocd;
-    let default = target::ArgoCd::default().namespace;
+    let default = target::ArgoCdDestination::default().namespace;
     let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
-    Some(target::ArgoCd { namespace, project })
+    Some(target::ArgoCdDestination { namespace, project })
 }
 
 fn is_http(url: &str) -> bool {

@@ -14,7 +14,7 @@ use crate::model::kubernetes::KubernetesVersion;
 use crate::model::lock::Policies;
 use crate::model::namespaces;
 use crate::model::platform::Platform;
-use crate::model::platform::problem::Problem;
+use crate::model::platform::problem::PlatformProblem;
 use crate::model::target::{Clusters, Environment, Target};
 
 /// The longest name that DNS takes.
@@ -205,7 +205,7 @@ impl Resolver<'_> {
             self.report.error(path, format!("this cannot be read: {error}"), "see `config schema`");
             Platform::default()
         });
-        for Problem { key, message, help } in platform.problems() {
+        for PlatformProblem { key, message, help } in platform.problems() {
             self.report.error(&format!("{path}.{key}"), message, help);
         }
         platform

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
-use crate::config::secret::{self, Source};
+use crate::config::secret::{self, SecretSource};
 use crate::support::credential::Credential;
 
 /// What is to be done about a secret that is not given in one way.
@@ -34,9 +34,9 @@ impl Resolver<'_> {
         let Secret { file, env } = secret;
         let (source, key) = match (file, env) {
             (Some(file), None) => {
-                (Source::File(secret::locate(Path::new(&file), self.variables)), "file")
+                (SecretSource::File(secret::locate(Path::new(&file), self.variables)), "file")
             }
-            (None, Some(name)) => (Source::Variable(name), "env"),
+            (None, Some(name)) => (SecretSource::Variable(name), "env"),
             (Some(_), Some(_)) => {
                 self.report.error(path, "this secret is given twice", help);
                 return None;

@@ -8,7 +8,7 @@ use crate::config::credential::{ONE_OF, Secret};
 use crate::config::mask::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::model::announcement::Announcement;
-use crate::notify::signature::Key;
+use crate::notify::signature::SigningSecret;
 use crate::support::host::is_loopback;
 
 /// Each is a queue of its own that is asked at every turn.
@@ -39,7 +39,7 @@ pub struct EventWebhookSettings {
     /// Where events are sent.
     pub url: String,
     /// What they are signed with.
-    pub key: Key,
+    pub key: SigningSecret,
     /// Which events are sent; at least one.
     pub events: Vec<Announcement>,
 }
@@ -88,10 +88,10 @@ impl Resolver<'_> {
         Some(EventWebhookSettings { name, url, key: self.key(&at, &secret)?, events })
     }
 
-    fn key(&mut self, path: &str, secret: &SecretString) -> Option<Key> {
+    fn key(&mut self, path: &str, secret: &SecretString) -> Option<SigningSecret> {
         let help = "make one with `echo whsec_$(head -c 32 /dev/urandom | base64)`, and give it \
                     to the receiver, too";
-        let key = Key::parse(secret);
+        let key = SigningSecret::parse(secret);
         key.map_err(|error| self.report.error(path, error.to_string(), help)).ok()
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::config::credential::{ONE_OF, Secret};
 use crate::config::resolver::{Purpose, Resolver};
 use crate::config::webhook::{Previews, WebhookSecret, WebhookSettings};
-use crate::forge::github::auth::key::{AppKey, KeyError};
+use crate::forge::github::auth::key::{AppCredentials, AppKeyError};
 use crate::forge::github::client::GITHUB_API;
 use crate::forge::github::webhook::rules::Rules;
 use crate::support::credential::Credential;
@@ -126,7 +126,7 @@ pub enum GitHubCredentials {
     /// The owner of a token that may read contents and write deployments.
     Token(Credential),
     /// A GitHub App.
-    App(AppKey),
+    App(AppCredentials),
 }
 
 impl Resolver<'_> {
@@ -228,23 +228,23 @@ impl Resolver<'_> {
         Some(client_id)
     }
 
-    fn app(&mut self, app: App) -> Option<AppKey> {
+    fn app(&mut self, app: App) -> Option<AppCredentials> {
         let App { id, private_key } = app;
         let path = "forge.github.app.private_key";
         let at = if private_key.file.is_some() { "file" } else { "env" };
         let pem = self.secret(path, private_key, ONE_OF)?;
-        let parsed = AppKey::parse(id.trim(), &pem);
+        let parsed = AppCredentials::parse(id.trim(), &pem);
         if let Err(error) = &parsed {
             let (path, help) = match error {
-                KeyError::Id => (
+                AppKeyError::Id => (
                     "forge.github.app.id".to_owned(),
                     "copy `App ID` or `Client ID` from the App's settings",
                 ),
-                KeyError::NoPem
-                | KeyError::Public
-                | KeyError::Locked
-                | KeyError::OtherKind
-                | KeyError::Damaged => {
+                AppKeyError::NoPem
+                | AppKeyError::Public
+                | AppKeyError::Locked
+                | AppKeyError::OtherKind
+                | AppKeyError::Damaged => {
                     (format!("{path}.{at}"), "generate a private key in the App's settings")
                 }
             };

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::lookups::all::{LookupSettings, SecretStoreSettings};
-use crate::lookups::registry::{self, ANY_OTHER, Login};
+use crate::lookups::registry::{self, ANY_OTHER, BasicLogin};
 use crate::lookups::{kubernetes, vault};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
@@ -116,7 +116,7 @@ impl Resolver<'_> {
         lookups
     }
 
-    fn registry(&mut self, path: &str, registry: Registry) -> registry::Registry {
+    fn registry(&mut self, path: &str, registry: Registry) -> registry::RegistryAccess {
         let Registry { host, username, password, insecure } = registry;
         let insecure = insecure.unwrap_or(false);
         if !is_host(&host) {
@@ -132,7 +132,7 @@ impl Resolver<'_> {
             (None, None) => None,
             (Some(username), Some(password)) => {
                 let password = self.credential(&format!("{path}.password"), password);
-                password.map(|password| Login { username, password })
+                password.map(|password| BasicLogin { username, password })
             }
             (Some(_), None) | (None, Some(_)) => {
                 let help = "give both `username` and `password`, or neither";
@@ -148,7 +148,7 @@ impl Resolver<'_> {
                 "let the registry speak https",
             );
         }
-        registry::Registry { login, insecure }
+        registry::RegistryAccess { login, insecure }
     }
 
     fn secrets_of(
@@ -186,7 +186,7 @@ impl Resolver<'_> {
         let token = self.credential(&format!("{path}.vault.token"), token)?;
         let namespace = namespace.or_else(|| settings.namespace.clone());
         let mount = settings.mount.clone();
-        Some(SecretStoreSettings::Vault(vault::Settings { address, mount, namespace, token }))
+        Some(SecretStoreSettings::Vault(vault::VaultSettings { address, mount, namespace, token }))
     }
 
     fn kubernetes(
@@ -210,7 +210,7 @@ impl Resolver<'_> {
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
         let ca = ca.and_then(|file| self.certificates(&format!("{path}.kubernetes.ca"), &file));
         let token = self.credential(&format!("{path}.kubernetes.token"), token)?;
-        Some(SecretStoreSettings::Kubernetes(kubernetes::Settings { server, token, ca }))
+        Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
     }
 
     /// A token goes there, so it is https, or this machine.
@@ -259,9 +259,11 @@ mod tests {
         );
         let found = loaded(&text).settings.lookups.secrets;
         let of = |name: &str| match &found[&TargetName::parse(name).unwrap()] {
-            SecretStoreSettings::Kubernetes(kubernetes::Settings { server, token, ca }) => {
-                (server.clone(), token.file.clone(), ca.is_some())
-            }
+            SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings {
+                server,
+                token,
+                ca,
+            }) => (server.clone(), token.file.clone(), ca.is_some()),
             SecretStoreSettings::Vault(_) => panic!("not Vault"),
         };
         assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));

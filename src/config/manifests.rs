@@ -113,7 +113,7 @@ pub struct ManifestRepositorySettings {
     /// Whether it is the local one that the program makes itself when it is not there.
     pub embedded: bool,
     /// How often it may be pushed to.
-    pub budget: writer::PushBudget,
+    pub budget: writer::PushAllowance,
     /// Who pushes.
     pub push: PushBy,
 }
@@ -222,17 +222,17 @@ fn embedded(folder: &Path) -> ManifestRepositorySettings {
         signing: None,
         clone_dir: path,
         embedded: true,
-        budget: writer::PushBudget::GENEROUS,
+        budget: writer::PushAllowance::GENEROUS,
         push: PushBy::Direct,
     }
 }
 
 /// Half of a minute's pushes may go at once, unless it says how many.
-fn budget_of(budget: Option<PushBudget>, url: &str) -> writer::PushBudget {
+fn budget_of(budget: Option<PushBudget>, url: &str) -> writer::PushAllowance {
     let Some(PushBudget { per_minute, burst }) = budget else {
-        return writer::PushBudget::of_address(url);
+        return writer::PushAllowance::of_address(url);
     };
-    writer::PushBudget { per_minute, burst: burst.unwrap_or(per_minute.div_ceil(2)) }
+    writer::PushAllowance { per_minute, burst: burst.unwrap_or(per_minute.div_ceil(2)) }
 }
 
 fn identity_of(identity: Identity) -> CommitIdentity {

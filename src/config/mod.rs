@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::config::report::Report;
+use crate::config::report::ConfigReport;
 use crate::config::resolver::{Purpose, Resolver};
 use crate::config::settings::{File, Settings};
 use crate::config::storage::StorageSettings;
@@ -62,7 +62,7 @@ pub const HOME: &str = ".the-deployer";
 
 /// Everything that settings are made of. Not printable: variables hold secrets.
 #[derive(Clone)]
-pub struct Sources {
+pub struct SettingsSources {
     /// The file's name and text, if there is a file.
     pub file: Option<(String, String)>,
     /// The environment.
@@ -103,7 +103,7 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(File)
 }
 
-impl Sources {
+impl SettingsSources {
     /// Reads the file, if one is named.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Sources {
     /// is read.
     ///
     /// # Errors
-    /// As [`Sources::load`].
+    /// As [`SettingsSources::load`].
     pub fn load_for_record(&self) -> Result<Loaded, Rejection> {
         self.load_for(Purpose::Record)
     }
@@ -148,7 +148,7 @@ impl Sources {
     /// The settings for a rebuild: secrets are read for the code host and the manifest repositories only.
     ///
     /// # Errors
-    /// As [`Sources::load`].
+    /// As [`SettingsSources::load`].
     pub fn load_for_rebuild(&self) -> Result<Loaded, Rejection> {
         self.load_for(Purpose::Rebuild)
     }
@@ -175,7 +175,7 @@ impl Sources {
         let variables = self.variables.iter().filter(|(name, _)| is_of_it(name));
         let variables = variables.map(|(name, value)| (name.clone(), value.clone())).collect();
         let File { storage, .. } = read_file(&mut root, &variables, violations)?;
-        let report = Report::new(&root);
+        let report = ConfigReport::new(&root);
         let (variables, home) = (&self.variables, &self.home);
         let mut resolver = Resolver { report, variables, home, purpose: Purpose::Record };
         let storage = resolver.storage(storage.unwrap_or_default());
@@ -203,7 +203,7 @@ impl Sources {
     fn settings(&self, purpose: Purpose, violations: &mut Vec<Violation>) -> Option<Settings> {
         let mut root = self.root(violations)?;
         let file = read_file(&mut root, &self.variables, violations)?;
-        let report = Report::new(&root);
+        let report = ConfigReport::new(&root);
         let (variables, home) = (&self.variables, &self.home);
         let mut resolver = Resolver { report, variables, home, purpose };
         let settings = resolver.settings(purpose.reduce(file));

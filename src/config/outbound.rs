@@ -41,7 +41,7 @@ pub(super) struct Outbound {
 }
 
 impl Resolver<'_> {
-    pub(super) fn outbound(&mut self, outbound: Outbound) -> http::Outbound {
+    pub(super) fn outbound(&mut self, outbound: Outbound) -> http::OutboundHttp {
         let Outbound { ca, proxy, proxy_username, proxy_password, no_proxy, private_networks } =
             outbound;
         let authorities = ca.and_then(|file| {
@@ -60,7 +60,7 @@ impl Resolver<'_> {
             self.proxy_url(&url);
             Proxy { url, login, except: no_proxy.map(|all| all.join(",")) }
         });
-        http::Outbound {
+        http::OutboundHttp {
             authorities: authorities.unwrap_or_default(),
             proxy,
             proxies_of_variables: self.proxies_of_variables(),

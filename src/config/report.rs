@@ -7,12 +7,12 @@ use crate::waml::node::{Node, Path};
 pub(super) const RULE: &str = "configuration";
 
 /// Collects violations over the values as they were written.
-pub(super) struct Report<'a> {
+pub(super) struct ConfigReport<'a> {
     root: &'a Node,
     pub(super) violations: Vec<Violation>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ConfigReport<'a> {
     pub(super) fn new(root: &'a Node) -> Self {
         Self { root, violations: Vec::new() }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::mask::has_credentials;
-use crate::config::report::Report;
+use crate::config::report::ConfigReport;
 use crate::support::globs::{GlobError, Globs, check_glob};
 
 /// The longest time that may be set; a longer one is a mistake.
@@ -29,7 +29,7 @@ pub(super) enum Purpose {
 /// What settings are made with.
 pub(super) struct Resolver<'a> {
     /// Where violations go.
-    pub(super) report: Report<'a>,
+    pub(super) report: ConfigReport<'a>,
     /// For secrets.
     pub(super) variables: &'a BTreeMap<String, String>,
     /// The storage folder where none is configured.

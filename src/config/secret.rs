@@ -17,7 +17,7 @@ const RANDOM_BYTES: usize = 32;
 
 /// Where a secret is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SecretSource {
     /// In a file that holds nothing else.
     File(PathBuf),
     /// In an environment variable.
@@ -26,7 +26,7 @@ pub enum Source {
 
 /// A secret that was read.
 #[derive(Debug)]
-pub struct Found {
+pub struct SecretValue {
     /// Its text, without the newline at its end.
     pub secret: SecretString,
     /// What is doubtful about its place: others can read it, too.
@@ -67,12 +67,15 @@ pub enum SecretError {
 ///
 /// # Errors
 /// [`SecretError`]
-pub fn read(source: &Source, variables: &BTreeMap<String, String>) -> Result<Found, SecretError> {
+pub fn read(
+    source: &SecretSource,
+    variables: &BTreeMap<String, String>,
+) -> Result<SecretValue, SecretError> {
     match source {
-        Source::File(path) => from_file(path),
-        Source::Variable(name) => {
+        SecretSource::File(path) => from_file(path),
+        SecretSource::Variable(name) => {
             let text = variables.get(name).ok_or_else(|| SecretError::NoVariable(name.clone()))?;
-            Ok(Found { secret: trimmed(text, name)?, warning: None })
+            Ok(SecretValue { secret: trimmed(text, name)?, warning: None })
         }
     }
 }
@@ -97,7 +100,7 @@ pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
 ///
 /// # Errors
 /// [`SecretError`]
-pub fn keep(path: &Path) -> Result<Found, SecretError> {
+pub fn keep(path: &Path) -> Result<SecretValue, SecretError> {
     if !path.exists() {
         make(path).map_err(|source| SecretError::NotMade { path: path.to_owned(), source })?;
     }
@@ -123,7 +126,7 @@ pub fn token() -> io::Result<NewToken> {
     Ok(NewToken { text, sha256 })
 }
 
-fn from_file(path: &Path) -> Result<Found, SecretError> {
+fn from_file(path: &Path) -> Result<SecretValue, SecretError> {
     let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
     let warning = others_can_read(&file.metadata().map_err(unreadable)?).then(|| {
@@ -137,7 +140,7 @@ fn from_file(path: &Path) -> Result<Found, SecretError> {
         return Err(no_text());
     }
     let text = String::from_utf8(bytes).map_err(|_| no_text())?;
-    Ok(Found { secret: trimmed(&text, &path.display().to_string())?, warning })
+    Ok(SecretValue { secret: trimmed(&text, &path.display().to_string())?, warning })
 }
 
 /// Editors and `echo` end a file with a newline that is not meant.
@@ -206,14 +209,14 @@ mod tests {
 
     use secrecy::ExposeSecret;
 
-    fn file(text: &[u8]) -> (tempfile::TempDir, Source) {
+    fn file(text: &[u8]) -> (tempfile::TempDir, SecretSource) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         fs::write(&path, text).unwrap();
-        (folder, Source::File(path))
+        (folder, SecretSource::File(path))
     }
 
-    fn text_of(source: &Source) -> Result<String, SecretError> {
+    fn text_of(source: &SecretSource) -> Result<String, SecretError> {
         let variables = BTreeMap::from([("TOKEN".to_owned(), "abc\n".to_owned())]);
         read(source, &variables).map(|found| found.secret.expose_secret().to_owned())
     }
@@ -226,7 +229,7 @@ mod tests {
             let (_folder, source) = file(text.as_bytes());
             assert_eq!(text_of(&source).unwrap(), secret);
         }
-        assert_eq!(text_of(&Source::Variable("TOKEN".to_owned())).unwrap(), "abc");
+        assert_eq!(text_of(&SecretSource::Variable("TOKEN".to_owned())).unwrap(), "abc");
     }
 
     #[test]
@@ -236,7 +239,7 @@ mod tests {
             let error = text_of(&source).unwrap_err().to_string();
             assert!(error.contains("/secret"), "{error}");
         }
-        let none = text_of(&Source::Variable("NONE".to_owned())).unwrap_err().to_string();
+        let none = text_of(&SecretSource::Variable("NONE".to_owned())).unwrap_err().to_string();
         assert_eq!(none, "the variable NONE is not set");
     }
 
@@ -269,7 +272,7 @@ mod tests {
     fn a_file_that_others_can_read_is_noticed() {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, source) = file(b"abc");
-        let Source::File(path) = &source else { panic!("a file") };
+        let SecretSource::File(path) = &source else { panic!("a file") };
         for (mode, exposed) in [(0o600, false), (0o640, false), (0o644, true)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
             let found = read(&source, &BTreeMap::new()).unwrap();

@@ -100,7 +100,7 @@ pub struct Settings {
     /// The clusters that may be deployed to.
     pub clusters: Clusters,
     /// How everything outside is reached by HTTP.
-    pub outbound: http::Outbound,
+    pub outbound: http::OutboundHttp,
     /// What is looked up outside, and how.
     pub lookups: LookupSettings,
     /// Slack, if people are told on it.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::config::credential::{ONE_OF, Secret};
 use crate::config::resolver::Resolver;
 use crate::git::signing::SigningKey;
-use crate::git::signing::key::{Key, KeyError};
+use crate::git::signing::key::{SigningKeyError, SigningPrivateKey};
 
 /// The key that commits are signed with.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -53,8 +53,8 @@ impl Resolver<'_> {
             None => None,
         };
         let key = match format {
-            SigningFormat::Ssh => Key::ssh(&key?, passphrase.as_ref()),
-            SigningFormat::OpenPgp => Key::openpgp(&key?, passphrase.as_ref()),
+            SigningFormat::Ssh => SigningPrivateKey::ssh(&key?, passphrase.as_ref()),
+            SigningFormat::OpenPgp => SigningPrivateKey::openpgp(&key?, passphrase.as_ref()),
         };
         match key {
             Ok(key) => Some(SigningKey { key, home }),
@@ -67,16 +67,16 @@ impl Resolver<'_> {
     }
 }
 
-fn help(format: SigningFormat, error: &KeyError) -> &'static str {
+fn help(format: SigningFormat, error: &SigningKeyError) -> &'static str {
     match (error, format) {
-        (KeyError::Locked, _) => "give its `passphrase: {file: PATH}`",
-        (KeyError::WrongPassphrase | KeyError::Lines, _) => {
+        (SigningKeyError::Locked, _) => "give its `passphrase: {file: PATH}`",
+        (SigningKeyError::WrongPassphrase | SigningKeyError::Lines, _) => {
             "put the key's own passphrase there, in one line"
         }
-        (KeyError::OtherFormat(_), SigningFormat::Ssh) => {
+        (SigningKeyError::OtherFormat(_), SigningFormat::Ssh) => {
             "write `format: openpgp`, or give a key that `ssh-keygen -t ed25519` made"
         }
-        (KeyError::OtherFormat(_), SigningFormat::OpenPgp) => {
+        (SigningKeyError::OtherFormat(_), SigningFormat::OpenPgp) => {
             "write `format: ssh`, or give what `gpg --armor --export-secret-keys KEY` prints"
         }
         (_, SigningFormat::Ssh) => "make one with `ssh-keygen -t ed25519 -C the-deployer -f FILE`",
@@ -115,11 +115,11 @@ mod tests {
             settings.manifests[0].signing.clone().unwrap()
         };
         let ssh = signing("format: ssh, key: {env: SSH}");
-        assert!(matches!(ssh.key, Key::Ssh(_)));
+        assert!(matches!(ssh.key, SigningPrivateKey::Ssh(_)));
         let locked = signing("format: ssh, key: {env: LOCKED}, passphrase: {env: PASSPHRASE}");
-        assert!(matches!(locked.key, Key::Ssh(_)));
+        assert!(matches!(locked.key, SigningPrivateKey::Ssh(_)));
         let openpgp = signing("format: openpgp, key: {env: PGP}");
-        assert!(matches!(openpgp.key, Key::OpenPgp(_)));
+        assert!(matches!(openpgp.key, SigningPrivateKey::OpenPgp(_)));
         assert_eq!(openpgp.home, Path::new(".the-deployer/gnupg/fleet"));
         let none = loaded("").settings.manifests[0].signing.clone();
         assert!(none.is_none());

@@ -12,7 +12,7 @@ use crate::config::resolver::Resolver;
 use crate::notify::message::UserId;
 use crate::notify::slack::address::Channel;
 use crate::notify::slack::people::Someone;
-use crate::notify::slack::{Door, SLACK_API, people};
+use crate::notify::slack::{SLACK_API, SlackTransport, people};
 
 const LOGIN: &str = "{login}";
 
@@ -44,11 +44,11 @@ pub(super) struct Slack {
 #[derive(Debug, Clone)]
 pub struct SlackSettings {
     /// By which way.
-    pub door: Door,
+    pub door: SlackTransport,
     /// Where messages go that have no channel, or whose channel does not take them.
     pub default_channel: Option<Channel>,
     /// Who somebody is.
-    pub people: people::Settings,
+    pub people: people::PeopleSettings,
     /// Whether who started a deployment is written to.
     pub direct_messages: bool,
 }
@@ -65,12 +65,12 @@ impl Resolver<'_> {
             (Some(token), None) => {
                 let token = self.secret("notify.slack.token", token, ONE_OF)?;
                 self.is_a_bots(&token);
-                Door::Bot { api_url, token }
+                SlackTransport::Bot { api_url, token }
             }
             (None, Some(webhook)) => {
                 let url = self.secret("notify.slack.webhook", webhook, ONE_OF)?;
                 self.is_a_webhooks(&url);
-                Door::Hook(url)
+                SlackTransport::Hook(url)
             }
             (both, _) => {
                 let what = if both.is_some() { "both" } else { "neither of" };
@@ -79,7 +79,7 @@ impl Resolver<'_> {
                 return None;
             }
         };
-        let people = people::Settings { people, email };
+        let people = people::PeopleSettings { people, email };
         let direct_messages = direct_messages.unwrap_or(true);
         Some(SlackSettings { door, default_channel, people, direct_messages })
     }
@@ -207,7 +207,7 @@ mod tests {
         let loaded = slack("{token: {env: BOT}, default_channel: \"#deploys\"}");
         assert_eq!(loaded.warnings, []);
         let slack = loaded.settings.slack.unwrap();
-        let Door::Bot { api_url, token } = &slack.door else { panic!("{slack:?}") };
+        let SlackTransport::Bot { api_url, token } = &slack.door else { panic!("{slack:?}") };
         assert_eq!((api_url.as_str(), token.expose_secret()), (SLACK_API, "xoxb-1-2-s3cret"));
         assert_eq!(slack.default_channel.as_ref().unwrap().as_str(), "deploys");
         assert!(slack.direct_messages && slack.people.people.is_empty());
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_webhooks_address_is_its_secret() {
         let slack = slack("{webhook: {env: WEBHOOK}}").settings.slack.unwrap();
-        assert!(matches!(slack.door, Door::Hook(_)));
+        assert!(matches!(slack.door, SlackTransport::Hook(_)));
         assert!(!format!("{slack:?}").contains("s3cret"), "a secret does not print");
     }
 

@@ -32,7 +32,7 @@ impl Resolver<'_> {
         url: &str,
         ssh: Option<Ssh>,
         folder: PathBuf,
-    ) -> Option<(Credential, ssh::Access)> {
+    ) -> Option<(Credential, ssh::SshAccess)> {
         let Some(Ssh { key, known_hosts }) = ssh else {
             let help = "add `ssh: {key: {file: PATH}, known_hosts: PATH}` beside `url`";
             self.report.error(&format!("{path}.url"), "there is no key to come in with", help);
@@ -45,7 +45,7 @@ impl Resolver<'_> {
         if let Some((message, help)) = problem_of_key(key.secret.expose_secret()) {
             self.report.error(&key_path, message, help);
         }
-        Some((key, ssh::Access { known_hosts, folder }))
+        Some((key, ssh::SshAccess { known_hosts, folder }))
     }
 
     fn known_hosts(&mut self, path: &str, file: &Path, url: &str) {
@@ -139,7 +139,8 @@ mod tests {
             let loaded = with(&format!("url: '{url}', {KEY}")).unwrap();
             assert_eq!(loaded.warnings, [], "{url}");
             let one = &loaded.settings.manifests[0];
-            let GitAccess::Ssh { key, access: ssh::Access { known_hosts, folder } } = &one.access
+            let GitAccess::Ssh { key, access: ssh::SshAccess { known_hosts, folder } } =
+                &one.access
             else {
                 panic!("{one:?}")
             };

@@ -11,18 +11,18 @@ use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
 use crate::config::webhook::WebhookSecret;
-use crate::config::{Loaded, Sources, schema};
+use crate::config::{Loaded, SettingsSources, schema};
 use crate::lookups::all::SecretStoreSettings;
 use crate::lookups::vault;
 use crate::model::callers::Pages;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::{Clusters, Environment};
 use crate::model::violation::{Rejection, Violation};
-use crate::notify::slack::Door;
+use crate::notify::slack::SlackTransport;
 
-pub(super) fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
+pub(super) fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> SettingsSources {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Sources {
+    SettingsSources {
         file: text.map(|text| ("config.yaml".to_owned(), text.to_owned())),
         variables: variables.iter().map(own).collect(),
         home: ".the-deployer".into(),
@@ -181,7 +181,7 @@ fn everything_can_be_set() {
     assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     let slack = slack.unwrap();
     assert!(
-        matches!(slack.door, Door::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
+        matches!(slack.door, SlackTransport::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
     );
     assert_eq!((slack.direct_messages, slack.people.people.len()), (false, 1));
     assert_eq!(tokens[0].name, "ci");
@@ -202,7 +202,7 @@ fn everything_can_be_set() {
     assert_eq!(registries, expected);
     let vault = &lookups.secrets[&TargetName::parse("prod-1").unwrap()];
     let SecretStoreSettings::Vault(vault) = vault else { panic!("Vault") };
-    let vault::Settings { address, mount, namespace, token } = vault;
+    let vault::VaultSettings { address, mount, namespace, token } = vault;
     assert_eq!((address.as_str(), mount.as_str()), ("https://vault.example.com", "kv"));
     assert_eq!((namespace.as_deref(), &token.file), (Some("team"), &None));
     assert_eq!((lookups.secrets.len(), limits.lookups.as_secs()), (1, 7));
@@ -272,10 +272,10 @@ fn settings_never_print_a_secret() {
 fn a_file_is_read_and_one_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.yaml");
-    let error = Sources::read(Some(&path), BTreeMap::new()).err().unwrap().to_string();
+    let error = SettingsSources::read(Some(&path), BTreeMap::new()).err().unwrap().to_string();
     assert!(error.contains("config.yaml cannot be read"), "{error}");
     std::fs::write(&path, "limits: {workers: 3}\n").unwrap();
-    let sources = Sources::read(Some(&path), BTreeMap::new()).unwrap();
+    let sources = SettingsSources::read(Some(&path), BTreeMap::new()).unwrap();
     assert_eq!(sources.load().unwrap().settings.limits.workers, 3);
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::config::mask::has_credentials;
 use crate::config::settings::File;
 use crate::model::violation::{Position, Violation};
-use crate::waml::node::{Entry, Map, Node, Origin, Path, Scalar, Step, Value};
+use crate::waml::node::{Map, MappingEntry, Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::suggest;
 
 const PREFIX: &str = "THE_DEPLOYER_";
@@ -164,11 +164,13 @@ fn set(root: &mut Node, path: &[String], leaf: Node) {
     match path {
         [] => {}
         [last] => {
-            map.insert(last.clone(), Entry { key, node: leaf });
+            map.insert(last.clone(), MappingEntry { key, node: leaf });
         }
         [first, rest @ ..] => {
-            let empty =
-                || Entry { key: key.clone(), node: Node::new(Value::Null, leaf.origin.clone()) };
+            let empty = || MappingEntry {
+                key: key.clone(),
+                node: Node::new(Value::Null, leaf.origin.clone()),
+            };
             let entry = map.entry(first.clone()).or_insert_with(empty);
             set(&mut entry.node, rest, leaf);
         }

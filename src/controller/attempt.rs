@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
 use crate::controller::worker::{Controller, Leased};
-use crate::deployments::outcome::{NotPlanned, Planned, Problem, Remedy, WriteOutcome};
+use crate::deployments::outcome::{DeployError, NotPlanned, Planned, Remedy, WriteOutcome};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
@@ -43,8 +43,8 @@ enum Abort {
     Store(StoreError),
 }
 
-impl From<Problem> for Abort {
-    fn from(problem: Problem) -> Self {
+impl From<DeployError> for Abort {
+    fn from(problem: DeployError) -> Self {
         Self::AttemptError(AttemptError::Problem(problem))
     }
 }
@@ -127,11 +127,11 @@ impl Controller {
             }
             // The panic's own words are in the log; they are for developers.
             Ok(Err(_panic)) => {
-                Problem::give_up("a fault in the-deployer itself; its log has the details")
+                DeployError::give_up("a fault in the-deployer itself; its log has the details")
             }
             Err(_elapsed) => {
                 let seconds = self.settings.longest_job.as_secs();
-                Problem::retry(format!("it took longer than {seconds} s and was stopped"))
+                DeployError::retry(format!("it took longer than {seconds} s and was stopped"))
             }
         };
         let known = Findings { stages: stages.times(), ..Findings::default() };
@@ -168,7 +168,7 @@ impl Controller {
         known: Findings,
     ) -> Result<AttemptOutcome, StoreError> {
         let (policy, now) = (RetryPolicy::default(), self.clock.now());
-        if let AttemptError::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {
+        if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) = &trouble {
             let since = claim.refused_since.unwrap_or(now);
             if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
                 tracing::warn!(%at, %since, reason = summary, "put off");
@@ -302,7 +302,7 @@ impl Controller {
         &self,
         claim: &Claim,
         known: &mut Findings,
-    ) -> Result<Option<Completion>, Problem> {
+    ) -> Result<Option<Completion>, DeployError> {
         let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(earlier.map(|(pushed, hand_edit)| {
             known.hand_edit = hand_edit;
@@ -370,13 +370,13 @@ impl Controller {
 }
 
 /// The next attempt meets the rule, and ends with its violation.
-fn plan_again(what: &str, by: &str, reason: &str) -> Problem {
-    Problem::retry(format!("{by} {what} it while it was planned: {reason}"))
+fn plan_again(what: &str, by: &str, reason: &str) -> DeployError {
+    DeployError::retry(format!("{by} {what} it while it was planned: {reason}"))
 }
 
 /// No rule runs for it: it ends with the same words as one that is asked for too late.
-fn rollback_locked(lock: &Lock) -> Problem {
-    Problem::reject(format!(
+fn rollback_locked(lock: &Lock) -> DeployError {
+    DeployError::reject(format!(
         "{} is locked by {}: {}; `bart unlock` takes the lock away, then roll back again",
         lock.scope, lock.by, lock.reason
     ))

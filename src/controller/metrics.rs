@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -12,11 +12,11 @@ use crate::store::Depth;
 
 /// The metrics of the workers. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
+pub struct WorkerMetrics {
     pub(super) stages: StageDurations,
-    attempts: Endpoint<OutcomeLabel, Counter>,
-    queue: Endpoint<StateLabel, Gauge>,
-    outbox: Endpoint<StateLabel, Gauge>,
+    attempts: Family<OutcomeLabel, Counter>,
+    queue: Family<StateLabel, Gauge>,
+    outbox: Family<StateLabel, Gauge>,
     oldest: Gauge,
 }
 
@@ -30,7 +30,7 @@ struct StateLabel {
     state: &'static str,
 }
 
-impl Metrics {
+impl WorkerMetrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
@@ -59,7 +59,7 @@ impl Metrics {
 
     pub(super) fn depth(&self, depth: &Depth, now: Timestamp) {
         let Depth { queued, running, oldest, unsent, parked } = *depth;
-        let set = |family: &Endpoint<StateLabel, Gauge>, state, n: u64| {
+        let set = |family: &Family<StateLabel, Gauge>, state, n: u64| {
             family.get_or_create(&StateLabel { state }).set(i64::try_from(n).unwrap_or(i64::MAX));
         };
         set(&self.queue, "queued", queued);

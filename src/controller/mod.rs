@@ -16,4 +16,4 @@ pub mod previews; // pull requests are previewed, beside the deployments
 pub mod sweep; // events that were lost are found
 mod worker; // the loops
 
-pub use crate::controller::worker::{Controller, Settings};
+pub use crate::controller::worker::{Controller, WorkerSettings};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Problem, Remedy, object_taken, route_taken};
+use crate::deployments::outcome::{DeployError, Remedy, object_taken, route_taken};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
 use crate::model::revision::Revision;
@@ -67,7 +67,7 @@ pub enum AttemptError {
     /// The WAML breaks rules.
     Rejected(Rejection),
     /// Something went wrong outside.
-    Problem(Problem),
+    Problem(DeployError),
     /// Attempts at it have died, as often as is allowed.
     DiedTooOften,
     /// Attempts at it died one after the other, before any had begun to push.
@@ -113,7 +113,7 @@ pub fn after(
             );
             (ForgeState::Error, sentence)
         }
-        AttemptError::Problem(Problem { remedy, message }) => match remedy {
+        AttemptError::Problem(DeployError { remedy, message }) => match remedy {
             Remedy::Reject => (ForgeState::Failure, message),
             Remedy::GiveUp => (ForgeState::Error, message),
             Remedy::Doubt => {
@@ -167,7 +167,7 @@ pub(super) fn doubted(
 /// Returns when a preview is tried again after a problem; `None` when it is given up. `failures`
 /// were before it, and the pull request was heard of at that time.
 pub(super) fn preview_again(
-    problem: &Problem,
+    problem: &DeployError,
     received_at: Timestamp,
     failures: u32,
     patience: &RetryPolicy,
@@ -232,7 +232,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Comple
 }
 
 /// Returns what another deployment has claimed, and no rule has refused.
-pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem {
+pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
     let Revision { app, target, .. } = revision;
     let message = match conflict {
         ClaimConflict::App => {
@@ -245,11 +245,11 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem 
         ClaimConflict::Route(route) => route_taken(route),
         ClaimConflict::Object { object, app } => object_taken(object, app),
     };
-    Problem::reject(message)
+    DeployError::reject(message)
 }
 
 /// The same of a rollback.
-pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> Problem {
+pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> DeployError {
     let message = match conflict {
         ClaimConflict::Route(route) => route_taken(route),
         ClaimConflict::Object { object, app } => object_taken(object, app),
@@ -257,7 +257,7 @@ pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> Problem {
             "the app belongs to another repository by now".to_owned()
         }
     };
-    Problem::reject(format!("not rolled back: {message}"))
+    DeployError::reject(format!("not rolled back: {message}"))
 }
 
 fn failed(
@@ -296,8 +296,8 @@ mod tests {
         failures: 6,
     };
 
-    fn problem(remedy: Remedy) -> Problem {
-        Problem { remedy, message: "the forge does not answer".to_owned() }
+    fn problem(remedy: Remedy) -> DeployError {
+        DeployError { remedy, message: "the forge does not answer".to_owned() }
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {

@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sha2::{Digest as _, Sha256};
@@ -25,9 +25,9 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome;
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::DeployError;
 use crate::deployments::preview::{Glance, Place};
-use crate::model::preview::Told;
+use crate::model::preview::PreviewText;
 use crate::pipeline::preview::text;
 use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
 use crate::support::clock::Clock;
@@ -83,8 +83,8 @@ impl PreviewOutcome {
 
 /// The metrics of previews. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
-    attempts: Endpoint<OutcomeLabel, Counter>,
+pub struct PreviewMetrics {
+    attempts: Family<OutcomeLabel, Counter>,
     waiting: Gauge,
 }
 
@@ -93,7 +93,7 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
-impl Metrics {
+impl PreviewMetrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
@@ -105,7 +105,7 @@ impl Metrics {
 }
 
 /// The loop.
-pub struct Previews {
+pub struct PreviewLoop {
     store: Store,
     clock: Clock,
     deployments: Deployments,
@@ -113,16 +113,21 @@ pub struct Previews {
     name: String,
     /// After how long without a sign of life another worker takes over.
     lease: Duration,
-    metrics: Metrics,
+    metrics: PreviewMetrics,
     /// When the last check run was written, in milliseconds; 0 before that.
     written_at: AtomicI64,
     /// Whether the operator was told that we may not show anything.
     refused: AtomicBool,
 }
 
-impl Previews {
-    /// A loop over these use cases; nothing runs before [`Previews::run`].
-    pub fn new(deployments: Deployments, name: String, lease: Duration, metrics: Metrics) -> Self {
+impl PreviewLoop {
+    /// A loop over these use cases; nothing runs before [`PreviewLoop::run`].
+    pub fn new(
+        deployments: Deployments,
+        name: String,
+        lease: Duration,
+        metrics: PreviewMetrics,
+    ) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         let (written_at, refused) = (AtomicI64::new(0), AtomicBool::new(false));
         Self { store, clock, deployments, name, lease, metrics, written_at, refused }
@@ -212,9 +217,9 @@ async fn pause(time: Duration, stop: &CancellationToken) {
 enum Abort {
     LeaseLost,
     /// It could not be found out.
-    Unknown(Problem),
+    Unknown(DeployError),
     /// It could not be shown.
-    Unshown(Problem),
+    Unshown(DeployError),
     Store(StoreError),
 }
 
@@ -224,7 +229,7 @@ impl From<StoreError> for Abort {
     }
 }
 
-impl Previews {
+impl PreviewLoop {
     /// The attempt, with its lease kept.
     async fn with_lease(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         tokio::select! {
@@ -260,7 +265,7 @@ impl Previews {
             Err(_elapsed) => {
                 let seconds = LONGEST.as_secs();
                 let message = format!("it took longer than {seconds} s and was stopped");
-                self.trouble(claim, &Problem::retry(message)).await
+                self.trouble(claim, &DeployError::retry(message)).await
             }
         }
     }
@@ -306,7 +311,7 @@ impl Previews {
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
-    ) -> Result<Told, Abort> {
+    ) -> Result<PreviewText, Abort> {
         let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
         let told = match tokio::time::timeout(MOMENT, &mut looking).await {
             Ok(told) => told,
@@ -322,7 +327,7 @@ impl Previews {
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
-        told: &Told,
+        told: &PreviewText,
     ) -> Result<PreviewOutcome, Abort> {
         let digest = digest(told);
         let here = shown.as_ref().filter(|shown| shown.head == claim.request.head);
@@ -357,7 +362,7 @@ impl Previews {
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
-        problem: &Problem,
+        problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         if self.again(claim, problem).is_some() {
             return self.trouble(claim, problem).await;
@@ -373,7 +378,7 @@ impl Previews {
         }
     }
 
-    fn again(&self, claim: &PreviewClaim, problem: &Problem) -> Option<Timestamp> {
+    fn again(&self, claim: &PreviewClaim, problem: &DeployError) -> Option<Timestamp> {
         let now = self.clock.now();
         outcome::preview_again(problem, claim.received_at, claim.failures, &RETRY, now)
     }
@@ -381,7 +386,7 @@ impl Previews {
     async fn trouble(
         &self,
         claim: &PreviewClaim,
-        problem: &Problem,
+        problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         let reason = &problem.message;
         if let Some(at) = self.again(claim, problem) {
@@ -432,6 +437,6 @@ impl Previews {
 }
 
 /// Of everything that is said.
-fn digest(told: &Told) -> String {
+fn digest(told: &PreviewText) -> String {
     hex::encode(Sha256::digest(format!("{told:?}")))
 }

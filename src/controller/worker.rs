@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::metrics::Metrics;
+use crate::controller::metrics::WorkerMetrics;
 use crate::controller::outcome::AttemptOutcome;
 use crate::deployments::Deployments;
 use crate::store::{Claim, LongestDelays, Store, StoreError};
@@ -25,7 +25,7 @@ const TIMES_LOOKED_AT: Duration = Duration::from_mins(1);
 
 /// How the loops behave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct WorkerSettings {
     /// This process, for people who look into the database: `host:pid`.
     pub name: String,
     /// How many deployments are worked on at once.
@@ -46,8 +46,8 @@ pub struct Controller {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) deployments: Deployments,
-    pub(super) settings: Settings,
-    pub(super) metrics: Metrics,
+    pub(super) settings: WorkerSettings,
+    pub(super) metrics: WorkerMetrics,
     /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
     /// which the process dies.
     pub(super) suspect: Semaphore,
@@ -61,7 +61,7 @@ pub(super) struct Leased {
 
 impl Controller {
     /// Workers over these use cases; nothing runs before [`Controller::run`].
-    pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
+    pub fn new(deployments: Deployments, settings: WorkerSettings, metrics: WorkerMetrics) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         Self { store, clock, deployments, settings, metrics, suspect: Semaphore::new(1) }
     }
@@ -123,7 +123,7 @@ impl Controller {
     /// Brings down times that lie further ahead than anything waits, because a clock was set back; how
     /// many those were.
     pub async fn bring_down_times(&self) -> Result<u64, StoreError> {
-        let Settings { lease, act, .. } = self.settings;
+        let WorkerSettings { lease, act, .. } = self.settings;
         // No retry of ours waits longer than what the other side may ask for.
         let longest = LongestDelays { lease, retry: LONGEST_RETRY_AFTER, act };
         self.store.bring_down_due_times(longest, self.clock.now()).await

@@ -1,10 +1,10 @@
 //! An event becomes a deployment, durably, before its sender is answered; and what else events tell: names of
 //! repositories, moved branches, pull requests.
 
-use crate::deployments::{Deployments, Fault};
-use crate::model::audit::{Entry, Principal};
+use crate::deployments::{BackendError, Deployments};
+use crate::model::audit::{AuditRecord, Principal};
 use crate::model::event::{
-    CheckRerun, DeploymentRequest, Event, NamedRepository, PullRequest, Push,
+    BranchPush, CheckRerun, DeploymentRequest, NamedRepository, PullRequest, WebhookEvent,
 };
 use crate::model::id::{AppKey, DeliveryId, DeployId};
 use crate::model::release::Release;
@@ -42,21 +42,24 @@ impl Deployments {
     pub(crate) async fn receive(
         &self,
         delivery: &DeliveryId,
-        event: &Event,
+        event: &WebhookEvent,
     ) -> Result<Option<Acceptance>, StoreError> {
         match event {
-            Event::Ping | Event::Push(_) | Event::Rerun(_) | Event::Refused(_) => Ok(None),
+            WebhookEvent::Ping
+            | WebhookEvent::Push(_)
+            | WebhookEvent::Rerun(_)
+            | WebhookEvent::Refused(_) => Ok(None),
             // The loop of previews looks for itself.
-            Event::PullRequest(request) => {
+            WebhookEvent::PullRequest(request) => {
                 let noted = self.store.note_pull_request(request, self.clock.now()).await?;
                 tracing::debug!(%delivery, ?noted, "pull request noted");
                 Ok(None)
             }
-            Event::Ignored { reason, .. } => {
+            WebhookEvent::Ignored { reason, .. } => {
                 tracing::debug!(%delivery, reason, "event ignored");
                 Ok(None)
             }
-            Event::Deployment(request) => self.accept(delivery, request).await.map(Some),
+            WebhookEvent::Deployment(request) => self.accept(delivery, request).await.map(Some),
         }
     }
 
@@ -124,7 +127,7 @@ impl Deployments {
     pub(crate) async fn record_rollback(
         &self,
         new: &NewRollback,
-        act: (&Entry, Option<&PendingAnswer>),
+        act: (&AuditRecord, Option<&PendingAnswer>),
     ) -> Result<RollbackTurn, StoreError> {
         let turn = self.store.accept_rollback(new, act, self.clock.now()).await?;
         if turn == RollbackTurn::Yes {
@@ -144,10 +147,10 @@ impl Deployments {
         request: &DeploymentRequest,
         deployment: &DeployId,
         AuditContext { by, app }: AuditContext<'_>,
-    ) -> Entry {
+    ) -> AuditRecord {
         let DeploymentRequest { release, target, description, git_ref, .. } = request;
         let Release { repository, commit, tag } = release;
-        Entry {
+        AuditRecord {
             target: Some(target.clone()),
             app: app.cloned(),
             subject: format!(
@@ -173,7 +176,7 @@ impl Deployments {
 
     /// Returns whether somebody follows the branch that has moved; then it is looked at soon. The event
     /// itself is not needed any more: one that is lost costs the time until the next look.
-    pub(crate) fn notice_push(&self, push: &Push) -> bool {
+    pub(crate) fn notice_push(&self, push: &BranchPush) -> bool {
         self.templates.pushed(push)
     }
 
@@ -190,9 +193,9 @@ impl Deployments {
     }
 
     /// Stores durably that previews are to be made again; whether there are such.
-    pub(crate) async fn repeat_previews(&self, rerun: &CheckRerun) -> Result<bool, Fault> {
+    pub(crate) async fn repeat_previews(&self, rerun: &CheckRerun) -> Result<bool, BackendError> {
         let found = self.store.repeat_previews(rerun, self.clock.now()).await;
-        let found = found.map_err(Fault::new)?;
+        let found = found.map_err(BackendError::new)?;
         if found > 0 {
             tracing::info!(repository = %rerun.repository, found, "previews are made again");
             self.wake.previews.notify_one();

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::history::{History, NotShown, Revision};
-use crate::deployments::{Deployments, Fault, apps};
+use crate::deployments::history::{History, HistoryEntry, NotShown};
+use crate::deployments::{BackendError, Deployments, apps};
 use crate::lookups::NotKnown;
 use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, RepoName};
@@ -11,7 +11,7 @@ use crate::model::lock::Lock;
 use crate::model::notice::Sink;
 use crate::model::placed::{AppInstance, Placed};
 use crate::model::rollback::Hold;
-use crate::store::{Filter, StoreError, Told};
+use crate::store::{Filter, Notification, StoreError};
 
 /// An app on a target, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct AppNow {
     /// What the manifest repository has of it; `None` where it has nothing yet.
     pub placed: Option<Placed>,
     /// The revision that is live.
-    pub live: Option<Revision>,
+    pub live: Option<HistoryEntry>,
     /// The rollback that made it live, if one did.
     pub rollback: Option<Deployment>,
     /// Whether somebody edited `latest` by hand.
@@ -72,12 +72,12 @@ impl Deployments {
         let contact = last.as_ref().and_then(|last| last.contact.as_ref());
         let owner = placed.as_ref().and_then(|placed| placed.owner.clone());
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
-        let locks = self.store.locks(self.clock.now()).await.map_err(Fault::new)?;
+        let locks = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
         let live = history.revisions.into_iter().find(|one| one.live);
         let arrived = self.newest(Filter::succeeded(&spot.target, &spot.app)).await?;
         Ok(Some(AppNow {
             hand_edited: history.hand_edited,
-            hold: self.store.hold(&spot.target, &spot.app).await.map_err(Fault::new)?,
+            hold: self.store.hold(&spot.target, &spot.app).await.map_err(BackendError::new)?,
             sync: self.sync(arrived.as_ref()).await?,
             rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
             live,
@@ -99,8 +99,8 @@ impl Deployments {
 }
 
 impl Deployments {
-    async fn newest(&self, filter: Filter) -> Result<Option<Deployment>, Fault> {
-        let page = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+    async fn newest(&self, filter: Filter) -> Result<Option<Deployment>, BackendError> {
+        let page = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
         Ok(page.deployments.into_iter().next())
     }
 
@@ -110,7 +110,7 @@ impl Deployments {
         &self,
         spot: &AppInstance,
         repository: Option<RepoName>,
-    ) -> Result<Vec<Deployment>, Fault> {
+    ) -> Result<Vec<Deployment>, BackendError> {
         let target = Some(spot.target.clone());
         let filter = match repository {
             Some(_) => Filter { target, repository, ..Filter::default() },
@@ -118,27 +118,27 @@ impl Deployments {
         };
         let filter = Filter { unfinished: true, ..filter };
         let page = self.store.deployments(&filter, None, MOST_UNDER_WAY).await;
-        let mut found = page.map_err(Fault::new)?.deployments;
+        let mut found = page.map_err(BackendError::new)?.deployments;
         found.retain(|one| one.app.as_ref().is_none_or(|app| *app == spot.app));
         Ok(found)
     }
 
     /// Returns what became of the message about the newest push.
-    async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, Fault> {
+    async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, BackendError> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
         let told: Result<_, StoreError> = self.store.messages(&last.id).await;
-        let mut told = told.map_err(Fault::new)?.into_iter();
+        let mut told = told.map_err(BackendError::new)?.into_iter();
         Ok(told.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
     }
 }
 
 /// Returns whether the deployment is a rollback to that revision.
-fn is_back_to(deployment: &Deployment, live: Option<&Revision>) -> bool {
+fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
     let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
     to.is_some() && to == live.map(|live| &live.id)
 }
 
-fn sync(told: Told) -> Synced {
+fn sync(told: Notification) -> Synced {
     match (told.sent_at, told.parked, told.skipped) {
         (Some(at), _, _) => Synced::Told(at),
         (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_became_of_the_message_is_what_argo_cd_knows() {
         let at = "2026-11-21T05:48:12Z".parse().unwrap();
-        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Told {
+        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Notification {
             sink: Sink::ArgoCd("prod".parse().unwrap()),
             seq: 1,
             status: ForgeStatus::queued(),

@@ -6,7 +6,7 @@ use crate::deployments::Deployments;
 use crate::lookups::NotKnown;
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
-use crate::model::placed::{AppInstance, Listed, Missing, Placed};
+use crate::model::placed::{AppInstance, AppListing, Missing, Placed};
 use crate::store::StoreError;
 
 /// Which apps to list; what is absent does not restrict.
@@ -102,7 +102,7 @@ impl Deployments {
         // One more tells whether there is another page.
         let facts = &self.facts;
         let found = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
-        let Listed { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
+        let AppListing { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{NotPlanned, Planned, Problem, Remedy, WriteOutcome, pushed};
+use crate::deployments::outcome::{DeployError, NotPlanned, Planned, Remedy, WriteOutcome, pushed};
 use crate::deployments::stages::Stages;
-use crate::deployments::{Deployments, Manifests};
+use crate::deployments::{Deployments, TargetRepository};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::{Note, ProjectFile, Watch, Write, Written};
-use crate::manifests::argocd::application::{About, Source};
+use crate::git::writer::{DeploymentChange, Note, ProjectFile, Watch, Written};
+use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
 use crate::manifests::parse::names::Interned;
@@ -36,10 +36,13 @@ use crate::waml::Waml;
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Deployments {
-    pub(crate) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
+    pub(crate) fn manifests_of(
+        &self,
+        target: &TargetName,
+    ) -> Result<&TargetRepository, DeployError> {
         let found = self.manifests.iter().find(|one| one.targets.is_match(target.as_str()));
         found.ok_or_else(|| {
-            Problem::give_up(format!(
+            DeployError::give_up(format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
             ))
         })
@@ -49,10 +52,10 @@ impl Deployments {
     pub(super) async fn identity_of(
         &self,
         deployment: &Deployment,
-    ) -> Result<Option<RepositoryIdentity>, Problem> {
+    ) -> Result<Option<RepositoryIdentity>, DeployError> {
         let found = self.store.repository_identity(&deployment.request.release.repository).await;
         found.map_err(|error| {
-            Problem::retry(format!("which repository it is cannot be read: {error}"))
+            DeployError::retry(format!("which repository it is cannot be read: {error}"))
         })
     }
 
@@ -80,12 +83,12 @@ impl Deployments {
         // Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
         // passed by unasked.
         let unasked = "no rule refused what nobody could ask about: a fault in the-deployer itself";
-        if asked { Ok((rendered, waml, live)) } else { Err(Problem::give_up(unasked).into()) }
+        if asked { Ok((rendered, waml, live)) } else { Err(DeployError::give_up(unasked).into()) }
     }
 
     /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
     /// for a push, and the deployment does not fail for want of facts.
-    async fn can_be_written(&self, target: &TargetName) -> Result<(), Problem> {
+    async fn can_be_written(&self, target: &TargetName) -> Result<(), DeployError> {
         let repository = &self.manifests_of(target)?.repository;
         match tokio::time::timeout(LONGEST_LOOK, repository.ready()).await {
             Ok(ready) => Ok(ready?),
@@ -228,8 +231,8 @@ fn write_of(
     request: &DeploymentRequest,
     source: &Source,
     forge_url: Option<&str>,
-) -> Write {
-    let about = About {
+) -> DeploymentChange {
+    let about = ApplicationInfo {
         app: &rendered.app,
         owner: &waml.owner,
         slack: waml.slack.as_deref(),
@@ -239,7 +242,7 @@ fn write_of(
         autoscaled: &rendered.autoscaled,
     };
     let project = project::of_cluster(&rendered.target, source);
-    Write {
+    DeploymentChange {
         revision: Revision {
             id: id.clone(),
             app: rendered.app.clone(),
@@ -266,14 +269,17 @@ fn write_of(
 
 impl Deployments {
     /// The bytes of the WAML at the release's commit, not longer than the configured limit.
-    pub(crate) async fn fetch_waml(&self, request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
+    pub(crate) async fn fetch_waml(
+        &self,
+        request: &DeploymentRequest,
+    ) -> Result<Vec<u8>, DeployError> {
         let release = &request.release;
         self.facts.prepare(&request.target);
         let read = self.read_waml(&release.repository, &release.commit).await;
-        read.map_err(|error| match (Problem::from(error), &self.forge) {
+        read.map_err(|error| match (DeployError::from(error), &self.forge) {
             // Repositories in a folder are never behind.
-            (Problem { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
-                Problem::reject(message)
+            (DeployError { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
+                DeployError::reject(message)
             }
             (problem, _) => problem,
         })
@@ -337,7 +343,8 @@ impl Deployments {
                 "somebody had edited manifests by hand"
             );
         }
-        let ended = written.map(|written| pushed(written, digest, files)).map_err(Problem::from);
+        let ended =
+            written.map(|written| pushed(written, digest, files)).map_err(DeployError::from);
         WriteOutcome { ended, hand_edit }
     }
 
@@ -346,7 +353,7 @@ impl Deployments {
     pub(crate) async fn find_earlier_push(
         &self,
         deployment: &Deployment,
-    ) -> Result<Option<(Pushed, Option<HandEdit>)>, Problem> {
+    ) -> Result<Option<(Pushed, Option<HandEdit>)>, DeployError> {
         if let Some(rollback) = &deployment.rollback {
             return self.find_earlier_restore(deployment, rollback).await;
         }

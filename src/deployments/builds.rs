@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::{BackendError, Deployments};
 use crate::git::layout;
-use crate::lookups::image::Image;
+use crate::lookups::image::ImageReference;
 use crate::lookups::registry::BuildsRange;
 use crate::lookups::{NotKnown, registry};
 use crate::model::deployment::Deployment;
@@ -128,7 +128,7 @@ pub enum NoBuilds {
     NotKnown(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 /// The server answers within nine seconds; what is not known by then is left out.
@@ -191,7 +191,7 @@ impl Deployments {
         visible: &[TargetName],
         page: BuildsPage,
     ) -> Result<Builds, NoBuilds> {
-        let image = Image::parse(&of.image);
+        let image = ImageReference::parse(&of.image);
         let image = image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", of.image)))?;
         let [skip, limit] =
             [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -211,7 +211,7 @@ impl Deployments {
                     notes.push(format!(
                         "{tag} is live, and the registry does not have it any more, or did not answer"
                     ));
-                    looked_up.push(registry::Build {
+                    looked_up.push(registry::ImageBuild {
                         tag,
                         digest: None,
                         created: None,
@@ -242,7 +242,7 @@ impl Deployments {
 }
 
 fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuilds> {
-    let Image { host, name, reference: _ } = image(deployments, &input)?;
+    let ImageReference { host, name, reference: _ } = image(deployments, &input)?;
     Ok(AppImage {
         app: input.waml.app.clone(),
         targets: input.waml.targets().into_iter().take(MOST_TARGETS).cloned().collect(),
@@ -256,7 +256,7 @@ fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuild
 async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
     let BuildsQuery { app, target, page: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
-    let page = deployments.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+    let page = deployments.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
     page.deployments.into_iter().next().ok_or_else(|| {
         let place = target.as_ref().map_or(String::new(), |target| format!(" to {target}"));
         NoBuilds::Unknown(format!(
@@ -278,10 +278,10 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
 }
 
 /// Returns where the image is, as the target's section names it.
-fn image(deployments: &Deployments, input: &Input) -> Result<Image, NoBuilds> {
-    let named = questions::collect_questions(input, &deployments.clusters)
-        .map(|questions| questions.image);
-    let image = named.as_deref().and_then(Image::parse);
+fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoBuilds> {
+    let named =
+        questions::collect_questions(input, &deployments.clusters).map(|questions| questions.image);
+    let image = named.as_deref().and_then(ImageReference::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {
         let place = &input.target;

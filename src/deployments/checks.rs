@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::deployments::health::{Answer, Check, Health};
+use crate::deployments::health::{CheckResult, Health, HealthCheck};
 use crate::deployments::{Deployments, signals};
 
 /// How long one readiness check may take; probes ask every few seconds.
@@ -10,7 +10,7 @@ const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl Deployments {
     /// All checks, made now; each bounds itself.
-    pub(crate) async fn checks(&self) -> Vec<Check> {
+    pub(crate) async fn checks(&self) -> Vec<HealthCheck> {
         let Self { health, clock, .. } = self;
         let database = check("database", health.database(&self.store, clock));
         let disk = check("disk", health.disk(clock));
@@ -23,7 +23,7 @@ impl Deployments {
         let repositories = futures::future::join_all(repositories);
         let (database, disk, repositories) = tokio::join!(database, disk, repositories);
         let templates = self.templates.check();
-        let forge = self.remark().map(|remark| Check {
+        let forge = self.remark().map(|remark| HealthCheck {
             name: "code host".to_owned(),
             // Events are taken and deployed all the same, so traffic makes sense.
             waiting_for: None,
@@ -42,20 +42,20 @@ impl Deployments {
     }
 }
 
-async fn check(name: impl Into<String>, ready: impl Future<Output = Answer>) -> Check {
+async fn check(name: impl Into<String>, ready: impl Future<Output = CheckResult>) -> HealthCheck {
     check_within(LONGEST_CHECK, name, ready).await
 }
 
 async fn check_within(
     longest: Duration,
     name: impl Into<String>,
-    ready: impl Future<Output = Answer>,
-) -> Check {
+    ready: impl Future<Output = CheckResult>,
+) -> HealthCheck {
     let waiting_for = match tokio::time::timeout(longest, ready).await {
         Ok(answer) => answer.err().map(|not| not.waiting_for),
         Err(_elapsed) => Some(format!("no answer within {} s", longest.as_secs())),
     };
-    Check { name: name.into(), waiting_for, note: None }
+    HealthCheck { name: name.into(), waiting_for, note: None }
 }
 
 #[cfg(test)]

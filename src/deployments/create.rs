@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::accept::{Acceptance, AuditContext};
-use crate::deployments::{CodeHost, Deployments, Fault};
+use crate::deployments::{BackendError, CodeHost, Deployments};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::model::audit::Principal;
@@ -16,7 +16,7 @@ use crate::support::retry::Disposition;
 
 /// A deployment that somebody asks us for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DeploymentToCreate {
     /// The service's repository.
     pub repository: RepoName,
     /// A branch, a tag or a commit of it.
@@ -51,7 +51,7 @@ pub enum NotAsked {
     Unknown(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 /// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
@@ -61,12 +61,12 @@ impl Deployments {
     /// Asks for a deployment where the code host has none, and notes who did.
     pub(crate) async fn create_deployment(
         &self,
-        wanted: Wanted,
+        wanted: DeploymentToCreate,
         by: Principal,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, NotAsked> {
         let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };
-        let Wanted { repository, git_ref, tag, target, description, actor } = wanted;
+        let DeploymentToCreate { repository, git_ref, tag, target, description, actor } = wanted;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
             NotAsked::Unknown(format!(
@@ -89,7 +89,8 @@ impl Deployments {
                 recipient: by.recipient(),
                 identity: None,
             };
-            let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
+            let delivery =
+                DeliveryId::parse(format!("api-{forge_id}")).map_err(BackendError::new)?;
             let answer =
                 |id: &DeployId| reply.answer(&CreatedDeployment { id: id.clone(), forge_id });
             let received = self
@@ -100,15 +101,15 @@ impl Deployments {
                     &answer,
                 )
                 .await;
-            let received = received.map_err(Fault::new)?;
+            let received = received.map_err(BackendError::new)?;
             if let Acceptance::New(id) = received {
                 return Ok(CreatedDeployment { id, forge_id });
             }
         }
-        Err(Fault::new("no number of a deployment is free").into())
+        Err(BackendError::new("no number of a deployment is free").into())
     }
 
-    fn elsewhere(&self, wanted: &Wanted) -> NotAsked {
+    fn elsewhere(&self, wanted: &DeploymentToCreate) -> NotAsked {
         let api = match &self.code_host {
             CodeHost::GitHub { api_url, .. } => api_url.as_str(),
             CodeHost::Local => "GitHub",
@@ -134,7 +135,7 @@ impl Deployments {
 fn not_found(error: &ForgeError) -> NotAsked {
     match error.disposition() {
         Disposition::Doubt | Disposition::Stop => NotAsked::Unknown(error.to_string()),
-        Disposition::Retry { .. } => Fault::new(error.to_string()).into(),
+        Disposition::Retry { .. } => BackendError::new(error.to_string()).into(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::planners::Planners;
-use crate::deployments::{Deployments, Fault};
+use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::facts::{Fact, Ownership};
@@ -12,14 +12,14 @@ use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
-use crate::pipeline::dry_run::{DryRun, Outcome};
+use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, dry_run, questions};
 use crate::waml::Waml;
 
 /// A deployment that somebody thinks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanRequest {
+pub struct DryRunInput {
     /// Whose.
     pub repository: RepoName,
     /// Where to.
@@ -78,7 +78,7 @@ pub enum DryRunError {
     Unavailable(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 impl Deployments {
@@ -86,7 +86,7 @@ impl Deployments {
     /// who stops waiting ends it.
     pub(crate) async fn dry_run(
         &self,
-        request: PlanRequest,
+        request: DryRunInput,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
         let planners = self.planners.for_dry_run().ok_or(DryRunError::Busy)?;
@@ -107,7 +107,7 @@ impl Deployments {
                     .await
             }
             Err(rejection) => {
-                let PlanRequest { target, tag, .. } = request;
+                let DryRunInput { target, tag, .. } = request;
                 let run = dry_run::refused(rejection);
                 Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
             }
@@ -118,7 +118,7 @@ impl Deployments {
 /// The commit that is meant.
 async fn commit(
     deployments: &Deployments,
-    request: &PlanRequest,
+    request: &DryRunInput,
 ) -> Result<Option<CommitSha>, DryRunError> {
     match &request.at {
         None => Ok(None),
@@ -129,7 +129,7 @@ async fn commit(
                 Err(error @ ForgeError::NoRef { .. }) => {
                     Err(DryRunError::Missing(error.to_string()))
                 }
-                Err(error) => Err(Problem::from(error).into()),
+                Err(error) => Err(DeployError::from(error).into()),
             }
         }
     }
@@ -138,7 +138,7 @@ async fn commit(
 /// The WAML that is meant.
 async fn waml(
     deployments: &Deployments,
-    request: &PlanRequest,
+    request: &DryRunInput,
     commit: Option<&CommitSha>,
 ) -> Result<Vec<u8>, DryRunError> {
     if let Some(text) = &request.waml {
@@ -147,7 +147,7 @@ async fn waml(
     let nothing = || DryRunError::Unmeant("say `commit`, `ref` or `waml`".to_owned());
     let commit = commit.ok_or_else(nothing)?;
     let read = deployments.read_waml(&request.repository, commit).await;
-    Ok(read.map_err(Problem::from)?)
+    Ok(read.map_err(DeployError::from)?)
 }
 
 /// What else the repository of a request is called.
@@ -163,10 +163,11 @@ struct OtherNames {
 /// a rename names a former one, and the record may have a former or a retired one: a deployment is taken all the same.
 async fn under_present_name(
     deployments: &Deployments,
-    request: PlanRequest,
+    request: DryRunInput,
     app: &AppKey,
-) -> Result<(PlanRequest, OtherNames), DryRunError> {
-    let owner = deployments.store.ownership(&request.target, app).await.map_err(Fault::new)?.app;
+) -> Result<(DryRunInput, OtherNames), DryRunError> {
+    let owner =
+        deployments.store.ownership(&request.target, app).await.map_err(BackendError::new)?.app;
     // Mostly it is the owner's, and nobody has to be asked.
     let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
         return Ok((request, OtherNames::default()));
@@ -176,10 +177,10 @@ async fn under_present_name(
     let Ok(Some(NamedRepository { name, identity })) = named else {
         return Ok((request, OtherNames::default()));
     };
-    let known = deployments.store.repository_identity(&owner).await.map_err(Fault::new)?;
+    let known = deployments.store.repository_identity(&owner).await.map_err(BackendError::new)?;
     let recorded = Some(owner).filter(|owner| is_the_one(owner, known, &name, identity));
     let renamed = Some(name.clone()).filter(|name| !name.is_same(&request.repository));
-    Ok((PlanRequest { repository: name, ..request }, OtherNames { renamed, recorded }))
+    Ok((DryRunInput { repository: name, ..request }, OtherNames { renamed, recorded }))
 }
 
 /// Returns whether a deployment of the repository makes it the app's owner under its present name. A transferred one
@@ -200,7 +201,7 @@ fn is_the_one(
 struct DryRunRequest<'a> {
     deployments: &'a Deployments,
     planners: Planners,
-    request: PlanRequest,
+    request: DryRunInput,
     /// What else its repository is called.
     names: OtherNames,
     commit: Option<CommitSha>,
@@ -213,7 +214,7 @@ impl DryRunRequest<'_> {
         let tag = self.tag(&live).await?;
         let notes = self.notes(&live, ours).await?;
         let run = self.run(tag.clone(), live).await?;
-        if !ours && run.outcome != Outcome::Refused {
+        if !ours && run.outcome != DryRunOutcome::Refused {
             // The rule could not know, and nobody may look into another repository's app.
             let said = "whose app this is cannot be found out: ask again in a moment; if something of it \
                         was put there by hand, its next deployment makes it known";
@@ -231,7 +232,8 @@ impl DryRunRequest<'_> {
     /// target, a rule says so.
     async fn live(&self) -> Result<(bool, Vec<ManifestFile>), DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
-        let owner = self.deployments.store.ownership(target, app).await.map_err(Fault::new)?.app;
+        let owner =
+            self.deployments.store.ownership(target, app).await.map_err(BackendError::new)?.app;
         let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
         if ours == Some(false) || self.deployments.clusters.find(target).is_none() {
             return Ok((ours != Some(false), Vec::new()));
@@ -265,7 +267,7 @@ impl DryRunRequest<'_> {
             return Ok(tag.clone());
         }
         let (app, target) = (&self.waml.app, &self.request.target);
-        let succeeded = self.deployments.succeeded(app, target).await.map_err(Problem::from)?;
+        let succeeded = self.deployments.succeeded(app, target).await.map_err(DeployError::from)?;
         let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
         tag.ok_or_else(|| {
             DryRunError::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
@@ -301,8 +303,8 @@ impl DryRunRequest<'_> {
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
         let run = planners.beside(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
-        if !asked && run.outcome != Outcome::Refused {
-            return Err(Fault::new("no rule refused what nobody could ask about").into());
+        if !asked && run.outcome != DryRunOutcome::Refused {
+            return Err(BackendError::new("no rule refused what nobody could ask about").into());
         }
         Ok(run)
     }
@@ -324,7 +326,7 @@ impl DryRunRequest<'_> {
         }
         if ours
             && let Some(id) =
-                self.deployments.store.deploying(target, app).await.map_err(Fault::new)?
+                self.deployments.store.deploying(target, app).await.map_err(BackendError::new)?
         {
             notes.push(format!(
                 "deployment {id} is under way or waits, and may change what is live"
@@ -332,7 +334,7 @@ impl DryRunRequest<'_> {
         }
         if ours
             && let Some(hold) =
-                self.deployments.store.hold(target, app).await.map_err(Fault::new)?
+                self.deployments.store.hold(target, app).await.map_err(BackendError::new)?
         {
             let cluster = self.deployments.clusters.find(target);
             let holds = cluster.map(|cluster| cluster.policies.holds).unwrap_or_default();
@@ -347,7 +349,7 @@ impl DryRunRequest<'_> {
     async fn edited(&self) -> Result<bool, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let repository = &self.deployments.manifests_of(target)?.repository;
-        let history = repository.history(target, app).await.map_err(Problem::from)?;
+        let history = repository.history(target, app).await.map_err(DeployError::from)?;
         Ok(history.live().is_none() && !history.revisions.is_empty())
     }
 }
@@ -367,8 +369,8 @@ fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     }
 }
 
-impl From<Problem> for DryRunError {
-    fn from(Problem { remedy, message }: Problem) -> Self {
+impl From<DeployError> for DryRunError {
+    fn from(DeployError { remedy, message }: DeployError) -> Self {
         match remedy {
             Remedy::Late { .. } => Self::Missing(message),
             Remedy::Reject => Self::Unmeant(message),

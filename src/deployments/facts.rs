@@ -13,17 +13,17 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::forge::Forge;
-use crate::inventory::{self, Inventory, Looked, Repository};
-use crate::lookups::all::Lookups;
-use crate::lookups::image::Image;
-use crate::lookups::registry::{Build, Builds, BuildsRange};
+use crate::inventory::{self, IndexedRepository, Inventory, Looked};
+use crate::lookups::all::LookupClients;
+use crate::lookups::image::ImageReference;
+use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
     SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::Lock;
-use crate::model::placed::{AppInstance, Listed, Placed};
+use crate::model::placed::{AppInstance, AppListing, Placed};
 use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;
@@ -44,7 +44,7 @@ struct Inner {
     clock: Clock,
     forge: Forge,
     store: Store,
-    lookups: Lookups,
+    lookups: LookupClients,
     inventory: Inventory,
 }
 
@@ -57,11 +57,11 @@ type Dated<T> = (T, Timestamp);
 impl FactCollector {
     /// One that asks these; nobody is asked anything yet.
     pub fn new(
-        lookups: Lookups,
+        lookups: LookupClients,
         clock: Clock,
         forge: Forge,
         store: Store,
-        repositories: Vec<Repository>,
+        repositories: Vec<IndexedRepository>,
     ) -> Self {
         let inventory = Inventory::new(repositories);
         Self(Arc::new(Inner { clock, forge, store, lookups, inventory }))
@@ -118,7 +118,7 @@ impl FactCollector {
         app: Option<&AppKey>,
         after: Option<&AppInstance>,
         most: usize,
-    ) -> Result<Listed, NotKnown> {
+    ) -> Result<AppListing, NotKnown> {
         let page = |now, patience| self.0.inventory.page(target, app, after, most, now, patience);
         self.bounded(page).await
     }
@@ -132,7 +132,7 @@ impl FactCollector {
     }
 
     /// Builds the index over all apps, and keeps it current until `stop`.
-    pub async fn keep_index(self, metrics: inventory::keep::Metrics, stop: CancellationToken) {
+    pub async fn keep_index(self, metrics: inventory::keep::IndexMetrics, stop: CancellationToken) {
         self.0.inventory.keep(&self.0.clock, &metrics, &stop).await;
     }
 
@@ -152,7 +152,8 @@ impl FactCollector {
         app: &AppKey,
         hosts: &[String],
     ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
-        let found = self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now)).await?;
+        let found =
+            self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now)).await?;
         let (Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
@@ -169,7 +170,8 @@ impl FactCollector {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Arc<NamespaceObjects>, NotKnown> {
-        let found = self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, &[], now)).await?;
+        let found =
+            self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, &[], now)).await?;
         let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
         Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
     }
@@ -200,7 +202,7 @@ impl FactCollector {
     }
 
     /// Returns whether the configuration lets us ask for this image.
-    pub fn may_ask(&self, image: &Image) -> bool {
+    pub fn may_ask(&self, image: &ImageReference) -> bool {
         self.0.lookups.registries.may_ask(image)
     }
 
@@ -210,20 +212,20 @@ impl FactCollector {
     /// [`NotKnown`] when the registry does not list them.
     pub async fn builds(
         &self,
-        image: &Image,
+        image: &ImageReference,
         range: BuildsRange,
         patience: Duration,
-    ) -> Result<Builds, NotKnown> {
+    ) -> Result<ImageBuilds, NotKnown> {
         self.0.lookups.registries.builds(image, range, patience, self.0.clock.now()).await
     }
 
     /// The images of these tags, of those that there are and that answer in time.
     pub async fn builds_of(
         &self,
-        image: &Image,
+        image: &ImageReference,
         tags: &[String],
         patience: Duration,
-    ) -> Vec<Build> {
+    ) -> Vec<ImageBuild> {
         self.0.lookups.registries.builds_of(image, tags, patience, self.0.clock.now()).await
     }
 
@@ -324,7 +326,7 @@ impl Asked<'_> {
 
     async fn image(&self) -> Fact<bool> {
         let registries = &self.inner.lookups.registries;
-        let image = Image::parse(&self.questions.image);
+        let image = ImageReference::parse(&self.questions.image);
         let Some(image) = image.filter(|image| registries.may_ask(image)) else {
             return Fact::NotAsked;
         };

@@ -7,9 +7,9 @@ pub const AUDIT: &str = "the_deployer::audit";
 /// come again.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Fault(Box<dyn std::error::Error + Send + Sync>);
+pub struct BackendError(Box<dyn std::error::Error + Send + Sync>);
 
-impl Fault {
+impl BackendError {
     /// A fault for that cause.
     pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(cause.into())

@@ -20,7 +20,7 @@ use crate::support::disk;
 
 /// One thing that must work before traffic makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct HealthCheck {
     /// Its name: `database`, `manifests`.
     pub name: String,
     /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
@@ -34,18 +34,18 @@ pub(crate) struct Health {
     /// This process, as other replicas know it.
     replica: String,
     folder: PathBuf,
-    database: Readiness,
-    disk: Readiness,
+    database: HealthState,
+    disk: HealthState,
 }
 
 impl Health {
     pub(crate) fn new(replica: &str, folder: &Path) -> Self {
         let (replica, folder) = (replica.to_owned(), folder.to_owned());
-        Self { replica, folder, database: Readiness::nearby(), disk: Readiness::nearby() }
+        Self { replica, folder, database: HealthState::nearby(), disk: HealthState::nearby() }
     }
 
     /// Checks whether events and their progress can be stored.
-    pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> Answer {
+    pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> CheckResult {
         let (store, replica, now) = (store.clone(), self.replica.clone(), clock.now());
         let ask = async move {
             store.ready(&replica, now).await.map_err(|error| NotReady {
@@ -57,7 +57,7 @@ impl Health {
     }
 
     /// Checks whether clones and what is embedded can be written.
-    pub(crate) async fn disk(&self, clock: &Clock) -> Answer {
+    pub(crate) async fn disk(&self, clock: &Clock) -> CheckResult {
         let folder = self.folder.clone();
         let ask = async move {
             let tried = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
@@ -75,9 +75,9 @@ impl Health {
     /// Checks whether a change could be pushed.
     pub(crate) async fn repository(
         (name, repository): (&str, &ManifestRepository),
-        readiness: &Readiness,
+        readiness: &HealthState,
         clock: &Clock,
-    ) -> Answer {
+    ) -> CheckResult {
         let repository = repository.clone();
         let ask = async move { repository.ready().await.map_err(|error| not_ready(&error)) };
         readiness.or(name, clock.clone(), ask).await
@@ -102,7 +102,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 const FRESH_NEARBY: SignedDuration = SignedDuration::from_secs(1);
 
 /// That it is, or what it waits for.
-pub(crate) type Answer = Result<(), NotReady>;
+pub(crate) type CheckResult = Result<(), NotReady>;
 
 /// Why something is not ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,19 +123,19 @@ impl NotReady {
 
 /// The last answer about one thing. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Readiness {
+pub(crate) struct HealthState {
     fresh: SignedDuration,
-    last: Arc<Mutex<Option<(Timestamp, Answer)>>>,
+    last: Arc<Mutex<Option<(Timestamp, CheckResult)>>>,
 }
 
 /// Of something on another machine.
-impl Default for Readiness {
+impl Default for HealthState {
     fn default() -> Self {
         Self { fresh: FRESH, last: Arc::default() }
     }
 }
 
-impl Readiness {
+impl HealthState {
     /// Of something that is near.
     pub(crate) fn nearby() -> Self {
         Self { fresh: FRESH_NEARBY, ..Self::default() }
@@ -147,8 +147,8 @@ impl Readiness {
         &self,
         name: &str,
         clock: Clock,
-        ask: impl Future<Output = Answer> + Send + 'static,
-    ) -> Answer {
+        ask: impl Future<Output = CheckResult> + Send + 'static,
+    ) -> CheckResult {
         let mut last = Arc::clone(&self.last).lock_owned().await;
         // Not from the future either: the clock may have been set back.
         let is_fresh = |at: Timestamp| clock.now().duration_since(at).abs() < self.fresh;
@@ -169,7 +169,7 @@ impl Readiness {
 }
 
 /// Once for each change: probes ask again and again.
-fn log(check: &str, before: Option<&Answer>, now: &Answer) {
+fn log(check: &str, before: Option<&CheckResult>, now: &CheckResult) {
     match now {
         _ if before == Some(now) => {}
         Err(NotReady { waiting_for, cause }) => {
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_again_at_once_gets_the_same_answer() {
         let (clock, asked) = (Clock::manual(Timestamp::UNIX_EPOCH), Arc::new(AtomicU32::new(0)));
-        let readiness = Readiness::default();
+        let readiness = HealthState::default();
         let ask = async || {
             let asked = Arc::clone(&asked);
             let ask = async move {
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_is_heard_out_although_who_asked_it_has_gone() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let (readiness, goes_on) = (Readiness::default(), Arc::new(Notify::new()));
+        let (readiness, goes_on) = (HealthState::default(), Arc::new(Notify::new()));
         let slow = {
             let goes_on = Arc::clone(&goes_on);
             async move {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::deployments::{Deployments, Fault};
-use crate::git::revisions::{Found, Said};
+use crate::deployments::{BackendError, Deployments};
+use crate::git::revisions::{CommitNote, RevisionTrailers};
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::lookups::NotKnown;
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::live_history::{Kept, LiveHistory, RolledBackFrom};
+use crate::model::live_history::{AppFolders, LiveHistory, RolledBackFrom};
 use crate::model::placed::AppInstance;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
@@ -21,7 +21,7 @@ use crate::store::Filter;
 
 /// An entry of an app's history. What neither the database nor the commit says is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revision {
+pub struct HistoryEntry {
     /// Its deploy id.
     pub id: DeployId,
     /// The id of its tree in git.
@@ -52,7 +52,7 @@ pub struct Revision {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct History {
     /// The revisions that are kept, newest first.
-    pub revisions: Vec<Revision>,
+    pub revisions: Vec<HistoryEntry>,
     /// Whether somebody edited `latest` by hand, so that none of them is live.
     pub hand_edited: bool,
 }
@@ -61,7 +61,7 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionFiles {
     /// The revision.
-    pub revision: Revision,
+    pub revision: HistoryEntry,
     /// Its files, by name.
     pub files: Vec<ManifestFile>,
     /// What would change if it were live; `None` where files are not such as we write.
@@ -81,7 +81,7 @@ pub enum NotShown {
     Repository(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 impl Deployments {
@@ -112,7 +112,7 @@ impl Deployments {
         let hand_edited = kept.latest.is_some() && live.is_none();
         let mut known = BTreeMap::new();
         for (id, _) in &kept.revisions {
-            if let Some(record) = self.store.deployment(id).await.map_err(Fault::new)? {
+            if let Some(record) = self.store.deployment(id).await.map_err(BackendError::new)? {
                 known.insert(id.clone(), record);
             }
         }
@@ -127,7 +127,7 @@ impl Deployments {
                 (Some(record), _) => of_record(id, tree, live, record),
                 (None, said) => of_commit(id, tree, live, said),
             };
-            Revision { rolled_back, ..revision }
+            HistoryEntry { rolled_back, ..revision }
         });
         Ok(History { revisions: revisions.collect(), hand_edited })
     }
@@ -138,17 +138,18 @@ impl Deployments {
         &self,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<LiveHistory, Fault> {
+    ) -> Result<LiveHistory, BackendError> {
         let filter = Filter::succeeded(target, app);
-        let page = self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(Fault::new)?;
+        let page =
+            self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(BackendError::new)?;
         Ok(LiveHistory::of(&page.deployments))
     }
 
     async fn rolled_back_from(
         &self,
         spot: &AppInstance,
-        kept: &Kept,
-    ) -> Result<BTreeMap<DeployId, RolledBackFrom>, Fault> {
+        kept: &AppFolders,
+    ) -> Result<BTreeMap<DeployId, RolledBackFrom>, BackendError> {
         let past = self.live_history(&spot.target, &spot.app).await?;
         let found = past.rolled_back_from(kept);
         let bad = |(id, tree): &(DeployId, TreeId)| Some((id.clone(), found.get(tree)?.clone()));
@@ -184,9 +185,9 @@ pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option
     Some(diff::between(before, after, CONTEXT).0)
 }
 
-fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Revision {
+fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
     let Deployment { request, finished_at, received_at, pushed, template, .. } = record;
-    Revision {
+    HistoryEntry {
         id,
         tree,
         live,
@@ -202,10 +203,11 @@ fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Revi
     }
 }
 
-fn of_commit(id: DeployId, tree: String, live: bool, found: Option<Found>) -> Revision {
-    let (said, at) = found.map_or((Said::default(), None), |one| (one.said, Some(one.at)));
-    let Said { tag, repository, commit, actor, template, digest, reason } = said;
-    Revision {
+fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) -> HistoryEntry {
+    let (said, at) =
+        found.map_or((RevisionTrailers::default(), None), |one| (one.said, Some(one.at)));
+    let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = said;
+    HistoryEntry {
         id,
         tree,
         live,

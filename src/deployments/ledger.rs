@@ -4,7 +4,7 @@
 use secrecy::SecretString;
 
 use crate::deployments::fault::AUDIT;
-use crate::model::audit::{Entry, Found, Principal, Search};
+use crate::model::audit::{AuditRecord, AuditRecords, Principal, Search};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{Moved, Owned, Store, StoreError};
@@ -69,7 +69,7 @@ impl Ledger {
     }
 
     /// Reads what the audit log has of what is looked for, newest first.
-    pub async fn audited(&self, search: &Search) -> Result<Found, StoreError> {
+    pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
         self.store.audited(search).await
     }
 
@@ -79,11 +79,11 @@ impl Ledger {
 
     /// Returns the entry of the audit log for an act; what it is about comes with what it is done
     /// to.
-    pub(super) fn entry(&self, act: &'static str, reason: String, by: Principal) -> Entry {
+    pub(super) fn entry(&self, act: &'static str, reason: String, by: Principal) -> AuditRecord {
         let (id, at) = (DeployId::of(self.clock.draw()), self.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
         let act = act.into();
-        Entry { id, at, by, act, target: None, app: None, subject, reason, outcome }
+        AuditRecord { id, at, by, act, target: None, app: None, subject, reason, outcome }
     }
 }
 

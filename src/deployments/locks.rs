@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::ledger::Ledger;
-use crate::deployments::{AUDIT, Deployments, Fault};
+use crate::deployments::{AUDIT, BackendError, Deployments};
 use crate::model::audit::{AuthMethod, Principal};
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, LockId};
@@ -13,7 +13,7 @@ use crate::support::clock;
 
 /// A lock that somebody wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockRequest {
+pub struct NewLock {
     /// Whom it is to stop.
     pub scope: LockScope,
     /// Why; not empty.
@@ -48,7 +48,7 @@ pub enum NotLocked {
     TooMany,
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 /// Why a lock was not taken away. Nothing was changed.
@@ -74,7 +74,7 @@ pub enum NotUnlocked {
     RanOut(LockId),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 /// Why a deployment was not cancelled. Nothing was changed.
@@ -88,30 +88,30 @@ pub enum NotCancelled {
     TooLate(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 impl Ledger {
     /// The locks that are placed now and that the filter takes, oldest first.
-    pub async fn locks(&self, filter: &LockFilter) -> Result<Vec<(LockId, Lock)>, Fault> {
-        let mut all = self.store.locks(self.clock.now()).await.map_err(Fault::new)?;
+    pub async fn locks(&self, filter: &LockFilter) -> Result<Vec<(LockId, Lock)>, BackendError> {
+        let mut all = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
         all.retain(|(_, lock)| filter.takes(&lock.scope));
         Ok(all)
     }
 
     /// A lock as it was placed, also one that is no more.
-    pub async fn find_lock(&self, id: &LockId) -> Result<Option<Lock>, Fault> {
-        self.store.lock(id).await.map_err(Fault::new)
+    pub async fn find_lock(&self, id: &LockId) -> Result<Option<Lock>, BackendError> {
+        self.store.lock(id).await.map_err(BackendError::new)
     }
 
     /// Places a lock. From when it is answered on, nothing that it is for begins to push.
     pub async fn lock(
         &self,
-        request: LockRequest,
+        request: NewLock,
         by: Principal,
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<(LockId, Lock), NotLocked> {
-        let LockRequest { scope, reason, ends } = request;
+        let NewLock { scope, reason, ends } = request;
         self.is_known(&scope).map_err(NotLocked::Unmeant)?;
         let since = self.clock.now();
         let longest = (by.via != AuthMethod::Operator).then_some(LONGEST_LOCK);
@@ -123,7 +123,7 @@ impl Ledger {
         let kept = reply.answer(&placed);
         let (id, lock) = &placed;
         let added = self.store.add_lock(id, lock, &entry, kept.as_ref()).await;
-        match added.map_err(Fault::new)? {
+        match added.map_err(BackendError::new)? {
             Locked::TooMany => return Err(NotLocked::TooMany),
             Locked::Yes => {}
         }
@@ -142,7 +142,7 @@ impl Ledger {
     ) -> Result<Lock, NotUnlocked> {
         let entry = self.entry("unlock", reason, by);
         let unlocked = self.store.remove_lock(id, &entry, reply).await;
-        let lock = match unlocked.map_err(Fault::new)? {
+        let lock = match unlocked.map_err(BackendError::new)? {
             Unlocked::Yes(lock) => lock,
             Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),
             Unlocked::Before { lock: _, by, at, why } => {
@@ -176,7 +176,7 @@ impl Deployments {
         reply: &Reply<Deployment>,
     ) -> Result<Deployment, NotCancelled> {
         let entry = self.ledger.entry("cancel", reason, by);
-        match self.store.cancel(id, &entry, reply).await.map_err(Fault::new)? {
+        match self.store.cancel(id, &entry, reply).await.map_err(BackendError::new)? {
             Cancelled::Yes(deployment) => {
                 self.wake.notify_all();
                 let (by, reason) = (&entry.by.name, &entry.reason);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::forge::error::ForgeError;
-use crate::git::writer::{PendingRelease, Write, WriteError, Written};
+use crate::git::writer::{DeploymentChange, PendingRelease, WriteError, Written};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;
@@ -30,7 +30,7 @@ pub struct Planned {
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.
-    pub(crate) write: Box<Write>,
+    pub(crate) write: Box<DeploymentChange>,
     /// Its repository awaits it.
     pub(super) pending: PendingRelease,
 }
@@ -52,11 +52,11 @@ pub enum NotPlanned {
         contact: Option<Contact>,
     },
     /// Planning could not be done.
-    Problem(Problem),
+    Problem(DeployError),
 }
 
-impl From<Problem> for NotPlanned {
-    fn from(problem: Problem) -> Self {
+impl From<DeployError> for NotPlanned {
+    fn from(problem: DeployError) -> Self {
         Self::Problem(problem)
     }
 }
@@ -65,13 +65,13 @@ impl From<Problem> for NotPlanned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// What is live now.
-    pub ended: Result<Pushed, Problem>,
+    pub ended: Result<Pushed, DeployError>,
     /// What somebody had changed by hand there.
     pub hand_edit: Option<HandEdit>,
 }
 
-impl From<Problem> for WriteOutcome {
-    fn from(problem: Problem) -> Self {
+impl From<DeployError> for WriteOutcome {
+    fn from(problem: DeployError) -> Self {
         Self { ended: Err(problem), hand_edit: None }
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pu
 
 /// Something went wrong outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct DeployError {
     /// What is to be done about it.
     pub remedy: Remedy,
     /// What is wrong, where, and what to do; for the person who deploys. One line, no secret.
@@ -126,7 +126,7 @@ const BEHIND: Duration = Duration::from_mins(2);
 /// may still be behind. Whoever forgot the file is not to wait for the answer.
 const FILE_BEHIND: Duration = Duration::from_secs(5);
 
-impl Problem {
+impl DeployError {
     /// One that may pass.
     pub(crate) fn retry(message: impl Into<String>) -> Self {
         Self { remedy: Remedy::Retry { after: None }, message: message.into() }
@@ -165,7 +165,7 @@ impl From<Disposition> for Remedy {
 
 /// A forge that lacks something is the request's fault, unless it is behind; one that refuses us is
 /// not.
-impl From<&ForgeError> for Problem {
+impl From<&ForgeError> for DeployError {
     fn from(error: &ForgeError) -> Self {
         let late = |what, until| Remedy::Late { what, until };
         let remedy = match (error, error.disposition()) {
@@ -181,19 +181,19 @@ impl From<&ForgeError> for Problem {
     }
 }
 
-impl From<ForgeError> for Problem {
+impl From<ForgeError> for DeployError {
     fn from(error: ForgeError) -> Self {
         Self::from(&error)
     }
 }
 
-impl From<WriteError> for Problem {
+impl From<WriteError> for DeployError {
     fn from(error: WriteError) -> Self {
         Self { remedy: error.disposition().into(), message: error.to_string() }
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for DeployError {
     fn from(error: StoreError) -> Self {
         Self::retry(error.to_string())
     }

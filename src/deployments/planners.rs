@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::DeployError;
 
 /// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
 /// takes this long is not waited for.
@@ -54,10 +54,10 @@ impl Planners {
     pub(super) async fn beside<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T, DeployError> {
         let place = Arc::clone(&self.all).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
-            return Err(Problem::retry(format!(
+            return Err(DeployError::retry(format!(
                 "nothing could be planned for {} s: as many plans as there are processors are computed, \
                  and none of them ends",
                 self.longest_wait.as_secs()
@@ -70,10 +70,10 @@ impl Planners {
         });
         match tokio::time::timeout(LONGEST_PLAN, running).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(_fault)) => Err(Problem::give_up(
+            Ok(Err(_fault)) => Err(DeployError::give_up(
                 "planning failed by a fault in the-deployer itself; its log has the details",
             )),
-            Err(_elapsed) => Err(Problem::give_up(format!(
+            Err(_elapsed) => Err(DeployError::give_up(format!(
                 "planning took longer than {} s: a template does not end, or the machine is busy; \
                  tell the operator",
                 LONGEST_PLAN.as_secs()

@@ -2,7 +2,7 @@
 //! is live.
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::DeployError;
 use crate::forge::error::ForgeError;
 use crate::git::layout;
 use crate::model::deployment::Deployment;
@@ -57,7 +57,7 @@ impl Deployments {
         &self,
         app: &AppKey,
         target: &TargetName,
-    ) -> Result<Vec<ManifestFile>, Problem> {
+    ) -> Result<Vec<ManifestFile>, DeployError> {
         let folder = layout::latest_folder(target, app).to_string();
         Ok(self.manifests_of(target)?.repository.files(&folder).await?)
     }

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::model::event::PullRequest;
 use crate::model::id::{CommitSha, RepoName, TargetName};
-use crate::model::preview::{Told, Verdict};
+use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Severity;
 use crate::pipeline::preview::{Outlook, Preview, TargetPreview, live, text};
 use crate::pipeline::{Input, preview};
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
 /// What the list of checks shows.
@@ -30,7 +30,7 @@ pub enum Glance {
     /// Nothing, for this reason.
     Nothing(&'static str),
     /// To say this, without looking closer.
-    Say(Told),
+    Say(PreviewText),
     /// To look closer.
     Look,
 }
@@ -53,7 +53,7 @@ impl Deployments {
         &self,
         request: &PullRequest,
         shown: bool,
-    ) -> Result<Glance, Problem> {
+    ) -> Result<Glance, DeployError> {
         if request.is_from_fork() && !self.previews.forks {
             return Ok(Glance::Say(text::from_fork()));
         }
@@ -73,7 +73,7 @@ impl Deployments {
     pub(crate) async fn preview_pull_request(
         &self,
         request: &PullRequest,
-    ) -> Result<Told, Problem> {
+    ) -> Result<PreviewText, DeployError> {
         let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
             return Ok(text::no_file(&self.waml.path));
         };
@@ -97,9 +97,9 @@ impl Deployments {
     pub(crate) async fn show_preview(
         &self,
         request: &PullRequest,
-        told: &Told,
+        told: &PreviewText,
         place: Place,
-    ) -> Result<i64, Problem> {
+    ) -> Result<i64, DeployError> {
         let check = check_run(request, told, &self.waml.path);
         let repository = &request.repository;
         let found = match place {
@@ -125,7 +125,7 @@ impl Deployments {
         &self,
         repository: &RepoName,
         commit: &CommitSha,
-    ) -> Result<Option<Vec<u8>>, Problem> {
+    ) -> Result<Option<Vec<u8>>, DeployError> {
         match self.read_waml(repository, commit).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(ForgeError::NoFile { .. }) => Ok(None),
@@ -138,7 +138,7 @@ impl Deployments {
         request: &PullRequest,
         waml: &Arc<Waml>,
         before: Option<&Waml>,
-    ) -> Result<Preview, Problem> {
+    ) -> Result<Preview, DeployError> {
         let templates = self.templates.now();
         let all = waml.targets();
         let mut targets = Vec::new();
@@ -161,18 +161,19 @@ impl Deployments {
         request: &PullRequest,
         waml: &Arc<Waml>,
         target: &TargetName,
-        templates: &Arc<Templates>,
-    ) -> Result<TargetPreview, Problem> {
+        templates: &Arc<TemplateSet>,
+    ) -> Result<TargetPreview, DeployError> {
         match self.look_at_target(request, waml, target, templates).await {
-            Err(Problem { remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp, message }) => {
-                Ok(TargetPreview {
-                    target: target.clone(),
-                    outlook: Outlook::NotKnown(message),
-                    tag: None,
-                    warnings: Vec::new(),
-                    notes: Vec::new(),
-                })
-            }
+            Err(DeployError {
+                remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp,
+                message,
+            }) => Ok(TargetPreview {
+                target: target.clone(),
+                outlook: Outlook::NotKnown(message),
+                tag: None,
+                warnings: Vec::new(),
+                notes: Vec::new(),
+            }),
             other => other,
         }
     }
@@ -182,8 +183,8 @@ impl Deployments {
         request: &PullRequest,
         waml: &Arc<Waml>,
         target: &TargetName,
-        templates: &Arc<Templates>,
-    ) -> Result<TargetPreview, Problem> {
+        templates: &Arc<TemplateSet>,
+    ) -> Result<TargetPreview, DeployError> {
         self.check_owner(request, waml, target).await?;
         let live = self.live(&waml.app, target).await?;
         let (release, tag) = self.preview_release(request, waml, target, &live).await?;
@@ -212,13 +213,15 @@ impl Deployments {
         request: &PullRequest,
         waml: &Waml,
         target: &TargetName,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), DeployError> {
         match self.store.ownership(target, &waml.app).await?.app {
-            Some(theirs) if !theirs.is_same(&request.repository) => Err(Problem::reject(format!(
-                "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
+            Some(theirs) if !theirs.is_same(&request.repository) => {
+                Err(DeployError::reject(format!(
+                    "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
                  and what is live is not shown",
-                waml.app
-            ))),
+                    waml.app
+                )))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -230,7 +233,7 @@ impl Deployments {
         waml: &Waml,
         target: &TargetName,
         live: &[ManifestFile],
-    ) -> Result<(Release, Option<crate::model::id::ImageTag>), Problem> {
+    ) -> Result<(Release, Option<crate::model::id::ImageTag>), DeployError> {
         let ours = Release {
             repository: request.repository.clone(),
             commit: request.head.clone(),
@@ -241,8 +244,8 @@ impl Deployments {
     }
 }
 
-fn check_run(request: &PullRequest, told: &Told, path: &str) -> CheckRun {
-    let Told { verdict, title, summary, text: details, remarks } = told;
+fn check_run(request: &PullRequest, told: &PreviewText, path: &str) -> CheckRun {
+    let PreviewText { verdict, title, summary, text: details, remarks } = told;
     let annotation = |remark: &crate::model::preview::Remark| Annotation {
         path: path.to_owned(),
         line: remark.line,
@@ -258,10 +261,10 @@ fn check_run(request: &PullRequest, told: &Told, path: &str) -> CheckRun {
         head: request.head.clone(),
         external_id: text::external_id(request),
         conclusion: match verdict {
-            Verdict::UnderWay => None,
-            Verdict::Failure => Some(Conclusion::Failure),
-            Verdict::Success => Some(Conclusion::Success),
-            Verdict::Neutral => Some(Conclusion::Neutral),
+            PreviewVerdict::UnderWay => None,
+            PreviewVerdict::Failure => Some(Conclusion::Failure),
+            PreviewVerdict::Success => Some(Conclusion::Success),
+            PreviewVerdict::Neutral => Some(Conclusion::Neutral),
         },
         title: title.clone(),
         summary: summary.clone(),

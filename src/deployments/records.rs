@@ -1,22 +1,22 @@
 //! What happened, read from the store.
 
-use crate::deployments::{Deployments, Fault, history};
+use crate::deployments::{BackendError, Deployments, history};
 use crate::git::revisions::Around;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
-use crate::store::{StoreError, Told};
+use crate::store::{Notification, StoreError};
 
 impl Deployments {
     /// One deployment with its statuses, oldest first.
     pub(crate) async fn deployment(
         &self,
         id: &DeployId,
-    ) -> Result<Option<(Deployment, Vec<Told>)>, Fault> {
-        let Some(found) = self.store.deployment(id).await.map_err(Fault::new)? else {
+    ) -> Result<Option<(Deployment, Vec<Notification>)>, BackendError> {
+        let Some(found) = self.store.deployment(id).await.map_err(BackendError::new)? else {
             return Ok(None);
         };
-        let statuses = self.store.statuses(id).await.map_err(Fault::new)?;
+        let statuses = self.store.statuses(id).await.map_err(BackendError::new)?;
         Ok(Some((found, statuses)))
     }
 
@@ -46,7 +46,7 @@ impl Deployments {
     pub(crate) async fn log(
         &self,
         id: &DeployId,
-    ) -> Result<Option<(Deployment, Vec<Told>)>, StoreError> {
+    ) -> Result<Option<(Deployment, Vec<Notification>)>, StoreError> {
         let Some(deployment) = self.store.deployment(id).await? else { return Ok(None) };
         let told = self.store.messages(id).await?;
         Ok(Some((deployment, told)))

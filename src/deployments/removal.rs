@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::deployments::{Deployments, Fault, Manifests};
+use crate::deployments::{BackendError, Deployments, TargetRepository};
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
-    ConditionalEdit, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
 };
 use crate::manifests::removal;
 use crate::model::audit::Principal;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::removal::{Ended, Removal, RemovalRequest};
+use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord};
 use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
@@ -25,14 +25,14 @@ use crate::support::retry::Disposition;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     /// The record.
-    pub removal: Removal,
+    pub removal: RemovalRecord,
     /// What the record is of.
-    pub outcome: Outcome,
+    pub outcome: RemovalOutcome,
 }
 
 /// What a removal's record is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RemovalOutcome {
     /// It was done now.
     Now,
     /// It was done before; nothing is left to do.
@@ -64,7 +64,7 @@ pub enum NotRemoved {
     Repository(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
@@ -79,20 +79,20 @@ impl Deployments {
     /// leads to a removal whose process died, that one is answered.
     pub(crate) async fn remove(
         &self,
-        request: RemovalRequest,
+        request: NewRemoval,
         reply: Reply<Gone>,
     ) -> Result<Gone, NotRemoved> {
         let this = self.clone();
         // On its own: a caller who stops waiting must not leave it half recorded.
         let removing = tokio::spawn(async move { remove(&this, request, reply).await });
-        removing.await.unwrap_or_else(|fault| Err(Fault::new(fault).into()))
+        removing.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
     }
 }
 
 /// Removes an app, or says why not.
 async fn remove(
     deployments: &Deployments,
-    request: RemovalRequest,
+    request: NewRemoval,
     reply: Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
@@ -104,13 +104,19 @@ async fn remove(
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
     // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
-    if let Some(by) =
-        deployments.store.deploying(&request.target, &request.app).await.map_err(Fault::new)?
+    if let Some(by) = deployments
+        .store
+        .deploying(&request.target, &request.app)
+        .await
+        .map_err(BackendError::new)?
     {
         return Err(busy(&by, &request.app, &request.target));
     }
-    let before =
-        deployments.store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
+    let before = deployments
+        .store
+        .removals(&request.target, &request.app)
+        .await
+        .map_err(BackendError::new)?;
     let now = deployments.clock.now();
     for abandoned in before.iter().filter(|one| one.ended.is_none()) {
         settle_if_abandoned(deployments, abandoned, now).await?;
@@ -122,7 +128,7 @@ async fn remove(
     }
     let removal = judged(deployments, &request, &found)?;
     if request.dry_run {
-        return Ok(Gone { removal, outcome: Outcome::Would });
+        return Ok(Gone { removal, outcome: RemovalOutcome::Would });
     }
     carry_out(deployments, manifests, (removal, &request.by, &reply), found).await
 }
@@ -133,32 +139,31 @@ async fn begun_before(
     deployments: &Deployments,
     act: &DeployId,
 ) -> Result<Option<Gone>, NotRemoved> {
-    let read = async || deployments.store.removal(act).await.map_err(Fault::new);
+    let read = async || deployments.store.removal(act).await.map_err(BackendError::new);
     if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
         settle_if_abandoned(deployments, &open, deployments.clock.now()).await?;
     }
     let Some(removal) = read().await? else { return Ok(None) };
     match &removal.ended {
         None => Err(NotRemoved::Busy(format!("removal {act} of {} is under way", removal.app))),
-        Some(ended) if ended.commit.is_some() => Ok(Some(Gone { removal, outcome: Outcome::Now })),
+        Some(ended) if ended.commit.is_some() => {
+            Ok(Some(Gone { removal, outcome: RemovalOutcome::Now }))
+        }
         Some(_) => Ok(None),
     }
 }
 
 /// Returns what the repository says of the past where it has nothing of the app.
-async fn gone_before(
-    deployments: &Deployments,
-    request: &RemovalRequest,
-) -> Result<Gone, NotRemoved> {
-    let RemovalRequest { target, app, .. } = request;
-    let before = deployments.store.removals(target, app).await.map_err(Fault::new)?;
+async fn gone_before(deployments: &Deployments, request: &NewRemoval) -> Result<Gone, NotRemoved> {
+    let NewRemoval { target, app, .. } = request;
+    let before = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
     if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
         return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
     }
     let last =
         before.into_iter().find(|one| one.ended.as_ref().is_some_and(|e| e.commit.is_some()));
     match last {
-        Some(removal) => Ok(Gone { removal, outcome: Outcome::Before }),
+        Some(removal) => Ok(Gone { removal, outcome: RemovalOutcome::Before }),
         None => Err(NotRemoved::Unknown(format!("there is no {app} on {target}"))),
     }
 }
@@ -166,9 +171,9 @@ async fn gone_before(
 /// The removal that is to be, if nothing speaks against it.
 fn judged(
     deployments: &Deployments,
-    request: &RemovalRequest,
+    request: &NewRemoval,
     found: &Footprint,
-) -> Result<Removal, NotRemoved> {
+) -> Result<RemovalRecord, NotRemoved> {
     if !found.others.is_empty() {
         return Err(NotRemoved::Foreign(found.others.clone()));
     }
@@ -177,23 +182,23 @@ fn judged(
     if !taken.keeps_data.is_empty() && !request.with_data {
         return Err(NotRemoved::KeepsData(taken.keeps_data));
     }
-    let RemovalRequest { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
+    let NewRemoval { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
     let actor = by.name;
     let (id, asked_at) = (DeployId::of(deployments.clock.draw()), deployments.clock.now());
-    Ok(Removal { id, target, app, actor, reason, taken, asked_at, ended: None })
+    Ok(RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended: None })
 }
 
 async fn carry_out(
     deployments: &Deployments,
-    manifests: &Manifests,
-    (removal, by, reply): (Removal, &Principal, &Reply<Gone>),
+    manifests: &TargetRepository,
+    (removal, by, reply): (RemovalRecord, &Principal, &Reply<Gone>),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
-    let Removal { id, app, target, .. } = &removal;
+    let RemovalRecord { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
     let turn =
         deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
-    match turn.map_err(Fault::new)? {
+    match turn.map_err(BackendError::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
         ActTurn::Acting(by) => {
@@ -227,27 +232,27 @@ fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     ))
 }
 
-fn conditional_edit(removal: &Removal, found: Footprint) -> ConditionalEdit {
-    let Removal { id, target, app, actor, reason, taken, .. } = removal.clone();
+fn conditional_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
+    let RemovalRecord { id, target, app, actor, reason, taken, .. } = removal.clone();
     let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
     let note = RemovalNote { id, app, target, actor, reason, digest };
     let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
     ConditionalEdit {
         edits: there.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
-        message: Message::of_removal(&note),
+        message: CommitMessage::of_removal(&note),
         seen: found.seen,
     }
 }
 
 async fn end(
     deployments: &Deployments,
-    removal: Removal,
+    removal: RemovalRecord,
     (commit, summary): (Option<CommitSha>, String),
     reply: &Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
-    let ended = Ended { at: deployments.clock.now(), commit, summary };
-    let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
-    let gone = Gone { removal: Removal { ended: Some(ended.clone()), ..removal }, outcome };
+    let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
+    let outcome = if ended.commit.is_some() { RemovalOutcome::Now } else { RemovalOutcome::Before };
+    let gone = Gone { removal: RemovalRecord { ended: Some(ended.clone()), ..removal }, outcome };
     let (id, kept) = (&gone.removal.id, reply.answer(&gone));
     let recorded = deployments.store.end_removal(id, &ended, kept.as_ref()).await;
     if let Err(error) = recorded {
@@ -255,7 +260,7 @@ async fn end(
         if let Err(error) = deployments.store.abandon_removal(id, deployments.clock.now()).await {
             tracing::warn!(removal = %id, %error, "cannot be given up either");
         }
-        return Err(Fault::new(error).into());
+        return Err(BackendError::new(error).into());
     }
     tracing::info!(removal = %id, summary = ended.summary, "removal recorded");
     Ok(gone)
@@ -265,7 +270,7 @@ async fn end(
 /// the next time.
 async fn give_up(
     deployments: &Deployments,
-    removal: &Removal,
+    removal: &RemovalRecord,
     error: &WriteError,
 ) -> Result<(), NotRemoved> {
     tracing::warn!(removal = %removal.id, %error, "removal not done");
@@ -274,11 +279,11 @@ async fn give_up(
         Disposition::Retry { .. } => deployments.store.abandon_removal(&removal.id, at).await,
         Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
-            let ended = Ended { at, commit: None, summary };
+            let ended = RemovalEnd { at, commit: None, summary };
             deployments.store.end_removal(&removal.id, &ended, None).await
         }
     }
-    .map_err(|error| Fault::new(error).into())
+    .map_err(|error| BackendError::new(error).into())
 }
 
 fn not_written(error: WriteError) -> NotRemoved {
@@ -317,10 +322,10 @@ pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize
 
 async fn settle_if_abandoned(
     deployments: &Deployments,
-    removal: &Removal,
+    removal: &RemovalRecord,
     now: jiff::Timestamp,
 ) -> Result<(), NotRemoved> {
-    let abandoned = deployments.store.abandoned_removals(now).await.map_err(Fault::new)?;
+    let abandoned = deployments.store.abandoned_removals(now).await.map_err(BackendError::new)?;
     if abandoned.iter().any(|one| one.id == removal.id) {
         return settle(deployments, removal).await;
     }
@@ -328,7 +333,7 @@ async fn settle_if_abandoned(
 }
 
 /// Records how a removal ended that nobody is at any more.
-async fn settle(deployments: &Deployments, removal: &Removal) -> Result<(), NotRemoved> {
+async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<(), NotRemoved> {
     let manifests = deployments.manifests_of(&removal.target);
     let ended = match manifests {
         Err(_) => {
@@ -338,19 +343,19 @@ async fn settle(deployments: &Deployments, removal: &Removal) -> Result<(), NotR
     };
     let (commit, summary) = ended;
     tracing::info!(removal = %removal.id, summary, "removal recorded, its process had died");
-    let ended = Ended { at: deployments.clock.now(), commit, summary };
+    let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
     deployments
         .store
         .end_removal(&removal.id, &ended, None)
         .await
-        .map_err(|error| Fault::new(error).into())
+        .map_err(|error| BackendError::new(error).into())
 }
 
 async fn found_out(
     repository: &ManifestRepository,
-    removal: &Removal,
+    removal: &RemovalRecord,
 ) -> Result<(Option<CommitSha>, String), WriteError> {
-    let Removal { id, target, app, .. } = removal;
+    let RemovalRecord { id, target, app, .. } = removal;
     if let Some(commit) = repository.commit_of(id).await? {
         let summary = format!("{app} is removed from {target}, commit {}", commit.short());
         return Ok((Some(commit), summary));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::model::deployment::{Stage, StageTime};
@@ -14,7 +14,7 @@ use crate::support::sync::lock;
 
 /// How long stages take, for Prometheus. Clones share it.
 #[derive(Debug, Clone)]
-pub struct StageDurations(pub(crate) Endpoint<StageLabel, Histogram, fn() -> Histogram>);
+pub struct StageDurations(pub(crate) Family<StageLabel, Histogram, fn() -> Histogram>);
 
 /// A stage, as a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,7 +28,7 @@ const BUCKETS: [f64; 14] =
 
 impl Default for StageDurations {
     fn default() -> Self {
-        Self(Endpoint::new_with_constructor(|| Histogram::new(BUCKETS)))
+        Self(Family::new_with_constructor(|| Histogram::new(BUCKETS)))
     }
 }
 

@@ -5,13 +5,13 @@ use crate::support::globs::Globs;
 
 /// The branches that somebody wants to know of.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct BranchQuery {
     /// Named whole; these need no list.
     pub(super) exact: Vec<String>,
     globs: Globs,
 }
 
-impl Wanted {
+impl BranchQuery {
     /// A glob that cannot be read matches nothing: the configuration has refused it.
     pub(super) fn of(texts: &[String]) -> Self {
         let is_glob = |text: &&String| text.contains(['*', '?', '[', '{', '\\']);
@@ -41,9 +41,9 @@ mod tests {
 
     #[test]
     fn names_and_globs_are_told_apart() {
-        let wanted = Wanted::of(&["main", "release/*", "v[0-9]", "{"].map(str::to_owned));
+        let wanted = BranchQuery::of(&["main", "release/*", "v[0-9]", "{"].map(str::to_owned));
         assert_eq!(wanted.exact, ["main"]);
-        assert!(wanted.has_globs() && !Wanted::of(&["main".to_owned()]).has_globs());
+        assert!(wanted.has_globs() && !BranchQuery::of(&["main".to_owned()]).has_globs());
         for branch in ["main", "release/1", "release/1/2", "v7"] {
             assert!(wanted.contains_branch(branch), "{branch}");
         }

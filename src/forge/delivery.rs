@@ -31,7 +31,7 @@ pub struct DeliveryContent {
 
 /// How many requests are left, by the last answer that said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct RequestBudget {
     /// How many there are in an hour.
     pub limit: u64,
     /// How many are left until the reset.

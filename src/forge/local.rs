@@ -6,18 +6,18 @@ use std::path::{Component, Path, PathBuf};
 
 use git2::{BranchType, Commit, ErrorClass, ErrorCode, ObjectType, Oid, Repository};
 
-use crate::forge::branches::Wanted;
+use crate::forge::branches::BranchQuery;
 use crate::forge::error::ForgeError;
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::disk;
 
 /// A folder of bare repositories.
 #[derive(Debug, Clone)]
-pub struct Local {
+pub struct LocalForge {
     root: PathBuf,
 }
 
-impl Local {
+impl LocalForge {
     /// The code host in that folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -40,7 +40,7 @@ impl Local {
         &self,
         repository: &RepoName,
         commit: &CommitSha,
-        wanted: Wanted,
+        wanted: BranchQuery,
     ) -> Result<Vec<String>, ForgeError> {
         let commit = commit.clone();
         self.read(repository, move |read, git| read.branches(git, &commit, &wanted)).await
@@ -129,7 +129,7 @@ impl Read {
         &self,
         git: &Repository,
         commit: &CommitSha,
-        wanted: &Wanted,
+        wanted: &BranchQuery,
     ) -> Result<Vec<String>, ForgeError> {
         let commit = self.commit(git, commit)?.id();
         let corrupt = |error| self.corrupt(&error);
@@ -256,7 +256,7 @@ mod tests {
 
     impl World {
         async fn file(&self, repository: &str, path: &str) -> Result<Vec<u8>, ForgeError> {
-            let local = Local::new(self.folder.path().join("root"));
+            let local = LocalForge::new(self.folder.path().join("root"));
             local.file(&RepoName::parse(repository).unwrap(), &self.commit, path, 100).await
         }
     }
@@ -274,10 +274,10 @@ mod tests {
         }
         let on = async |globs: &[&str], commit: Oid| {
             let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
-            let local = Local::new(world.folder.path().join("root"));
+            let local = LocalForge::new(world.folder.path().join("root"));
             let commit = CommitSha::parse(commit.to_string()).unwrap();
             let shop = RepoName::parse("acme/shop").unwrap();
-            local.branches_with(&shop, &commit, Wanted::of(&globs)).await
+            local.branches_with(&shop, &commit, BranchQuery::of(&globs)).await
         };
         assert_eq!(
             on(&["release/*", "other", "same"], first.id()).await.unwrap(),
@@ -325,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_over_the_limit_is_refused() {
         let world = world();
-        let local = Local::new(world.folder.path().join("root"));
+        let local = LocalForge::new(world.folder.path().join("root"));
         let repository = RepoName::parse("acme/shop").unwrap();
         let error = local.file(&repository, &world.commit, ".weave.yaml", 10).await.unwrap_err();
         assert!(matches!(error, ForgeError::TooLarge { limit: 10, .. }), "{error}");
@@ -361,7 +361,7 @@ mod tests {
         let commit = git.commit(Some("refs/heads/main"), &who, &who, "m", &tree, &[]).unwrap();
         let object = git.find_object(commit, None).unwrap();
         git.tag("v1", &object, &who, "one", false).unwrap();
-        let local = Local::new(folder.path());
+        let local = LocalForge::new(folder.path());
         let shop = RepoName::parse("acme/shop").unwrap();
         let id = commit.to_string();
         for git_ref in ["main", "refs/heads/main", "v1", "refs/tags/v1", &id] {

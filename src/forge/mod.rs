@@ -17,11 +17,11 @@ pub mod github; // GitHub and GitHub Enterprise Server
 pub mod local; // bare repositories in a folder
 mod status; // statuses of deployments and commits, as data
 
-use crate::forge::github::client::GitHub;
-use crate::forge::local::Local;
+use crate::forge::github::client::GitHubClient;
+use crate::forge::local::LocalForge;
 
 pub use crate::forge::status::{
-    CommitState, CommitStatus, ListedStatus, NewDeployment, ROLLBACK_TASK, Status,
+    CommitState, CommitStatus, DeploymentStatus, ListedStatus, NewDeployment, ROLLBACK_TASK,
 };
 
 /// A code host. Every answer is bounded. Errors are [`ForgeError`](error::ForgeError)s: what is missing, and by their
@@ -29,7 +29,7 @@ pub use crate::forge::status::{
 #[derive(Debug, Clone)]
 pub enum Forge {
     /// Bare repositories in a folder.
-    Local(Local),
+    Local(LocalForge),
     /// GitHub, or a GitHub Enterprise Server.
-    GitHub(Box<GitHub>),
+    GitHub(Box<GitHubClient>),
 }

@@ -8,7 +8,7 @@ use crate::model::release::Release;
 
 /// What a code host is told of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct DeploymentStatus {
     /// How it stands.
     pub state: ForgeState,
     /// One sentence for people; cut to what the host takes.

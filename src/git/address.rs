@@ -9,7 +9,7 @@ use crate::model::ssh::SshAddress;
 
 /// A repository's address, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum RepositoryAddress {
     /// A bare repository on this machine.
     Local(PathBuf),
     /// A repository behind git's smart HTTP; without a slash at its end, query or credentials.
@@ -18,7 +18,7 @@ pub enum Address {
     Ssh(SshAddress),
 }
 
-impl Address {
+impl RepositoryAddress {
     /// Reads a path, a `file://`, `http://`, `https://` or `ssh://` address, or `USER@HOST:PATH`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Address {
 }
 
 /// As people may see it.
-impl std::fmt::Display for Address {
+impl std::fmt::Display for RepositoryAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Local(path) => write!(f, "{}", path.display()),
@@ -53,14 +53,14 @@ impl std::fmt::Display for Address {
     }
 }
 
-fn local(path: &str) -> Result<Address, String> {
+fn local(path: &str) -> Result<RepositoryAddress, String> {
     if path.is_empty() || path.contains('\0') {
         return Err("the address of the repository is empty".to_owned());
     }
-    Ok(Address::Local(PathBuf::from(path)))
+    Ok(RepositoryAddress::Local(PathBuf::from(path)))
 }
 
-fn http(text: &str) -> Result<Address, String> {
+fn http(text: &str) -> Result<RepositoryAddress, String> {
     // The parser's own message could repeat a password, so it is not passed on.
     let mut url = reqwest::Url::parse(text)
         .map_err(|_| "the address of the repository is not a URL".to_owned())?;
@@ -74,7 +74,7 @@ fn http(text: &str) -> Result<Address, String> {
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&path);
-    Ok(Address::Http(url))
+    Ok(RepositoryAddress::Http(url))
 }
 
 #[cfg(test)]
@@ -83,13 +83,15 @@ mod tests {
 
     #[test]
     fn paths_files_http_and_ssh_are_addresses() {
-        let path = |text: &str| Address::Local(PathBuf::from(text));
-        assert_eq!(Address::parse("./x/m.git"), Ok(path("./x/m.git")));
-        assert_eq!(Address::parse("file:///srv/m.git"), Ok(path("/srv/m.git")));
-        let address = Address::parse("https://git.example/a/m.git/").unwrap();
+        let path = |text: &str| RepositoryAddress::Local(PathBuf::from(text));
+        assert_eq!(RepositoryAddress::parse("./x/m.git"), Ok(path("./x/m.git")));
+        assert_eq!(RepositoryAddress::parse("file:///srv/m.git"), Ok(path("/srv/m.git")));
+        let address = RepositoryAddress::parse("https://git.example/a/m.git/").unwrap();
         assert_eq!(address.to_string(), "https://git.example/a/m.git");
         for text in ["git@git.example:a/m.git", "ssh://git@git.example:2222/a/m.git"] {
-            let Ok(Address::Ssh(address)) = Address::parse(text) else { panic!("{text}") };
+            let Ok(RepositoryAddress::Ssh(address)) = RepositoryAddress::parse(text) else {
+                panic!("{text}")
+            };
             assert_eq!(address.to_string(), text);
         }
     }
@@ -101,18 +103,18 @@ mod tests {
             "https://hunter2@git.example/m.git",
             "https://user:hunter2@[::1",
         ] {
-            let error = Address::parse(text).unwrap_err();
+            let error = RepositoryAddress::parse(text).unwrap_err();
             assert!(!error.contains("hunter2"), "{error}");
         }
-        let error = Address::parse("https://a:b@git.example/m").unwrap_err();
+        let error = RepositoryAddress::parse("https://a:b@git.example/m").unwrap_err();
         assert!(error.contains("token file"), "{error}");
     }
 
     #[test]
     fn what_we_cannot_speak_is_refused_with_a_way_out() {
         for text in ["git+ssh://git@h/x", "git://h/x", "ext::sh -c x", "github.com:o/n", ""] {
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(RepositoryAddress::parse(text).is_err(), "{text}");
         }
-        assert!(Address::parse("git://h/x").unwrap_err().contains("https://"));
+        assert!(RepositoryAddress::parse("git://h/x").unwrap_err().contains("https://"));
     }
 }

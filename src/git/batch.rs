@@ -11,13 +11,13 @@ use git2::{Oid, Repository};
 use jiff::Timestamp;
 
 use crate::git::author::{CommitIdentity, author};
-use crate::git::change::Change;
-use crate::git::edits::Edited;
+use crate::git::change::ManifestChange;
+use crate::git::edits::EditOutcome;
 use crate::git::error::{SigningError, Trouble, WriteError};
-use crate::git::objects::Objects;
+use crate::git::objects::ObjectOverlay;
 use crate::git::pack::Load;
 use crate::git::queue::Job;
-use crate::git::signing::Signing;
+use crate::git::signing::CommitSigner;
 use crate::model::id::DeployId;
 
 /// From so many bytes of new objects on no more changes are added to a push. A deployment has some
@@ -69,7 +69,7 @@ pub(super) fn build(
     committer: &Committer,
 ) -> Result<Built, Trouble> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
-    let mut objects = Objects::over(repo, repository, tip)?;
+    let mut objects = ObjectOverlay::over(repo, repository, tip)?;
     let (mut at, mut made) = (tip, None);
     let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -87,7 +87,8 @@ pub(super) fn build(
         }
         let mark = objects.mark();
         let outcome = match job.change.edit(&mut objects, root) {
-            Ok(Edited::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at) {
+            Ok(EditOutcome::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at)
+            {
                 Ok(text) => {
                     let commit = objects.commit(text)?;
                     (root, at, made) = (Some(tree), Some(commit), Some(commit));
@@ -98,8 +99,8 @@ pub(super) fn build(
                     ChangeOutcome::Failed(WriteError::NotSigned { repository, why })
                 }
             },
-            Ok(Edited::Unchanged) => ChangeOutcome::Unchanged,
-            Ok(Edited::AlreadyThere) => ChangeOutcome::AlreadyThere,
+            Ok(EditOutcome::Unchanged) => ChangeOutcome::Unchanged,
+            Ok(EditOutcome::AlreadyThere) => ChangeOutcome::AlreadyThere,
             Err(Trouble::Error(error)) => ChangeOutcome::Failed(error),
             Err(damaged) => return Err(damaged),
         };
@@ -118,7 +119,7 @@ pub(super) struct Committer {
     /// The domain of the addresses that people have whom the code host names.
     pub(super) people: String,
     /// What proves that a commit is ours.
-    pub(super) signing: Option<Arc<Signing>>,
+    pub(super) signing: Option<Arc<CommitSigner>>,
 }
 
 impl Committer {
@@ -127,7 +128,7 @@ impl Committer {
         &self,
         tree: Oid,
         parent: Option<Oid>,
-        change: &Change,
+        change: &ManifestChange,
         at: Timestamp,
     ) -> Result<Vec<u8>, SigningError> {
         let asked = change.asker().and_then(|asker| author(asker, &self.people));

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use git2::{ErrorCode, Oid, Repository, Tree};
 
 use crate::git::bare::with_suffix;
-use crate::git::clone::{self, CachedClone, Found, TRACKING};
+use crate::git::clone::{self, BranchLocation, CachedClone, TRACKING};
 use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::Fence;
 use crate::git::local::LocalBranch;
@@ -45,13 +45,13 @@ impl Location {
     }
 
     /// Returns the place where the branch can be read beside the writer.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> BranchPlace {
         match self {
             Self::Local { path, reference, .. } => {
-                Place { folder: path.clone(), reference: reference.clone(), live: true }
+                BranchPlace { folder: path.clone(), reference: reference.clone(), live: true }
             }
             Self::Server { clone, .. } => {
-                Place { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
+                BranchPlace { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
             }
         }
     }
@@ -71,14 +71,14 @@ impl Location {
 
 /// Where the branch can be read beside the writer, as far as it is known here.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct BranchPlace {
     pub(super) folder: PathBuf,
     pub(super) reference: String,
     /// Whether others' pushes are here as soon as they are made.
     live: bool,
 }
 
-impl Place {
+impl BranchPlace {
     /// The commit that the branch is at; `None` where a folder of this machine has no such branch.
     ///
     /// A clone without it is an error: it may just be made anew, and not know the branch yet.
@@ -227,18 +227,18 @@ impl RemoteBranch {
         let found = found.map_err(|error| error.trouble(&self.remote))?;
         let (repository, branch) = (self.remote.to_string(), self.branch());
         let tip = match found {
-            Found::At(tip) => {
+            BranchLocation::At(tip) => {
                 self.remember(tip)?;
                 Some(tip)
             }
-            Found::Empty if !self.had_a_branch() => None,
-            Found::Empty => {
+            BranchLocation::Empty if !self.had_a_branch() => None,
+            BranchLocation::Empty => {
                 self.tip = Seen::NotYet;
                 let note = self.note();
                 let anew = format!("remove {} where the-deployer runs", note.display());
                 return Err(WriteError::Emptied { repository, branch, anew }.into());
             }
-            Found::Others(others) => {
+            BranchLocation::Others(others) => {
                 self.tip = Seen::NotYet;
                 let others = others.join(", ");
                 return Err(WriteError::NoBranch { repository, branch, others }.into());

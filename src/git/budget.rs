@@ -15,14 +15,14 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// How often a repository may be pushed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PushBudget {
+pub struct PushAllowance {
     /// How many pushes may follow one another at once. At least one.
     pub burst: u32,
     /// The most pushes of any minute. At least one.
     pub per_minute: u32,
 }
 
-impl PushBudget {
+impl PushAllowance {
     /// What GitHub advises.
     pub const GITHUB: Self = Self { burst: 3, per_minute: 6 };
     /// As many as one writer can make; only a fault would push more.
@@ -51,7 +51,7 @@ pub(super) struct PushLimiter {
 }
 
 impl PushLimiter {
-    pub(super) fn new(PushBudget { burst, per_minute }: PushBudget) -> Self {
+    pub(super) fn new(PushAllowance { burst, per_minute }: PushAllowance) -> Self {
         let limiter = RateLimiter::new(Rate::per_minute(burst, per_minute));
         let per_minute = usize::try_from(per_minute.max(1)).unwrap_or(usize::MAX);
         Self { limiter, per_minute, pushes: VecDeque::new() }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     /// Returns when each of so many pushes goes, in seconds, if all want to go at once.
-    fn times(budget: PushBudget, count: usize) -> Vec<u64> {
+    fn times(budget: PushAllowance, count: usize) -> Vec<u64> {
         let mut limiter = PushLimiter::new(budget);
         let begin = Timestamp::UNIX_EPOCH;
         let mut now = begin;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn githubs_advice_is_kept_in_every_minute() {
-        let times = times(PushBudget::GITHUB, 60);
+        let times = times(PushAllowance::GITHUB, 60);
         assert_eq!(times[..8], [0, 0, 0, 10, 20, 30, 60, 60]);
         for window in times.windows(7) {
             assert!(window[6] - window[0] >= 60, "{window:?}");
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn an_idle_writer_never_waits() {
-        let mut limiter = PushLimiter::new(PushBudget::GITHUB);
+        let mut limiter = PushLimiter::new(PushAllowance::GITHUB);
         let mut now = Timestamp::UNIX_EPOCH;
         for _ in 0..100 {
             assert_eq!(limiter.wait(now), Duration::ZERO);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_put_back_holds_nothing_up() {
-        let mut limiter = PushLimiter::new(PushBudget { burst: 1, per_minute: 1 });
+        let mut limiter = PushLimiter::new(PushAllowance { burst: 1, per_minute: 1 });
         let later: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         limiter.spend(later);
         assert_eq!(limiter.wait(later), MINUTE);
@@ -141,10 +141,10 @@ mod tests {
             "ssh://git@ssh.github.com:443/acme/m",
             "https://acme.ghe.com/acme/m",
         ] {
-            assert_eq!(PushBudget::of_address(address), PushBudget::GITHUB, "{address}");
+            assert_eq!(PushAllowance::of_address(address), PushAllowance::GITHUB, "{address}");
         }
         for address in ["https://git.example.com/github.com", "/srv/github.com/m.git", ""] {
-            assert_eq!(PushBudget::of_address(address), PushBudget::GENEROUS, "{address}");
+            assert_eq!(PushAllowance::of_address(address), PushAllowance::GENEROUS, "{address}");
         }
     }
 }

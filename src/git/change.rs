@@ -4,32 +4,32 @@ use git2::Oid;
 
 use crate::git::author::CommitAuthor;
 use crate::git::conditional_edit::{self, ConditionalEdit};
-use crate::git::deployment::{self, Write};
-use crate::git::edits::Edited;
+use crate::git::deployment::{self, DeploymentChange};
+use crate::git::edits::EditOutcome;
 use crate::git::error::Trouble;
 use crate::git::message::commit_message;
-use crate::git::objects::Objects;
+use crate::git::objects::ObjectOverlay;
 use crate::git::rollback::{self, Restore};
 use crate::model::id::DeployId;
 
 /// One change, which becomes one commit.
 #[derive(Debug, Clone)]
-pub(super) enum Change {
+pub(super) enum ManifestChange {
     /// A deployment: it does not matter what was there.
-    Deploy(Box<Write>),
+    Deploy(Box<DeploymentChange>),
     /// A former revision is made live again.
     Restore(Box<Restore>),
     /// Something that was decided on after a look.
     Amend(ConditionalEdit),
 }
 
-impl Change {
+impl ManifestChange {
     /// The new root that it makes of a tip's; `None` is an empty repository.
     pub(super) fn edit(
         &self,
-        objects: &mut Objects<'_>,
+        objects: &mut ObjectOverlay<'_>,
         root: Option<Oid>,
-    ) -> Result<Edited, Trouble> {
+    ) -> Result<EditOutcome, Trouble> {
         match self {
             Self::Deploy(write) => deployment::edit(objects, root, write),
             Self::Restore(restore) => rollback::edit(objects, root, restore),

@@ -32,7 +32,7 @@ pub(super) const FEW: usize = 5;
 
 /// Where a server has a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum BranchLocation {
     At(Oid),
     /// It has no branch at all.
     Empty,
@@ -40,7 +40,7 @@ pub(super) enum Found {
     Others(Vec<String>),
 }
 
-impl Found {
+impl BranchLocation {
     pub(super) fn tip(&self) -> Option<Oid> {
         match self {
             Self::At(tip) => Some(*tip),
@@ -103,7 +103,11 @@ impl CachedClone {
 
     /// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
     /// old servers cannot do that, and send everything, once.
-    pub(super) fn fetch(&self, remote: &Remote, reference: &str) -> Result<Found, WireError> {
+    pub(super) fn fetch(
+        &self,
+        remote: &Remote,
+        reference: &str,
+    ) -> Result<BranchLocation, WireError> {
         let first = self.repo.refname_to_id(TRACKING).is_err();
         match self.fetch_deep(remote, reference, i32::from(first)) {
             Err(error) if first && error.git.message().contains("support shallow") => {
@@ -119,20 +123,29 @@ impl CachedClone {
         remote: &Remote,
         reference: &str,
         depth: i32,
-    ) -> Result<Found, WireError> {
+    ) -> Result<BranchLocation, WireError> {
         transport::over(remote, &Fence::none(), |address| self.get(address, reference, depth))
     }
 
     /// The same from a folder of this machine.
-    pub(super) fn fetch_folder(&self, path: &Path, reference: &str) -> Result<Found, git2::Error> {
+    pub(super) fn fetch_folder(
+        &self,
+        path: &Path,
+        reference: &str,
+    ) -> Result<BranchLocation, git2::Error> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         transport::beside(|| self.get(&path.to_string_lossy(), reference, 0))
     }
 
-    fn get(&self, address: &str, reference: &str, depth: i32) -> Result<Found, git2::Error> {
+    fn get(
+        &self,
+        address: &str,
+        reference: &str,
+        depth: i32,
+    ) -> Result<BranchLocation, git2::Error> {
         let mut remote = self.repo.remote_anonymous(address)?;
         let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-        let found = Found::in_place_of(reference, connection.list()?);
+        let found = BranchLocation::in_place_of(reference, connection.list()?);
         if found.tip().is_some() && self.repo.refname_to_id(TRACKING).ok() != found.tip() {
             let mut options = FetchOptions::new();
             options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);

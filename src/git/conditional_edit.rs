@@ -6,12 +6,12 @@
 
 use git2::Oid;
 
-use crate::git::edits::{Edited, Edits, Leaf};
+use crate::git::edits::{EditOutcome, Edits, Leaf};
 use crate::git::error::Trouble;
-use crate::git::folder::Kind;
+use crate::git::folder::EntryKind;
 use crate::git::layout::RepoPath;
-use crate::git::message::Message;
-use crate::git::objects::Objects;
+use crate::git::message::CommitMessage;
+use crate::git::objects::ObjectOverlay;
 
 /// A change that was decided on after a look.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct ConditionalEdit {
     /// What is to be done.
     pub edits: Vec<(RepoPath, Edit)>,
     /// What the commit says.
-    pub message: Message,
+    pub message: CommitMessage,
 }
 
 /// What a path is made.
@@ -46,10 +46,10 @@ impl Precondition {
 
 /// Applies the change to the root of a tip; `None` is an empty repository.
 pub(super) fn edit(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     conditional_edit: &ConditionalEdit,
-) -> Result<Edited, Trouble> {
+) -> Result<EditOutcome, Trouble> {
     let ConditionalEdit { seen, edits, message } = conditional_edit;
     let mut wanted = Edits::default();
     for (path, edit) in edits {
@@ -57,18 +57,18 @@ pub(super) fn edit(
     }
     if wanted.is_empty() && root.is_some() {
         let is_named = message.id.is_some();
-        return Ok(if is_named { Edited::AlreadyThere } else { Edited::Unchanged });
+        return Ok(if is_named { EditOutcome::AlreadyThere } else { EditOutcome::Unchanged });
     }
     for (path, Precondition(seen)) in seen {
         if objects.find(root, path)?.map(|(id, _)| id) != *seen {
             return Err(objects.moved(path));
         }
     }
-    Ok(Edited::Changed(wanted.apply(objects, root)?))
+    Ok(EditOutcome::Changed(wanted.apply(objects, root)?))
 }
 
 fn add(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     path: &RepoPath,
     edit: &Edit,
@@ -81,7 +81,7 @@ fn add(
             wanted.put(path, Leaf::Gone);
             Ok(())
         }
-        (Edit::File(_), Some((_, Kind::Folder))) => Err(objects.moved(path)),
+        (Edit::File(_), Some((_, EntryKind::Folder))) => Err(objects.moved(path)),
         (Edit::File(bytes), _) => {
             Ok(wanted.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
         }

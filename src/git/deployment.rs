@@ -3,21 +3,21 @@
 
 use git2::Oid;
 
-use crate::git::edits::{self, Edited, Edits, Leaf};
+use crate::git::edits::{self, EditOutcome, Edits, Leaf};
 use crate::git::error::{Trouble, WriteError};
-use crate::git::folder::Kind;
+use crate::git::folder::EntryKind;
 use crate::git::handedit::Watch;
 use crate::git::handedit::look::find_hand_edit;
 use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
-use crate::git::objects::Objects;
+use crate::git::objects::ObjectOverlay;
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::Revision;
 
 /// One deployment's change.
 #[derive(Debug, Clone)]
-pub struct Write {
+pub struct DeploymentChange {
     /// The rendered files.
     pub revision: Revision,
     /// The bytes of `apps/<cluster>/<namespace>.<app>.yaml`; `None` leaves that file alone.
@@ -46,15 +46,15 @@ const LARGEST_PROJECT: usize = 1024 * 1024;
 
 /// Applies a deployment to the root of a tip; `None` is an empty repository.
 pub(super) fn edit(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
-    write: &Write,
-) -> Result<Edited, Trouble> {
-    let Write { revision, application, project, parent, note: _, hand_edits } = write;
+    write: &DeploymentChange,
+) -> Result<EditOutcome, Trouble> {
+    let DeploymentChange { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
-    let present = History::read(objects, root, target, app)?;
+    let present = PresentRevisions::read(objects, root, target, app)?;
     if present.revisions.iter().any(|(id, _)| *id == revision.id) {
-        return Ok(Edited::AlreadyThere);
+        return Ok(EditOutcome::AlreadyThere);
     }
     let files = edits::folder_of(objects, &revision.files)?;
     let mut edits = Edits::default();
@@ -67,7 +67,7 @@ pub(super) fn edit(
     edits.file_if(objects, root, &file, parent.as_deref(), |now, _| now.is_none())?;
     if edits.is_empty() && present.latest == Some(files) {
         hand_edits.note(None);
-        return Ok(Edited::Unchanged);
+        return Ok(EditOutcome::Unchanged);
     }
     let latest = layout::latest_folder(target, app);
     present.watch(objects, &latest, files, hand_edits)?;
@@ -77,11 +77,11 @@ pub(super) fn edit(
     }
     edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));
     edits.put(&latest, Leaf::Folder(files));
-    Ok(Edited::Changed(edits.apply(objects, root)?))
+    Ok(EditOutcome::Changed(edits.apply(objects, root)?))
 }
 
 fn edit_project(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     file: &RepoPath,
     project: &ProjectFile,
@@ -90,7 +90,7 @@ fn edit_project(
     let ProjectFile { bytes, follow } = project;
     let followed = match objects.find(root, file)? {
         None => Some(bytes.clone()),
-        Some((id, Kind::File)) if id != Objects::id_of(bytes)? => {
+        Some((id, EntryKind::File)) if id != ObjectOverlay::id_of(bytes)? => {
             let there = objects.read_file(id, LARGEST_PROJECT)?;
             there.and_then(|there| follow(&there, bytes))
         }
@@ -101,16 +101,16 @@ fn edit_project(
 
 /// What an app has on a target.
 #[derive(Default)]
-pub(super) struct History {
+pub(super) struct PresentRevisions {
     pub(super) revisions: Vec<(DeployId, Oid)>,
     pub(super) latest: Option<Oid>,
 }
 
-impl History {
+impl PresentRevisions {
     /// Reads it, and notes what of it the server has: most of a deployment's files are those of the
     /// one before.
     pub(super) fn read(
-        objects: &mut Objects<'_>,
+        objects: &mut ObjectOverlay<'_>,
         root: Option<Oid>,
         target: &TargetName,
         app: &AppKey,
@@ -118,7 +118,7 @@ impl History {
         let path = layout::app_folder(target, app);
         let Some((_, folder)) = objects.folder_at(root, &path)? else { return Ok(Self::default()) };
         objects.are_there(&folder);
-        let folders = folder.entries().filter(|entry| entry.kind == Kind::Folder);
+        let folders = folder.entries().filter(|entry| entry.kind == EntryKind::Folder);
         let named =
             folders.filter_map(|entry| Some((std::str::from_utf8(entry.name).ok()?, entry.id)));
         let mut history = Self::default();
@@ -138,7 +138,7 @@ impl History {
     /// Notes what somebody edited by hand, if it would be replaced by another folder at `path`.
     pub(super) fn watch(
         &self,
-        objects: &Objects<'_>,
+        objects: &ObjectOverlay<'_>,
         path: &RepoPath,
         by: Oid,
         hand_edits: &Watch,

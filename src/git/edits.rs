@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use git2::Oid;
 
 use crate::git::error::{Trouble, WriteError};
-use crate::git::folder::{Folder, Kind};
+use crate::git::folder::{EntryKind, Folder};
 use crate::git::layout::RepoPath;
-use crate::git::objects::Objects;
+use crate::git::objects::ObjectOverlay;
 use crate::model::revision::ManifestFile;
 
 /// What a change does to a root folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edited {
+pub(super) enum EditOutcome {
     /// The new root.
     Changed(Oid),
     /// Everything is there as it would be written.
@@ -28,12 +28,12 @@ pub(super) enum Edited {
 
 /// Makes the files one folder. Revision and `latest` share it: the same object twice.
 pub(super) fn folder_of(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     files: &[ManifestFile],
 ) -> Result<Oid, git2::Error> {
     let mut folder = Folder::default();
     for file in files {
-        folder.put(&file.name, Kind::File, objects.file(&file.bytes)?);
+        folder.put(&file.name, EntryKind::File, objects.file(&file.bytes)?);
     }
     objects.folder(folder, None)
 }
@@ -65,7 +65,7 @@ impl Edits {
     /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
     pub(super) fn file_if(
         &mut self,
-        objects: &mut Objects<'_>,
+        objects: &mut ObjectOverlay<'_>,
         root: Option<Oid>,
         path: &RepoPath,
         bytes: Option<&[u8]>,
@@ -73,7 +73,7 @@ impl Edits {
     ) -> Result<(), git2::Error> {
         let Some(bytes) = bytes else { return Ok(()) };
         let there = objects.find(root, path)?.map(|(id, _)| id);
-        if wanted(there, Objects::id_of(bytes)?) {
+        if wanted(there, ObjectOverlay::id_of(bytes)?) {
             let made = objects.file(bytes)?;
             self.put(path, Leaf::File(made));
         }
@@ -95,7 +95,7 @@ impl Edits {
     /// Makes the root that this makes of `base`.
     pub(super) fn apply(
         self,
-        objects: &mut Objects<'_>,
+        objects: &mut ObjectOverlay<'_>,
         base: Option<Oid>,
     ) -> Result<Oid, Trouble> {
         match self.build(objects, base, "")? {
@@ -108,7 +108,7 @@ impl Edits {
     /// nothing is left in it: git keeps no empty folder. `path` is where it is, for errors.
     fn build(
         self,
-        objects: &mut Objects<'_>,
+        objects: &mut ObjectOverlay<'_>,
         base: Option<Oid>,
         path: &str,
     ) -> Result<Option<Oid>, Trouble> {
@@ -123,12 +123,12 @@ impl Edits {
                     let at = format!("{path}{name}");
                     let below = inner_base(objects, &folder, &name, &at)?;
                     match inner.build(objects, below, &format!("{at}/"))? {
-                        Some(made) => folder.put(&name, Kind::Folder, made),
+                        Some(made) => folder.put(&name, EntryKind::Folder, made),
                         None => folder.remove(&name),
                     }
                 }
-                Node::Leaf(Leaf::File(id)) => folder.put(&name, Kind::File, id),
-                Node::Leaf(Leaf::Folder(id)) => folder.put(&name, Kind::Folder, id),
+                Node::Leaf(Leaf::File(id)) => folder.put(&name, EntryKind::File, id),
+                Node::Leaf(Leaf::Folder(id)) => folder.put(&name, EntryKind::Folder, id),
                 Node::Leaf(Leaf::Gone) => folder.remove(&name),
             }
         }
@@ -142,14 +142,14 @@ impl Edits {
 
 /// The folder of that name as it is; a file there is somebody's, and stops the change.
 fn inner_base(
-    objects: &Objects<'_>,
+    objects: &ObjectOverlay<'_>,
     folder: &Folder,
     name: &str,
     path: &str,
 ) -> Result<Option<Oid>, WriteError> {
     match folder.get(name) {
         None => Ok(None),
-        Some(entry) if entry.kind == Kind::Folder => Ok(Some(entry.id)),
+        Some(entry) if entry.kind == EntryKind::Folder => Ok(Some(entry.id)),
         Some(_) => Err(WriteError::Blocked {
             repository: objects.repository.to_owned(),
             path: path.to_owned(),

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::git::refusal::Refusal;
+use crate::git::refusal::PushRefusal;
 use crate::model::hand_edit::HandEdit;
 use crate::support::disk;
 use crate::support::retry::Disposition;
@@ -22,7 +22,7 @@ pub enum WriteError {
         /// The branch that was pushed to.
         branch: String,
         /// The server's words, and what to do.
-        refusal: Refusal,
+        refusal: PushRefusal,
     },
     /// The token is missing, wrong, or may not write.
     #[error("{repository} does not accept our token (HTTP {status}): {help}")]
@@ -104,7 +104,7 @@ pub enum WriteError {
         /// The branch that was pushed to.
         branch: String,
         /// The server's words to the others.
-        refusal: Refusal,
+        refusal: PushRefusal,
     },
     /// The server cannot be talked to at the moment, or asks us to wait.
     #[error("{repository} cannot be reached: {cause}")]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::git::error::WriteError;
-use crate::git::ssh::complaint::Kind;
+use crate::git::ssh::complaint::ComplaintKind;
 use crate::git::token::NoToken;
 use crate::support::cause::innermost_cause;
 
@@ -39,7 +39,7 @@ pub(super) enum Failure {
     /// `ssh` or the program behind it complained; `trust` is what to do where the host is not
     /// believed.
     #[error("{words}")]
-    Said { kind: Kind, words: String, trust: String },
+    Said { kind: ComplaintKind, words: String, trust: String },
 }
 
 impl Failure {
@@ -98,12 +98,20 @@ impl Failure {
                 WriteError::Invalid(format!("{repository}: {cause}"))
             }
             Self::Server { .. } | Self::Broken(_) => WriteError::unreachable(repository, cause),
-            Self::Said { kind, words, trust } => convert_complaint(kind, words, &trust, repository, help),
+            Self::Said { kind, words, trust } => {
+                convert_complaint(kind, words, &trust, repository, help)
+            }
         }
     }
 }
 
-fn convert_complaint(kind: Kind, said: String, trust: &str, repository: String, help: &str) -> WriteError {
+fn convert_complaint(
+    kind: ComplaintKind,
+    said: String,
+    trust: &str,
+    repository: String,
+    help: &str,
+) -> WriteError {
     let refused = |help: &str| WriteError::KeyRefused {
         repository: repository.clone(),
         said: said.clone(),
@@ -115,13 +123,17 @@ fn convert_complaint(kind: Kind, said: String, trust: &str, repository: String, 
         help: trust.to_owned(),
     };
     match kind {
-        Kind::HostUnknown => not_trusted("its host key is not among those that are believed"),
-        Kind::HostChanged => not_trusted("its host key is another one than is believed"),
-        Kind::KeyRefused => refused(help),
-        Kind::ReadOnly => refused("give that key the right to write there"),
-        Kind::NoRepository => WriteError::NotFound { repository },
+        ComplaintKind::HostUnknown => {
+            not_trusted("its host key is not among those that are believed")
+        }
+        ComplaintKind::HostChanged => not_trusted("its host key is another one than is believed"),
+        ComplaintKind::KeyRefused => refused(help),
+        ComplaintKind::ReadOnly => refused("give that key the right to write there"),
+        ComplaintKind::NoRepository => WriteError::NotFound { repository },
         // What nobody knows may pass: a host that is being worked on has many words for it.
-        Kind::NoConnection | Kind::Other => WriteError::unreachable(repository, said),
+        ComplaintKind::NoConnection | ComplaintKind::Other => {
+            WriteError::unreachable(repository, said)
+        }
     }
 }
 

@@ -13,7 +13,7 @@ const ID: usize = 20;
 
 /// What an entry is, by its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// A file, executable or not.
     File,
     /// A folder.
@@ -24,9 +24,9 @@ pub(super) enum Kind {
 
 /// One name in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct FolderEntry<'a> {
     pub(super) name: &'a [u8],
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
     pub(super) id: Oid,
     /// Where it stands in the bytes.
     start: usize,
@@ -58,7 +58,7 @@ impl Folder {
     }
 
     /// Ends where the bytes are not a folder's.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = FolderEntry<'_>> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let entry = entry(&self.0, at)?;
@@ -67,16 +67,16 @@ impl Folder {
         })
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Entry<'_>> {
+    pub(super) fn get(&self, name: &str) -> Option<FolderEntry<'_>> {
         self.entries().find(|entry| entry.name == name.as_bytes())
     }
 
     /// Makes a name this; what had it before goes. `kind` is a file or a folder.
-    pub(super) fn put(&mut self, name: &str, kind: Kind, id: Oid) {
+    pub(super) fn put(&mut self, name: &str, kind: EntryKind, id: Oid) {
         self.remove(name);
-        let after = |entry: &Entry<'_>| order(entry.name, entry.kind, name, kind).is_gt();
+        let after = |entry: &FolderEntry<'_>| order(entry.name, entry.kind, name, kind).is_gt();
         let at = self.entries().find(after).map_or(self.0.len(), |entry| entry.start);
-        let mode: &[u8] = if kind == Kind::Folder { b"40000 " } else { b"100644 " };
+        let mode: &[u8] = if kind == EntryKind::Folder { b"40000 " } else { b"100644 " };
         let new = mode.iter().chain(name.as_bytes()).chain(&[0]).chain(id.as_bytes());
         self.0.splice(at..at, new.copied());
     }
@@ -89,17 +89,17 @@ impl Folder {
     }
 }
 
-fn entry(bytes: &[u8], start: usize) -> Option<Entry<'_>> {
+fn entry(bytes: &[u8], start: usize) -> Option<FolderEntry<'_>> {
     let rest = bytes.get(start..)?;
     let space = rest.iter().position(|byte| *byte == b' ')?;
     let nul = space + rest.get(space..)?.iter().position(|byte| *byte == 0)?;
     let id = rest.get(nul + 1..nul + 1 + ID)?;
     let kind = match rest.get(..space)? {
-        b"40000" | b"040000" => Kind::Folder,
-        mode if mode.starts_with(b"100") => Kind::File,
-        _ => Kind::Other,
+        b"40000" | b"040000" => EntryKind::Folder,
+        mode if mode.starts_with(b"100") => EntryKind::File,
+        _ => EntryKind::Other,
     };
-    Some(Entry {
+    Some(FolderEntry {
         name: rest.get(space + 1..nul)?,
         kind,
         id: Oid::from_bytes(id).ok()?,
@@ -108,8 +108,8 @@ fn entry(bytes: &[u8], start: usize) -> Option<Entry<'_>> {
     })
 }
 
-fn order(there: &[u8], there_kind: Kind, name: &str, kind: Kind) -> Ordering {
-    let slash = |kind| (kind == Kind::Folder).then_some(&b'/');
+fn order(there: &[u8], there_kind: EntryKind, name: &str, kind: EntryKind) -> Ordering {
+    let slash = |kind| (kind == EntryKind::Folder).then_some(&b'/');
     let new = name.as_bytes().iter().chain(slash(kind));
     there.iter().chain(slash(there_kind)).cmp(new)
 }
@@ -123,14 +123,16 @@ mod tests {
     }
 
     /// Makes the same edits with libgit2.
-    fn theirs(edits: &[(&str, Option<(Kind, u8)>)]) -> Vec<u8> {
+    fn theirs(edits: &[(&str, Option<(EntryKind, u8)>)]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let repo = git2::Repository::init_bare(folder.path()).unwrap();
         git2::opts::strict_object_creation(false);
         let mut builder = repo.treebuilder(None).unwrap();
         for (name, edit) in edits {
             match edit {
-                Some((Kind::Folder, n)) => drop(builder.insert(name, id(*n), 0o040_000).unwrap()),
+                Some((EntryKind::Folder, n)) => {
+                    drop(builder.insert(name, id(*n), 0o040_000).unwrap())
+                }
                 Some((_, n)) => drop(builder.insert(name, id(*n), 0o100_644).unwrap()),
                 None => builder.remove(name).unwrap(),
             }
@@ -139,7 +141,7 @@ mod tests {
         repo.odb().unwrap().read(written).unwrap().data().to_vec()
     }
 
-    fn ours(edits: &[(&str, Option<(Kind, u8)>)]) -> Vec<u8> {
+    fn ours(edits: &[(&str, Option<(EntryKind, u8)>)]) -> Vec<u8> {
         let mut folder = Folder::default();
         for (name, edit) in edits {
             match edit {
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn edits_make_the_bytes_that_git_makes() {
-        use Kind::{File, Folder as Dir};
+        use EntryKind::{File, Folder as Dir};
         let edits = [
             ("b", Some((File, 1))),
             ("a.b", Some((File, 2))),
@@ -177,8 +179,8 @@ mod tests {
         bytes.extend(b"120000 way\0");
         bytes.extend([2; ID]);
         let mut folder = Folder::parse(bytes.clone()).unwrap();
-        folder.put("own", Kind::File, id(3));
-        assert_eq!(folder.get("way").unwrap().kind, Kind::Other);
+        folder.put("own", EntryKind::File, id(3));
+        assert_eq!(folder.get("way").unwrap().kind, EntryKind::Other);
         folder.remove("own");
         assert_eq!(folder.into_bytes(), bytes);
     }

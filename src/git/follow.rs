@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use git2::{Oid, Repository};
 
-use crate::git::clone::{CachedClone, Found};
+use crate::git::clone::{BranchLocation, CachedClone};
 use crate::git::error::{Trouble, WriteError};
 pub use crate::git::remote::RemoteSettings;
-use crate::git::remote::{Remote, Source};
-use crate::git::snapshot::{self, Entry, Failed, Limits};
+use crate::git::remote::{Remote, RemoteSource};
+use crate::git::snapshot::{self, Failed, SnapshotEntry, SnapshotLimits};
 use crate::git::tree;
 use crate::model::id::CommitSha;
 use crate::support::disk;
@@ -81,7 +81,7 @@ pub struct TrackedBranch {
 
 /// The clone, and where its content comes from.
 struct Tracked {
-    source: Source,
+    source: RemoteSource,
     name: String,
     branch: String,
     reference: String,
@@ -97,8 +97,8 @@ impl TrackedBranch {
         let (name, reference, source) = settings.locate().map_err(FollowError::Invalid)?;
         let RemoteSettings { branch, clone_dir, .. } = settings;
         let remote = match &source {
-            Source::Folder(_) => None,
-            Source::Server(remote) => Some(remote.clone()),
+            RemoteSource::Folder(_) => None,
+            RemoteSource::Server(remote) => Some(remote.clone()),
         };
         let opened = blocking(move || {
             let clone = CachedClone::open(&clone_dir, format!("follow {name} {branch}\n"));
@@ -159,8 +159,8 @@ impl TrackedBranch {
         &self,
         commit: &CommitSha,
         path: &str,
-        limits: Limits,
-    ) -> Result<Vec<Entry>, FollowError> {
+        limits: SnapshotLimits,
+    ) -> Result<Vec<SnapshotEntry>, FollowError> {
         let (commit, path) = (commit.clone(), path.to_owned());
         self.with(move |tracked| {
             let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.broken(&error))?;
@@ -210,15 +210,15 @@ impl Tracked {
         Ok(tree::sha(tip))
     }
 
-    fn fetch(&self) -> Result<Found, FollowError> {
+    fn fetch(&self) -> Result<BranchLocation, FollowError> {
         let not_found = || FollowError::NotFound { repository: self.name.clone() };
         match &self.source {
-            Source::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
-            Source::Folder(path) => {
+            RemoteSource::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
+            RemoteSource::Folder(path) => {
                 let found = self.clone.fetch_folder(path, &self.reference);
                 found.map_err(|error| self.broken(&error))
             }
-            Source::Server(remote) => {
+            RemoteSource::Server(remote) => {
                 let found = self.clone.fetch(remote, &self.reference);
                 found.map_err(|error| match error.trouble(remote) {
                     Trouble::Damaged(error) => self.broken(&error),

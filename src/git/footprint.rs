@@ -36,7 +36,7 @@ pub struct Footprint {
 
 /// A file, or that there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FileState {
     /// Its path.
     pub path: RepoPath,
     /// Its bytes; `None` if there is no file.
@@ -72,7 +72,7 @@ impl ManifestRepository {
     pub async fn read_paths(
         &self,
         paths: Vec<RepoPath>,
-    ) -> Result<(Option<CommitSha>, Vec<Found>), WriteError> {
+    ) -> Result<(Option<CommitSha>, Vec<FileState>), WriteError> {
         self.at_tip(move |repo, tip| {
             let root = tree::root(repo, tip)?;
             let found = paths.iter().map(|path| find_file(repo, root.as_ref(), path));
@@ -97,9 +97,9 @@ fn find_file(
     repo: &Repository,
     root: Option<&Tree<'_>>,
     path: &RepoPath,
-) -> Result<Found, git2::Error> {
+) -> Result<FileState, git2::Error> {
     let seen = Precondition(tree::find(root, path)?.map(|(id, _)| id));
-    Ok(Found { path: path.clone(), bytes: tree::file(repo, root, path)?, seen })
+    Ok(FileState { path: path.clone(), bytes: tree::file(repo, root, path)?, seen })
 }
 
 fn footprint(

@@ -11,13 +11,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::git::failure::{Failure, clean};
 use crate::git::fence::Fence;
-use crate::git::token::{Answer, NoToken, Tokens};
+use crate::git::token::{NoToken, TokenAnswer, Tokens};
 use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::retry::Disposition;
 
 /// How to reach one repository over HTTP.
 #[derive(Debug, Clone)]
-pub(super) struct Wire {
+pub(super) struct HttpRemote {
     pub(super) base: Url,
     pub(super) client: Client,
     pub(super) tokens: Tokens,
@@ -64,7 +64,7 @@ impl Exchange {
     }
 }
 
-impl Wire {
+impl HttpRemote {
     /// The same within that fence.
     pub(super) fn within(&self, fence: &Fence) -> Self {
         Self { fence: fence.clone(), ..self.clone() }
@@ -156,7 +156,10 @@ impl Wire {
     }
 
     /// Waits for the source of tokens, no longer than for the host itself.
-    fn token(&self, asked: impl Future<Output = Answer>) -> Result<Option<SecretString>, Failure> {
+    fn token(
+        &self,
+        asked: impl Future<Output = TokenAnswer>,
+    ) -> Result<Option<SecretString>, Failure> {
         let bounded = async { tokio::time::timeout(self.silence, asked).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
             let why =

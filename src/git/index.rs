@@ -12,10 +12,10 @@ mod compare; // object ids, then and now
 
 use git2::{Oid, Repository, Tree};
 
-use crate::git::branch::Place;
+use crate::git::branch::BranchPlace;
 use crate::git::error::WriteError;
 pub use crate::git::index::compare::Application;
-use crate::git::index::compare::{Compared, FoundApp, Scope, Seen};
+use crate::git::index::compare::{Compared, FoundApp, IndexScope, SeenIds};
 use crate::git::writer::ManifestRepository;
 use crate::git::{layout, tree};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
@@ -31,10 +31,10 @@ const MANY: usize = 100;
 
 /// Follows one target's apps. To be called where blocking is allowed, by one at a time.
 pub struct Follower {
-    place: Place,
-    scope: Scope,
+    place: BranchPlace,
+    scope: IndexScope,
     repo: Option<Repository>,
-    seen: Seen,
+    seen: SeenIds,
     read: u64,
 }
 
@@ -80,8 +80,8 @@ pub struct NamespaceApp<T> {
 impl ManifestRepository {
     /// Follows the apps of a target; of each `latest`, files whose names are `wanted`.
     pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> Follower {
-        let scope = Scope::new(target, wanted, FILES);
-        Follower { place: self.place(), scope, repo: None, seen: Seen::default(), read: 0 }
+        let scope = IndexScope::new(target, wanted, FILES);
+        Follower { place: self.place(), scope, repo: None, seen: SeenIds::default(), read: 0 }
     }
 
     /// The targets that have manifests, in order. Blocks; reads what is known here.

@@ -78,7 +78,7 @@ pub struct RollbackNote {
 
 /// A whole commit message, and what its commit is found again by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct CommitMessage {
     /// The whole text.
     pub(super) text: String,
     /// The id in its trailer, if it has one.
@@ -87,7 +87,7 @@ pub struct Message {
     pub(super) actor: Option<String>,
 }
 
-impl Message {
+impl CommitMessage {
     /// The message of a removal.
     pub fn of_removal(note: &RemovalNote) -> Self {
         let RemovalNote { id, app, target, actor, reason, digest } = note;
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_removal_says_who_and_why_and_forges_nothing() {
-        let message = Message::of_removal(&RemovalNote {
+        let message = CommitMessage::of_removal(&RemovalNote {
             id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
             app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
             target: "prod-cluster-1".parse().unwrap(),

@@ -16,12 +16,12 @@ use sha1::{Digest as _, Sha1};
 
 use crate::git::delta;
 use crate::git::error::{Trouble, WriteError};
-use crate::git::folder::{Entry, Folder, Kind};
+use crate::git::folder::{EntryKind, Folder, FolderEntry};
 use crate::git::layout::RepoPath;
 
 /// One object that the server has not.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(super) struct NewObject {
     pub(super) kind: ObjectType,
     pub(super) bytes: Vec<u8>,
     /// How it differs from a folder that the server has, or gets before it.
@@ -36,10 +36,10 @@ pub(super) struct Delta {
 }
 
 /// New objects, in the order in which they were made: an object comes after those it is made of.
-pub(super) type New = IndexMap<Oid, Object>;
+pub(super) type New = IndexMap<Oid, NewObject>;
 
 /// Objects on top of a repository's.
-pub(super) struct Objects<'r> {
+pub(super) struct ObjectOverlay<'r> {
     repo: &'r Repository,
     /// The repository's address, for errors.
     pub(super) repository: &'r str,
@@ -53,7 +53,7 @@ pub(super) struct Objects<'r> {
     there: HashSet<Oid>,
 }
 
-impl<'r> Objects<'r> {
+impl<'r> ObjectOverlay<'r> {
     pub(super) fn over(
         repo: &'r Repository,
         repository: &'r str,
@@ -129,7 +129,7 @@ impl<'r> Objects<'r> {
         let id = id(kind, &bytes)?;
         if !self.there.contains(&id) && !self.new.contains_key(&id) {
             self.bytes += bytes.len();
-            self.new.insert(id, Object { kind, bytes, delta });
+            self.new.insert(id, NewObject { kind, bytes, delta });
         }
         Ok(id)
     }
@@ -164,12 +164,12 @@ impl<'r> Objects<'r> {
         &self,
         root: Option<Oid>,
         path: &RepoPath,
-    ) -> Result<Option<(Oid, Kind)>, git2::Error> {
-        let mut at = root.map(|root| (root, Kind::Folder));
+    ) -> Result<Option<(Oid, EntryKind)>, git2::Error> {
+        let mut at = root.map(|root| (root, EntryKind::Folder));
         for name in path.parts() {
-            let Some((id, Kind::Folder)) = at else { return Ok(None) };
+            let Some((id, EntryKind::Folder)) = at else { return Ok(None) };
             let folder = self.read_folder(id)?;
-            at = folder.get(name).map(|Entry { id, kind, .. }| (id, kind));
+            at = folder.get(name).map(|FolderEntry { id, kind, .. }| (id, kind));
         }
         Ok(at)
     }
@@ -181,13 +181,13 @@ impl<'r> Objects<'r> {
         path: &RepoPath,
     ) -> Result<Option<(Oid, Folder)>, git2::Error> {
         match self.find(root, path)? {
-            Some((id, Kind::Folder)) => Ok(Some((id, self.read_folder(id)?))),
+            Some((id, EntryKind::Folder)) => Ok(Some((id, self.read_folder(id)?))),
             _ => Ok(None),
         }
     }
 }
 
-/// The id of an object. What is hashed we have made; the server looks for collisions in what it is sent.
+/// The id of an object that we make. Whoever is sent objects looks for collisions by themselves.
 fn id(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
     let mut sum = Sha1::new();
     sum.update(format!("{} {}\0", kind.str(), bytes.len()));

@@ -1,7 +1,7 @@
 //! How a write ended, and how the branch took a push. Plain values.
 
 use crate::git::error::WriteError;
-use crate::git::refusal::Refusal;
+use crate::git::refusal::PushRefusal;
 use crate::model::id::CommitSha;
 
 /// What became of a write.
@@ -37,7 +37,7 @@ pub(super) enum Published {
     /// Somebody is moving it now; the error is for when that lasts.
     Locked(WriteError),
     /// The server does not want it.
-    Refused(Refusal),
+    Refused(PushRefusal),
     /// The connection ended after the pack was sent: only the branch itself can tell.
     Unclear(WriteError),
 }

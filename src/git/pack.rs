@@ -13,8 +13,8 @@ use git2::{ObjectType, Odb, Oid, Repository};
 use indexmap::IndexMap;
 use sha1::{Digest as _, Sha1};
 
-use crate::git::objects::{New, Object};
-use crate::git::pack_index;
+use crate::git::objects::{New, NewObject};
+use crate::git::pack_index::{self, SUM};
 
 /// How long a chain of differences may get; git itself makes none that is longer.
 const DEPTH: usize = 50;
@@ -56,8 +56,10 @@ impl Load {
             return Ok(());
         }
         let kept = self.thin_pack().with_bases(&odb)?;
-        let saved = pack_index::save(&repo.path().join("objects/pack"), &kept);
-        saved.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+        let objects: Vec<(Oid, usize)> =
+            kept.written.iter().map(|(id, (at, _))| (*id, *at)).collect();
+        let saved = pack_index::save(&repo.path().join("objects/pack"), &kept.bytes, &objects);
+        saved.map_err(|error| git2::Error::from_str(&format!("a pack was not kept: {error}")))?;
         odb.refresh()
     }
 
@@ -83,14 +85,11 @@ fn header(count: usize) -> Vec<u8> {
     bytes
 }
 
-/// How long the sum at the end of a pack is.
-pub(super) const SUM: usize = 20;
-
 /// A pack, and where its objects begin.
-pub(super) struct Pack {
-    pub(super) bytes: Vec<u8>,
+struct Pack {
+    bytes: Vec<u8>,
     /// Where an object begins, and how many differences lead to it; in the order of the bytes.
-    pub(super) written: IndexMap<Oid, (usize, usize)>,
+    written: IndexMap<Oid, (usize, usize)>,
     /// The objects that differences begin with and that are not in it.
     bases: BTreeSet<Oid>,
 }
@@ -108,11 +107,12 @@ impl Pack {
 
     /// The pack with the objects that its differences begin with: a repository may keep no other.
     fn with_bases(&self, odb: &Odb<'_>) -> Result<Self, git2::Error> {
-        let mut bytes = header(self.written.len() + self.bases.len());
+        let outside = || self.bases.iter().filter(|id| !self.written.contains_key(*id));
+        let mut bytes = header(self.written.len() + outside().count());
         let objects = self.bytes.get(bytes.len()..self.bytes.len() - SUM);
         bytes.extend_from_slice(objects.unwrap_or_default());
         let mut pack = Self { bytes, written: self.written.clone(), bases: BTreeSet::new() };
-        for id in &self.bases {
+        for id in outside() {
             let base = odb.read(*id)?;
             pack.add_whole(*id, base.kind(), base.data());
         }
@@ -125,8 +125,10 @@ impl Pack {
         self.bytes.extend_from_slice(&sum);
     }
 
-    fn add(&mut self, id: Oid, object: &Object, deltas: Deltas) {
+    fn add(&mut self, id: Oid, object: &NewObject, deltas: Deltas) {
         let at = self.bytes.len();
+        // What others are differences from must not be one from them.
+        let deltas = if self.bases.contains(&id) { Deltas::None } else { deltas };
         match self.difference(object, deltas) {
             Some(depth) => drop(self.written.insert(id, (at, depth))),
             None => self.add_whole(id, object.kind, &object.bytes),
@@ -141,7 +143,7 @@ impl Pack {
     }
 
     /// Writes the object as a difference, if it may be; how many differences lead to it then.
-    fn difference(&mut self, object: &Object, deltas: Deltas) -> Option<usize> {
+    fn difference(&mut self, object: &NewObject, deltas: Deltas) -> Option<usize> {
         let delta = object.delta.as_ref().filter(|_| deltas == Deltas::Thin)?;
         let depth = match self.written.get(&delta.base).copied() {
             Some((_, depth)) if depth >= DEPTH => return None,

@@ -8,34 +8,40 @@ use std::io::{Error, Result};
 use std::path::Path;
 
 use flate2::Crc;
+use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
-use crate::git::pack::{Pack, SUM};
+/// How long the sum at the end of a pack is.
+pub(super) const SUM: usize = 20;
 
-/// Saves a pack that has the bases of all its differences. No reader sees a part of it: the index comes
-/// last, and each file gets its name when it is whole.
-pub(super) fn save(folder: &Path, pack: &Pack) -> Result<()> {
-    let index = index(pack).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
+/// Saves a pack that has the bases of all its differences; `objects` says where each begins, in the order of the
+/// bytes. No reader sees a part of it: the index comes last, and each file gets its name when it is whole.
+pub(super) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)]) -> Result<()> {
+    let index = index(pack, objects).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
     fs::create_dir_all(folder)?;
-    let sum = pack.bytes.get(pack.bytes.len() - SUM..).unwrap_or_default();
-    let name = format!("pack-{}", hex::encode(sum));
-    for (kind, bytes) in [("pack", &pack.bytes), ("idx", &index)] {
+    let sum = hex::encode(pack.get(pack.len() - SUM..).unwrap_or_default());
+    for (kind, bytes) in [("pack", pack), ("idx", &index)] {
         // As git names files that it has not finished: `git gc` clears up what a crash left.
-        let unfinished = folder.join(format!("tmp_{kind}_{}", hex::encode(sum)));
-        fs::write(&unfinished, bytes)?;
-        fs::rename(unfinished, folder.join(format!("{name}.{kind}")))?;
+        let unfinished = folder.join(format!("tmp_{kind}_{sum}"));
+        let written = fs::write(&unfinished, bytes)
+            .and_then(|()| fs::rename(&unfinished, folder.join(format!("pack-{sum}.{kind}"))));
+        if written.is_err() {
+            // The disk may be full: the next try needs the room.
+            let _best_effort = fs::remove_file(&unfinished);
+        }
+        written?;
     }
     Ok(())
 }
 
 /// The index's bytes; `None` where a pack is too large for the short form.
-fn index(pack: &Pack) -> Option<Vec<u8>> {
-    let objects_end = pack.bytes.len() - SUM;
-    let ends = pack.written.values().skip(1).map(|(at, _)| *at).chain([objects_end]);
-    let mut entries = Vec::with_capacity(pack.written.len());
-    for ((id, (at, _)), end) in pack.written.iter().zip(ends) {
+fn index(pack: &[u8], objects: &[(Oid, usize)]) -> Option<Vec<u8>> {
+    let objects_end = pack.len() - SUM;
+    let ends = objects.iter().skip(1).map(|(_, at)| *at).chain([objects_end]);
+    let mut entries = Vec::with_capacity(objects.len());
+    for ((id, at), end) in objects.iter().zip(ends) {
         let mut crc = Crc::new();
-        crc.update(pack.bytes.get(*at..end)?);
+        crc.update(pack.get(*at..end)?);
         let at = u32::try_from(*at).ok().filter(|at| *at < 1 << 31)?;
         entries.push((id, crc.sum(), at));
     }
@@ -49,7 +55,7 @@ fn index(pack: &Pack) -> Option<Vec<u8>> {
     bytes.extend(entries.iter().flat_map(|(id, ..)| id.as_bytes()));
     bytes.extend(entries.iter().flat_map(|(_, crc, _)| crc.to_be_bytes()));
     bytes.extend(entries.iter().flat_map(|(.., at)| at.to_be_bytes()));
-    bytes.extend_from_slice(pack.bytes.get(objects_end..)?);
+    bytes.extend_from_slice(pack.get(objects_end..)?);
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);
     Some(bytes)
@@ -61,11 +67,11 @@ mod tests {
 
     use git2::{ObjectType, Oid, Repository};
 
-    use crate::git::objects::{Delta, New, Object};
+    use crate::git::objects::{Delta, New, NewObject};
     use crate::git::pack::Load;
 
-    fn object(kind: ObjectType, bytes: Vec<u8>, delta: Option<Delta>) -> (Oid, Object) {
-        (Oid::hash_object(kind, &bytes).unwrap(), Object { kind, bytes, delta })
+    fn object(kind: ObjectType, bytes: Vec<u8>, delta: Option<Delta>) -> (Oid, NewObject) {
+        (Oid::hash_object(kind, &bytes).unwrap(), NewObject { kind, bytes, delta })
     }
 
     fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {

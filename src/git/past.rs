@@ -35,7 +35,7 @@ pub struct Past {
     /// What was done, oldest first; each id once.
     pub records: Vec<CommitRecord>,
     /// Every app that stands, in order.
-    pub standing: Vec<Standing>,
+    pub standing: Vec<PresentApp>,
     /// Commits that speak of a deed and that nothing can be made of: which, and why.
     pub unread: Vec<(CommitSha, String)>,
     /// Whether there was more than is read.
@@ -44,7 +44,7 @@ pub struct Past {
 
 /// An app that a target has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct PresentApp {
     /// Where.
     pub target: TargetName,
     /// What.
@@ -158,7 +158,7 @@ fn brought(
 }
 
 /// Every app that the tip has a `latest` of.
-fn standing(repo: &Repository, tip: Oid) -> Result<Vec<Standing>, Trouble> {
+fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
     let root = repo.find_commit(tip)?.tree()?;
     let folders = |path: &RepoPath| {
         let folder = tree::folder(repo, Some(&root), &path.to_string())?;
@@ -177,7 +177,7 @@ fn standing(repo: &Repository, tip: Oid) -> Result<Vec<Standing>, Trouble> {
                     continue;
                 }
                 let file = layout::application_file(&target, &app);
-                all.push(Standing {
+                all.push(PresentApp {
                     live: kept.live().cloned(),
                     application: tree::file(repo, Some(&root), &file)?,
                     target: target.clone(),

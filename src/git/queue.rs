@@ -11,7 +11,7 @@ use git2::Oid;
 use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::git::change::Change;
+use crate::git::change::ManifestChange;
 use crate::git::error::WriteError;
 use crate::git::outcome::Written;
 use crate::model::release::Release;
@@ -31,7 +31,7 @@ pub(super) struct Base(pub(super) Option<Oid>);
 
 /// A change that somebody waits for.
 pub(super) struct Job {
-    pub(super) change: Change,
+    pub(super) change: ManifestChange,
     /// The time of its commit.
     pub(super) at: Timestamp,
     /// Until when it may be pushed.

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use git2::{Commit, Delta, Oid, Repository};
 
-use crate::git::branch::{Location, Place};
+use crate::git::branch::{BranchPlace, Location};
 use crate::git::error::WriteError;
 use crate::git::handedit::look::find_hand_edit;
 use crate::git::writer::ManifestRepository;
 use crate::git::{layout, message, tree};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::live_history::Kept;
+use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 use crate::support::retry::Disposition;
 
@@ -33,12 +33,12 @@ pub struct PathChange {
     /// From the root of the repository.
     pub path: String,
     /// What happened to it.
-    pub what: Touched,
+    pub what: PathTouch,
 }
 
 /// What a commit did to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touched {
+pub enum PathTouch {
     /// It is new.
     Added,
     /// It has other bytes.
@@ -63,7 +63,11 @@ impl ManifestRepository {
     }
 
     /// The revisions of an app on a target, newest first, and its `latest`, each by its tree.
-    pub async fn history(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+    pub async fn history(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
         let (target, app) = (target.clone(), app.clone());
         self.at_tip(move |repo, tip| {
             tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
@@ -77,7 +81,11 @@ impl ManifestRepository {
     ///
     /// # Errors
     /// When the repository cannot be read.
-    pub async fn read_history_beside(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+    pub async fn read_history_beside(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
         let (target, app) = (target.clone(), app.clone());
         self.beside(move |repo, tip| {
             tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
@@ -137,7 +145,7 @@ impl ManifestRepository {
     /// Reads what is here with a handle of its own: waits for nobody, and asks no server.
     pub(super) async fn read_local_repository<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Repository, &Place) -> Result<T, git2::Error> + Send + 'static,
+        read: impl FnOnce(&Repository, &BranchPlace) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
         let (place, there) = (self.place(), self.place());
         let reading = tokio::task::spawn_blocking(move || {
@@ -204,14 +212,15 @@ impl ManifestRepository {
             let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
             let latest = layout::latest_folder(&target, &app);
             let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
-            let found = find_hand_edit(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
+            let found =
+                find_hand_edit(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
             Ok(found.map(|found| HandEdit { replaced: true, ..found }))
         })
         .await
     }
 
     /// Returns the place where the branch can be read beside the writer.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> BranchPlace {
         self.location().place()
     }
 
@@ -235,9 +244,9 @@ pub(super) fn with_parent<'r>(
 
 fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
     let (file, what) = match delta.status() {
-        Delta::Added => (delta.new_file(), Touched::Added),
-        Delta::Deleted => (delta.old_file(), Touched::Removed),
-        _ => (delta.new_file(), Touched::Changed),
+        Delta::Added => (delta.new_file(), PathTouch::Added),
+        Delta::Deleted => (delta.old_file(), PathTouch::Removed),
+        _ => (delta.new_file(), PathTouch::Changed),
     };
     let path = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
     PathChange { path, what }

@@ -10,25 +10,25 @@ const MESSAGE_LIMIT: usize = 1_000;
 
 /// What became of the branch, by the server's status line for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PushVerdict {
     /// Somebody moved the branch first: look again, and apply the change to what is there now.
     LostRace,
     /// The server does not want this push.
-    Refused(Refusal),
+    Refused(PushRefusal),
 }
 
 /// The server's no.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PushRefusal {
     /// Which rule it was, as far as the words tell.
-    pub kind: Kind,
+    pub kind: RefusalKind,
     /// The server's words, cleaned and cut.
     pub message: String,
 }
 
 /// The kinds of refusal that need different help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RefusalKind {
     /// Branch protection or a repository rule.
     Protected,
     /// Too big, or no space left by quota.
@@ -41,41 +41,41 @@ pub enum Kind {
     Other,
 }
 
-impl Refusal {
+impl PushRefusal {
     /// Returns whether the refusal may pass by itself.
     pub fn passes(&self) -> bool {
-        self.kind == Kind::ServerFault
+        self.kind == RefusalKind::ServerFault
     }
 
     /// Says what to do about the refusal.
     pub fn help(&self) -> &'static str {
         match self.kind {
-            Kind::Protected => {
+            RefusalKind::Protected => {
                 "let this service's account bypass the rule, or name a branch without it"
             }
-            Kind::Quota => "make room on the server, or raise its limit",
-            Kind::Hook => "ask who runs that hook to let this service's commits through",
-            Kind::ServerFault => {
+            RefusalKind::Quota => "make room on the server, or raise its limit",
+            RefusalKind::Hook => "ask who runs that hook to let this service's commits through",
+            RefusalKind::ServerFault => {
                 "it is tried again; if it stays, look at the server's disk and log"
             }
-            Kind::Other => "settle it on the server, then redeploy",
+            RefusalKind::Other => "settle it on the server, then redeploy",
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PushRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}. What to do: {}", self.message, self.help())
     }
 }
 
 /// Reads the server's status for the branch, with what it printed beside it.
-pub fn classify(status: &str, printed: &str) -> Verdict {
+pub fn classify(status: &str, printed: &str) -> PushVerdict {
     if is_lost_race(status) {
-        return Verdict::LostRace;
+        return PushVerdict::LostRace;
     }
     let both = format!("{status}\n{printed}").to_lowercase();
-    Verdict::Refused(Refusal { kind: kind(&both), message: message(status, printed) })
+    PushVerdict::Refused(PushRefusal { kind: kind(&both), message: message(status, printed) })
 }
 
 /// The words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved under us.
@@ -98,15 +98,15 @@ fn is_lost_race(status: &str) -> bool {
     WORDS.iter().any(|words| status.contains(words))
 }
 
-fn kind(text: &str) -> Kind {
+fn kind(text: &str) -> RefusalKind {
     // A pack that is too large fails at being unpacked, too, and stays too large.
-    const TABLE: [(Kind, &[&str]); 4] = [
+    const TABLE: [(RefusalKind, &[&str]); 4] = [
         (
-            Kind::Quota,
+            RefusalKind::Quota,
             &["quota", "exceeds", "too large", "that large", "large files detected", "gh001"],
         ),
         (
-            Kind::ServerFault,
+            RefusalKind::ServerFault,
             &[
                 "unpacker error",
                 "unpack failed",
@@ -116,13 +116,13 @@ fn kind(text: &str) -> Kind {
             ],
         ),
         (
-            Kind::Protected,
+            RefusalKind::Protected,
             &["protected", "gh006", "gh013", "rule violation", "not allowed to push"],
         ),
-        (Kind::Hook, &["hook declined", "hook"]),
+        (RefusalKind::Hook, &["hook declined", "hook"]),
     ];
     let found = TABLE.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
-    found.map_or(Kind::Other, |(kind, _)| *kind)
+    found.map_or(RefusalKind::Other, |(kind, _)| *kind)
 }
 
 /// One line: the status, then what was printed, without control characters.
@@ -141,10 +141,10 @@ fn message(status: &str, printed: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind_of(status: &str, printed: &str) -> Option<Kind> {
+    fn kind_of(status: &str, printed: &str) -> Option<RefusalKind> {
         match classify(status, printed) {
-            Verdict::LostRace => None,
-            Verdict::Refused(refusal) => Some(refusal.kind),
+            PushVerdict::LostRace => None,
+            PushVerdict::Refused(refusal) => Some(refusal.kind),
         }
     }
 
@@ -157,30 +157,36 @@ mod tests {
             "failed to update ref",
             "reference already exists",
         ] {
-            assert_eq!(classify(status, ""), Verdict::LostRace, "{status}");
+            assert_eq!(classify(status, ""), PushVerdict::LostRace, "{status}");
         }
     }
 
     #[test]
     fn a_hook_that_prints_the_words_of_a_lost_race_is_still_a_refusal() {
-        assert_eq!(kind_of("pre-receive hook declined", "please fetch first"), Some(Kind::Hook));
+        assert_eq!(
+            kind_of("pre-receive hook declined", "please fetch first"),
+            Some(RefusalKind::Hook)
+        );
     }
 
     #[test]
     fn the_kinds_are_told_apart() {
         let gh006 = "error: GH006: Protected branch update failed for refs/heads/main.";
-        assert_eq!(kind_of("protected branch hook declined", gh006), Some(Kind::Protected));
-        assert_eq!(kind_of("pre-receive hook declined", "no"), Some(Kind::Hook));
-        assert_eq!(kind_of("pre-receive hook declined", "over quota"), Some(Kind::Quota));
-        assert_eq!(kind_of("unpacker error", ""), Some(Kind::ServerFault));
-        assert_eq!(kind_of("unpacker error", "fatal: pack exceeds maximum"), Some(Kind::Quota));
-        assert_eq!(kind_of("shallow update not allowed", ""), Some(Kind::Other));
+        assert_eq!(kind_of("protected branch hook declined", gh006), Some(RefusalKind::Protected));
+        assert_eq!(kind_of("pre-receive hook declined", "no"), Some(RefusalKind::Hook));
+        assert_eq!(kind_of("pre-receive hook declined", "over quota"), Some(RefusalKind::Quota));
+        assert_eq!(kind_of("unpacker error", ""), Some(RefusalKind::ServerFault));
+        assert_eq!(
+            kind_of("unpacker error", "fatal: pack exceeds maximum"),
+            Some(RefusalKind::Quota)
+        );
+        assert_eq!(kind_of("shallow update not allowed", ""), Some(RefusalKind::Other));
     }
 
     #[test]
     fn a_message_is_one_bounded_line_with_the_servers_words_and_a_way_out() {
         let printed = format!("\u{1b}[31mGH006\r\nno{}", "x".repeat(5_000));
-        let Verdict::Refused(refusal) = classify("declined", &printed) else { panic!() };
+        let PushVerdict::Refused(refusal) = classify("declined", &printed) else { panic!() };
         assert!(refusal.message.starts_with("declined ( [31mGH006 no"), "{}", refusal.message);
         assert!(refusal.message.len() <= MESSAGE_LIMIT);
         assert!(refusal.to_string().contains("What to do: let this service's account"));

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use crate::git::address::Address;
+use crate::git::address::RepositoryAddress;
 use crate::git::error::WriteError;
 use crate::git::failure::Failure;
 use crate::git::fence::Fence;
-use crate::git::http::{Exchange, Wire};
+use crate::git::http::{Exchange, HttpRemote};
 use crate::git::push::report::{self, Carried, NotCarried};
-use crate::git::ssh::{Access, Ssh};
+use crate::git::ssh::{SshAccess, SshRemote};
 use crate::git::token::Tokens;
 
 /// What a branch's reference begins with.
@@ -23,9 +23,9 @@ pub(super) const HEADS: &str = "refs/heads/";
 #[derive(Debug, Clone)]
 pub(super) enum Remote {
     /// Smart HTTP.
-    Http(Arc<Wire>),
+    Http(Arc<HttpRemote>),
     /// The system's ssh.
-    Ssh(Arc<Ssh>),
+    Ssh(Arc<SshRemote>),
 }
 
 /// Where a repository's branch is, and how to come in.
@@ -41,7 +41,7 @@ pub struct RemoteSettings {
     /// private key.
     pub tokens: Tokens,
     /// How to come in, where it is behind ssh.
-    pub ssh: Option<Access>,
+    pub ssh: Option<SshAccess>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -51,7 +51,7 @@ pub struct RemoteSettings {
 }
 
 /// Where a repository is.
-pub(super) enum Source {
+pub(super) enum RemoteSource {
     Folder(PathBuf),
     Server(Remote),
 }
@@ -59,20 +59,20 @@ pub(super) enum Source {
 impl RemoteSettings {
     /// The address, as people may see it, the branch's reference, and the way there. Must be called in
     /// a runtime; the error says what is wrong or missing.
-    pub(super) fn locate(&self) -> Result<(String, String, Source), String> {
-        let address = Address::parse(&self.url)?;
+    pub(super) fn locate(&self) -> Result<(String, String, RemoteSource), String> {
+        let address = RepositoryAddress::parse(&self.url)?;
         let (name, reference) = (address.to_string(), reference(&self.branch)?);
         let Self { tokens, client, silence, total, .. } = self.clone();
         let source = match address {
-            Address::Local(path) => Source::Folder(path),
-            Address::Http(base) => {
+            RepositoryAddress::Local(path) => RemoteSource::Folder(path),
+            RepositoryAddress::Http(base) => {
                 let (runtime, fence) = (tokio::runtime::Handle::current(), Fence::none());
-                let wire = Wire { base, client, tokens, silence, total, runtime, fence };
-                Source::Server(Remote::Http(Arc::new(wire)))
+                let wire = HttpRemote { base, client, tokens, silence, total, runtime, fence };
+                RemoteSource::Server(Remote::Http(Arc::new(wire)))
             }
-            Address::Ssh(address) => {
-                let ssh = Ssh::new(address, self.ssh.clone(), tokens, (silence, total))?;
-                Source::Server(Remote::Ssh(Arc::new(ssh)))
+            RepositoryAddress::Ssh(address) => {
+                let ssh = SshRemote::new(address, self.ssh.clone(), tokens, (silence, total))?;
+                RemoteSource::Server(Remote::Ssh(Arc::new(ssh)))
             }
         };
         Ok((name, reference, source))

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use crate::git::error::WriteError;
 use crate::git::layout::{self, RepoPath};
 use crate::git::reading::with_parent;
-pub use crate::git::trailers::Said;
+pub use crate::git::trailers::RevisionTrailers;
 use crate::git::writer::ManifestRepository;
 use crate::git::{trailers, tree};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::live_history::Kept;
+use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 
 /// How many commits back somebody looks for what a commit says.
@@ -28,9 +28,9 @@ const LARGEST: usize = 1024 * 1024;
 
 /// What the commit of a deployment says, and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct CommitNote {
     /// What it says.
-    pub said: Said,
+    pub said: RevisionTrailers,
     /// When it was committed.
     pub at: Timestamp,
 }
@@ -50,10 +50,16 @@ impl ManifestRepository {
     ///
     /// # Errors
     /// When the repository cannot be read; so for all that follow.
-    pub async fn revisions(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+    pub async fn revisions(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
         let (target, app) = (target.clone(), app.clone());
-        self.read_local_repository(move |repo, place| tree::read_history(repo, place.root(repo)?.as_ref(), &target, &app))
-            .await
+        self.read_local_repository(move |repo, place| {
+            tree::read_history(repo, place.root(repo)?.as_ref(), &target, &app)
+        })
+        .await
     }
 
     /// The files of a revision, or of `latest` where none is named, by name; `None` if there is no
@@ -68,7 +74,10 @@ impl ManifestRepository {
             Some(id) => layout::revision_folder(target, app, id),
             None => layout::latest_folder(target, app),
         };
-        self.read_local_repository(move |repo, place| files_at(repo, place.root(repo)?.as_ref(), &folder)).await
+        self.read_local_repository(move |repo, place| {
+            files_at(repo, place.root(repo)?.as_ref(), &folder)
+        })
+        .await
     }
 
     /// The files of an app's `latest` around a commit. `None` if that cannot be told here: a clone
@@ -96,7 +105,7 @@ impl ManifestRepository {
     pub async fn said_of(
         &self,
         wanted: BTreeSet<DeployId>,
-    ) -> Result<BTreeMap<DeployId, Found>, WriteError> {
+    ) -> Result<BTreeMap<DeployId, CommitNote>, WriteError> {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -109,7 +118,7 @@ impl ManifestRepository {
                 let Some((id, said)) = trailers::read_deployment(&message) else { continue };
                 let at = Timestamp::from_second(commit.time().seconds()).unwrap_or_default();
                 if wanted.contains(&id) {
-                    found.entry(id).or_insert(Found { said, at });
+                    found.entry(id).or_insert(CommitNote { said, at });
                 }
                 if found.len() == wanted.len() {
                     break;

@@ -4,12 +4,12 @@
 use git2::Oid;
 
 use crate::git::conditional_edit::Precondition;
-use crate::git::edits::{Edited, Edits, Leaf};
+use crate::git::edits::{EditOutcome, Edits, Leaf};
 use crate::git::error::Trouble;
 use crate::git::handedit::Watch;
 use crate::git::layout;
-use crate::git::message::{Message, RollbackNote};
-use crate::git::objects::Objects;
+use crate::git::message::{CommitMessage, RollbackNote};
+use crate::git::objects::ObjectOverlay;
 use crate::git::{deployment, folder};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::TreeId;
@@ -31,7 +31,7 @@ pub struct Restore {
     /// alone.
     pub application: Option<(Precondition, Vec<u8>)>,
     /// What the commit says.
-    pub message: Message,
+    pub message: CommitMessage,
     /// What is to be done about what somebody edited by hand, and where that is told.
     pub hand_edits: Watch,
 }
@@ -49,7 +49,7 @@ impl Restore {
     /// The change of that rollback, which its commit tells of.
     pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
-        let message = Message::of_rollback(note);
+        let message = CommitMessage::of_rollback(note);
         let over = ExpectedLatest::Any;
         Self { target, app, to, tree, over, application: None, message, hand_edits }
     }
@@ -70,20 +70,21 @@ impl Restore {
 /// Applies a rollback to the root of a tip. A revision that is gone, or is not what was decided on, makes
 /// it void.
 pub(super) fn edit(
-    objects: &mut Objects<'_>,
+    objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     restore: &Restore,
-) -> Result<Edited, Trouble> {
+) -> Result<EditOutcome, Trouble> {
     let Restore { target, app, to, tree, over, application, message: _, hand_edits } = restore;
     let folder = layout::revision_folder(target, app, to);
     let found = objects.find(root, &folder)?;
-    let Some((wanted, folder::Kind::Folder)) = found.filter(|(id, _)| id.to_string() == tree.0)
+    let Some((wanted, folder::EntryKind::Folder)) =
+        found.filter(|(id, _)| id.to_string() == tree.0)
     else {
         return Err(objects.moved(&folder));
     };
-    let present = deployment::History::read(objects, root, target, app)?;
+    let present = deployment::PresentRevisions::read(objects, root, target, app)?;
     if present.latest == Some(wanted) {
-        return Ok(Edited::AlreadyThere);
+        return Ok(EditOutcome::AlreadyThere);
     }
     let latest = layout::latest_folder(target, app);
     let now = present.latest.map(|id| TreeId(id.to_string()));
@@ -100,5 +101,5 @@ pub(super) fn edit(
         edits.file_if(objects, root, &file, Some(bytes), |now, new| now != Some(new))?;
     }
     edits.put(&latest, Leaf::Folder(wanted));
-    Ok(Edited::Changed(edits.apply(objects, root)?))
+    Ok(EditOutcome::Changed(edits.apply(objects, root)?))
 }

@@ -12,13 +12,13 @@ use git2::Oid;
 
 use crate::git::batch::{self, Built, ChangeOutcome, Committer};
 use crate::git::branch::{BranchBackend, Tip};
-use crate::git::change::Change;
+use crate::git::change::ManifestChange;
 use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::{Fence, Now};
 use crate::git::message::ids_of;
 use crate::git::outcome::{Published, Written};
 use crate::git::queue::{Base, Job};
-use crate::git::refusal::Refusal;
+use crate::git::refusal::PushRefusal;
 use crate::git::tree::{LOOK_BACK, back, commit_of, sha};
 use crate::model::id::DeployId;
 use crate::support::disk;
@@ -44,17 +44,17 @@ pub(super) struct Round {
     pub(super) pushed: bool,
     /// How many changes were answered by a push that got through; none if there was none.
     pub(super) landed: usize,
-    pub(super) end: End,
+    pub(super) end: RoundEnd,
 }
 
 /// How a round ended.
-pub(super) enum End {
+pub(super) enum RoundEnd {
     /// Everybody has an answer but these, for whom the push had no room.
     Answered(Vec<Job>),
     /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
     Lost(Vec<Job>, WriteError),
     /// The server does not want it, for the sake of one of them or of all.
-    Refused(Vec<Job>, Refusal),
+    Refused(Vec<Job>, PushRefusal),
 }
 
 /// What became of the branch.
@@ -62,7 +62,7 @@ enum Attempt {
     /// The answers to the first of the jobs; whether a push of theirs got through.
     Told(Answers, bool),
     Lost(WriteError),
-    Refused(Refusal),
+    Refused(PushRefusal),
     /// Somebody's lease has ended on the way, and nothing got through: again, without them.
     Late,
 }
@@ -82,20 +82,20 @@ impl Writer {
             attempt = self.with_repair(|writer| writer.attempt(&mut jobs, &mut pushed));
         }
         let end = match attempt {
-            Ok(Attempt::Late) => End::Answered(Vec::new()),
-            Ok(Attempt::Lost(error)) => End::Lost(jobs, error),
-            Ok(Attempt::Refused(refusal)) => End::Refused(jobs, refusal),
+            Ok(Attempt::Late) => RoundEnd::Answered(Vec::new()),
+            Ok(Attempt::Lost(error)) => RoundEnd::Lost(jobs, error),
+            Ok(Attempt::Refused(refusal)) => RoundEnd::Refused(jobs, refusal),
             Ok(Attempt::Told(answers, done)) => {
                 let rest = jobs.split_off(answers.len().min(jobs.len()));
                 landed = if done { jobs.len() } else { 0 };
                 jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
-                End::Answered(rest)
+                RoundEnd::Answered(rest)
             }
             Err(error) => {
                 for job in jobs {
                     job.answer(Err(error.clone()));
                 }
-                End::Answered(Vec::new())
+                RoundEnd::Answered(Vec::new())
             }
         };
         Round { pushed, landed, end }
@@ -250,7 +250,7 @@ impl Writer {
         &self,
         outcome: ChangeOutcome,
         tip: Option<Oid>,
-        change: &Change,
+        change: &ManifestChange,
     ) -> Result<Written, WriteError> {
         match (outcome, tip) {
             (ChangeOutcome::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
@@ -268,22 +268,22 @@ impl Writer {
 
     /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
     /// remove can be anybody's doing.
-    fn already(&self, tip: Oid, change: &Change) -> Written {
+    fn already(&self, tip: Oid, change: &ManifestChange) -> Written {
         let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
         match (found, change) {
             (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit.id()) },
-            (None, Change::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
-            (None, Change::Amend(_) | Change::Restore(_)) => {
+            (None, ManifestChange::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
+            (None, ManifestChange::Amend(_) | ManifestChange::Restore(_)) => {
                 Written::Unchanged { commit: sha(tip) }
             }
         }
     }
 
-    pub(super) fn refused(&self, refusal: Refusal) -> WriteError {
+    pub(super) fn refused(&self, refusal: PushRefusal) -> WriteError {
         WriteError::Refused { repository: self.name.clone(), branch: self.branch.clone(), refusal }
     }
 
-    pub(super) fn not_asked(&self, refusal: Refusal) -> WriteError {
+    pub(super) fn not_asked(&self, refusal: PushRefusal) -> WriteError {
         WriteError::NotAsked { repository: self.name.clone(), branch: self.branch.clone(), refusal }
     }
 

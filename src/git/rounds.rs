@@ -20,8 +20,8 @@ use crate::git::budget::PushLimiter;
 use crate::git::error::WriteError;
 use crate::git::fence::Now;
 use crate::git::queue::{Job, Queue};
-use crate::git::refusal::Refusal;
-use crate::git::round::{End, Round, TRIES, Writer};
+use crate::git::refusal::PushRefusal;
+use crate::git::round::{Round, RoundEnd, TRIES, Writer};
 use crate::support::sync::lock;
 
 /// When so many jobs in a row were refused, each by itself, the others are not asked about now.
@@ -43,12 +43,12 @@ pub struct Done {
 pub(super) struct Counters(Mutex<Done>);
 
 /// Counts a change that waits, until it is dropped.
-pub(super) struct Waiting<'a>(&'a Counters);
+pub(super) struct WaitingGuard<'a>(&'a Counters);
 
 impl Counters {
-    pub(super) fn one_waits(&self) -> Waiting<'_> {
+    pub(super) fn one_waits(&self) -> WaitingGuard<'_> {
         lock(&self.0).waiting += 1;
-        Waiting(self)
+        WaitingGuard(self)
     }
 
     pub(super) fn done(&self) -> Done {
@@ -56,7 +56,7 @@ impl Counters {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         lock(&self.0.0).waiting -= 1;
     }
@@ -135,10 +135,10 @@ impl Rounds {
             done.changes += landed as u64;
         }
         match end {
-            End::Answered(rest) if rest.is_empty() => {}
-            End::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
-            End::Lost(jobs, error) => self.lost(jobs, &error, open).await,
-            End::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+            RoundEnd::Answered(rest) if rest.is_empty() => {}
+            RoundEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
+            RoundEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
+            RoundEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
         }
     }
 
@@ -156,7 +156,7 @@ impl Rounds {
 
     /// By halves; one that stands alone is answered. After the third in a row the others are not
     /// asked about now: they are told so, come again by themselves, and nobody gets another's no.
-    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: Refusal) {
+    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
         if jobs.len() > 1 {
             let rest = jobs.split_off(jobs.len() / 2);
             self.again.push_front(Group { jobs: rest, open: false });

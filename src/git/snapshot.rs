@@ -14,7 +14,7 @@ const LINK: i32 = 0o120_000;
 
 /// Bounds of what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SnapshotLimits {
     /// The most files of one folder.
     pub files: usize,
     /// The most bytes of one file.
@@ -25,7 +25,7 @@ pub struct Limits {
 
 /// Something that lies in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct SnapshotEntry {
     /// Below the folder, with `/` between names.
     pub path: String,
     /// What it is.
@@ -76,7 +76,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// A sentence: it is too much, or the repository is damaged.
-    pub fn folder(&self, path: &str, limits: Limits) -> Result<Vec<Entry>, String> {
+    pub fn folder(&self, path: &str, limits: SnapshotLimits) -> Result<Vec<SnapshotEntry>, String> {
         read(&self.repo, self.commit, path, limits).map_err(|failed| match failed {
             Failed::TooMuch => format!(
                 "{} has too much in {path}: at most {} files of {} bytes each",
@@ -102,8 +102,8 @@ pub(super) fn read(
     repo: &Repository,
     commit: Oid,
     path: &str,
-    limits: Limits,
-) -> Result<Vec<Entry>, Failed> {
+    limits: SnapshotLimits,
+) -> Result<Vec<SnapshotEntry>, Failed> {
     let root = repo.find_commit(commit)?.tree()?;
     let mut entries = Vec::new();
     let folder = if path.is_empty() { Some(root) } else { tree::folder(repo, Some(&root), path)? };
@@ -117,8 +117,8 @@ fn collect(
     repo: &Repository,
     folder: &Tree<'_>,
     prefix: &str,
-    limits: Limits,
-    entries: &mut Vec<Entry>,
+    limits: SnapshotLimits,
+    entries: &mut Vec<SnapshotEntry>,
 ) -> Result<(), Failed> {
     for entry in folder {
         let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
@@ -128,7 +128,7 @@ fn collect(
         let path = format!("{prefix}{name}");
         if entry.kind() == Some(ObjectType::Tree) {
             if limits.depth > 1 {
-                let inner = Limits { depth: limits.depth - 1, ..limits };
+                let inner = SnapshotLimits { depth: limits.depth - 1, ..limits };
                 collect(repo, &repo.find_tree(entry.id())?, &format!("{path}/"), inner, entries)?;
             }
             continue;
@@ -136,12 +136,16 @@ fn collect(
         if entries.len() >= limits.files {
             return Err(Failed::TooMuch);
         }
-        entries.push(Entry { path, content: content(repo, &entry, limits)? });
+        entries.push(SnapshotEntry { path, content: content(repo, &entry, limits)? });
     }
     Ok(())
 }
 
-fn content(repo: &Repository, entry: &TreeEntry<'_>, limits: Limits) -> Result<Content, Failed> {
+fn content(
+    repo: &Repository,
+    entry: &TreeEntry<'_>,
+    limits: SnapshotLimits,
+) -> Result<Content, Failed> {
     match entry.filemode() {
         LINK => Ok(Content::Link),
         SUBMODULE => Ok(Content::Submodule),

@@ -24,7 +24,7 @@ use secrecy::SecretString;
 
 use crate::git::error::NoToken;
 use crate::git::failure::Failure;
-use crate::git::ssh::folder::Folder;
+use crate::git::ssh::folder::KeyFolder;
 use crate::git::token::Tokens;
 use crate::model::ssh::SshAddress;
 use crate::support::retry::Disposition;
@@ -32,7 +32,7 @@ use crate::support::sync::lock;
 
 /// How to come in over ssh. The private key itself comes from where a token comes from.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct SshAccess {
     /// The file with the host keys that are believed, as `ssh-keyscan` writes it.
     pub known_hosts: PathBuf,
     /// Where ssh runs; made for our eyes only. No other repository may use it.
@@ -41,12 +41,12 @@ pub struct Access {
 
 /// How to reach one repository over ssh.
 #[derive(Debug)]
-pub(super) struct Ssh {
+pub(super) struct SshRemote {
     pub(super) address: SshAddress,
     keys: Tokens,
     known_hosts: PathBuf,
     /// Locked while it is made ready, so that two children do not both.
-    folder: Mutex<Folder>,
+    folder: Mutex<KeyFolder>,
     /// The longest silence of a server that we sit through.
     silence: Duration,
     /// The longest a whole exchange may take.
@@ -54,25 +54,25 @@ pub(super) struct Ssh {
     runtime: tokio::runtime::Handle,
 }
 
-impl Ssh {
+impl SshRemote {
     /// Must be called in a runtime, whose threads then wait for the children. The error says what
     /// is missing.
     pub(super) fn new(
         address: SshAddress,
-        access: Option<Access>,
+        access: Option<SshAccess>,
         keys: Tokens,
         (silence, total): (Duration, Duration),
     ) -> Result<Self, String> {
         let missing =
             || format!("{address} needs a key and the host keys that are believed: set `ssh`");
-        let Access { known_hosts, folder } = access.ok_or_else(missing)?;
-        let folder = Mutex::new(Folder::new(folder, address.clone()));
+        let SshAccess { known_hosts, folder } = access.ok_or_else(missing)?;
+        let folder = Mutex::new(KeyFolder::new(folder, address.clone()));
         let runtime = tokio::runtime::Handle::current();
         Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
 
     /// The folder with the key and the host keys in it, for one child at a time.
-    fn prepare_folder(&self) -> Result<MutexGuard<'_, Folder>, Failure> {
+    fn prepare_folder(&self) -> Result<MutexGuard<'_, KeyFolder>, Failure> {
         let key = self.key()?;
         let mut folder = lock(&self.folder);
         folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
@@ -125,7 +125,7 @@ impl Ssh {
 }
 
 /// Neither the key nor a connection is left behind. Nobody waits for the latter.
-impl Drop for Ssh {
+impl Drop for SshRemote {
     fn drop(&mut self) {
         let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(leaving) = folder.leave() {

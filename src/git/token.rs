@@ -22,9 +22,9 @@ pub enum Ask {
 }
 
 /// A token, or `None`: we come as anybody, or there is no other one.
-pub type Answer = Result<Option<SecretString>, NoToken>;
+pub type TokenAnswer = Result<Option<SecretString>, NoToken>;
 
-type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
+type Asking = Pin<Box<dyn Future<Output = TokenAnswer> + Send>>;
 
 /// A source of tokens. Clones share it.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Tokens {
     /// accept.
     pub fn new<F>(help: &str, ask: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = TokenAnswer> + Send + 'static,
     {
         Self { ask: Arc::new(move |what| Box::pin(ask(what))), help: help.into() }
     }
@@ -55,12 +55,12 @@ impl Tokens {
         })
     }
 
-    pub(super) async fn any(&self) -> Answer {
+    pub(super) async fn any(&self) -> TokenAnswer {
         (self.ask)(Ask::Any).await
     }
 
     /// `None` where the source has no other one: the same would be refused again.
-    pub(super) async fn instead_of(&self, refused: &SecretString) -> Answer {
+    pub(super) async fn instead_of(&self, refused: &SecretString) -> TokenAnswer {
         let other = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
         Ok(other.filter(|other| other.expose_secret() != refused.expose_secret()))
     }

@@ -14,13 +14,13 @@ use crate::model::event::NOBODY;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::past::{CommitRecord, PastDeployment, time_of};
 use crate::model::release::Release;
-use crate::model::removal::{Ended, Removal, Taken};
+use crate::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Rollback, TreeId};
 
 /// What a deployment's commit says of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
+pub struct RevisionTrailers {
     /// The image tag.
     pub tag: Option<ImageTag>,
     /// The service's repository.
@@ -38,11 +38,11 @@ pub struct Said {
 }
 
 /// The deployment that a commit is of, and what it says; `None` where it is no deployment's.
-pub(super) fn read_deployment(message: &str) -> Option<(DeployId, Said)> {
+pub(super) fn read_deployment(message: &str) -> Option<(DeployId, RevisionTrailers)> {
     let subject = message.lines().next()?.strip_prefix("deploy ")?;
     let id = DeployId::parse(trailer(message, DEPLOY_ID)?).ok()?;
     let text = |key| trailer(message, key).map(str::to_owned);
-    let said = Said {
+    let said = RevisionTrailers {
         tag: tag(subject),
         repository: trailer(message, "Repository").and_then(|text| text.parse().ok()),
         commit: trailer(message, "Commit").and_then(|text| text.parse().ok()),
@@ -144,14 +144,14 @@ fn pushed(
     })
 }
 
-fn removal(words: &Words<'_>, id: &str) -> Result<Removal, String> {
+fn removal(words: &Words<'_>, id: &str) -> Result<RemovalRecord, String> {
     let Words { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
     let (app, target) = subject(message, "remove ", " from ")?;
     let id = parse(id)?;
     let (app, target): (_, TargetName) = (app_key(app)?, parse(target)?);
     let summary = format!("{app} is removed from {target}, commit {}", commit.short());
-    Ok(Removal {
+    Ok(RemovalRecord {
         asked_at: asked_at(&id, *at),
         id,
         target,
@@ -162,7 +162,7 @@ fn removal(words: &Words<'_>, id: &str) -> Result<Removal, String> {
             digest: trailer(message, "Tree-Digest").map(|digest| Digest(digest.to_owned())),
             ..Taken::default()
         },
-        ended: Some(Ended { at: *at, commit: Some(commit.clone()), summary }),
+        ended: Some(RemovalEnd { at: *at, commit: Some(commit.clone()), summary }),
     })
 }
 
@@ -202,7 +202,7 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::message::{Message, Note, RemovalNote, RollbackNote, commit_message};
+    use crate::git::message::{CommitMessage, Note, RemovalNote, RollbackNote, commit_message};
     use crate::model::revision::Revision;
 
     fn words(message: &str) -> Words<'_> {
@@ -279,7 +279,7 @@ mod tests {
             actor: "alice".into(),
             reason: "it was slow on Mondays".into(),
         };
-        let message = Message::of_rollback(&note);
+        let message = CommitMessage::of_rollback(&note);
         let Some(Ok(CommitRecord::Deployment(read))) = deed(&words(&message.text)) else {
             panic!()
         };
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_removals_words_too() {
-        let message = Message::of_removal(&RemovalNote {
+        let message = CommitMessage::of_removal(&RemovalNote {
             id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
             app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
             target: "prod-cluster-1".parse().unwrap(),
@@ -366,6 +366,6 @@ mod tests {
             assert_eq!(read_deployment(text), None, "{text:?}");
         }
         let odd = "deploy by hand\n\nDeploy-Id: 20261121-054812123-3f9a2c\nCommit: main\n";
-        assert_eq!(read_deployment(odd).unwrap().1, Said::default());
+        assert_eq!(read_deployment(odd).unwrap().1, RevisionTrailers::default());
     }
 }

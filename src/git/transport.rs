@@ -14,9 +14,9 @@ use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Trans
 use crate::git::error::Trouble;
 use crate::git::failure::Failure;
 use crate::git::fence::Fence;
-use crate::git::http::{Exchange, Wire};
+use crate::git::http::{Exchange, HttpRemote};
 use crate::git::remote::Remote;
-use crate::git::ssh::options::Program;
+use crate::git::ssh::options::GitService;
 use crate::git::ssh::session::Session;
 use crate::support::sync::lock;
 
@@ -150,8 +150,8 @@ impl SmartSubtransport for Sub {
             // same.
             Remote::Ssh(ssh) => {
                 let program = match service {
-                    Service::UploadPackLs | Service::UploadPack => Program::UploadPack,
-                    Service::ReceivePackLs | Service::ReceivePack => Program::ReceivePack,
+                    Service::UploadPackLs | Service::UploadPack => GitService::UploadPack,
+                    Service::ReceivePackLs | Service::ReceivePack => GitService::ReceivePack,
                 };
                 let session = ssh.open(program);
                 let mut session = session
@@ -171,7 +171,7 @@ impl SmartSubtransport for Sub {
 struct Spoken {
     call: Arc<Call>,
     session: Session,
-    program: Program,
+    program: GitService,
 }
 
 impl io::Write for Spoken {
@@ -181,7 +181,7 @@ impl io::Write for Spoken {
             self.session.say_goodbye();
             return Ok(bytes.len());
         }
-        if self.program == Program::ReceivePack {
+        if self.program == GitService::ReceivePack {
             self.call.pack_sent.store(true, Ordering::SeqCst);
         }
         self.session.write(bytes).map_err(|failure| self.call.fail(failure))?;
@@ -202,7 +202,7 @@ impl io::Read for Spoken {
 /// A request that is written first and sent when its answer is first read, as git's protocol goes.
 struct Stream {
     call: Arc<Call>,
-    wire: Wire,
+    wire: HttpRemote,
     exchange: Exchange,
     body: Vec<u8>,
     response: Option<reqwest::Response>,

@@ -8,7 +8,7 @@ use git2::{Commit, ErrorCode, ObjectType, Oid, Repository, Tree};
 use crate::git::layout::{self, RepoPath};
 use crate::git::message::is_of;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::model::live_history::Kept;
+use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::TreeId;
 
@@ -17,7 +17,7 @@ use crate::model::rollback::TreeId;
 pub(super) const LOOK_BACK: usize = 1_000;
 
 /// A name and its object.
-pub(super) type Named = (String, Oid);
+pub(super) type NamedEntry = (String, Oid);
 
 /// The commit of that object id.
 pub(super) fn sha(id: Oid) -> CommitSha {
@@ -113,16 +113,16 @@ pub(super) fn file(
 }
 
 /// The folders in a folder, by name.
-pub(super) fn folders(tree: &Tree<'_>) -> Vec<Named> {
+pub(super) fn folders(tree: &Tree<'_>) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Tree).collect()
 }
 
 /// The files in a folder that are wanted, by name.
-pub(super) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Named> {
+pub(super) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Blob).filter(|(name, _)| wanted(name)).collect()
 }
 
-fn entries(tree: &Tree<'_>, kind: ObjectType) -> impl Iterator<Item = Named> {
+fn entries(tree: &Tree<'_>, kind: ObjectType) -> impl Iterator<Item = NamedEntry> {
     let entries = tree.iter().filter(move |entry| entry.kind() == Some(kind));
     entries.map(|entry| (String::from_utf8_lossy(entry.name_bytes()).into_owned(), entry.id()))
 }
@@ -130,7 +130,7 @@ fn entries(tree: &Tree<'_>, kind: ObjectType) -> impl Iterator<Item = Named> {
 /// Reads the files, and names those that have more than `largest` bytes.
 pub(super) fn read(
     repo: &Repository,
-    files: &[Named],
+    files: &[NamedEntry],
     largest: Option<usize>,
 ) -> Result<(Vec<ManifestFile>, Vec<String>), git2::Error> {
     let odb = repo.odb()?;
@@ -180,12 +180,12 @@ pub(super) fn read_history(
     root: Option<&Tree<'_>>,
     target: &TargetName,
     app: &AppKey,
-) -> Result<Kept, git2::Error> {
+) -> Result<AppFolders, git2::Error> {
     let mut found = revision_folders(repo, root, target, app)?;
     found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
     let named = |(id, tree): (DeployId, Oid)| (id, TreeId(tree.to_string()));
     let latest = find(root, &layout::latest_folder(target, app))?;
-    Ok(Kept {
+    Ok(AppFolders {
         revisions: found.into_iter().map(named).collect(),
         latest: latest.map(|(tree, _)| TreeId(tree.to_string())),
     })

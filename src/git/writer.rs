@@ -14,36 +14,36 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 pub use crate::git::author::CommitIdentity;
 use crate::git::batch::{self, Committer};
 use crate::git::branch::Location;
-pub use crate::git::budget::PushBudget;
+pub use crate::git::budget::PushAllowance;
 use crate::git::budget::PushLimiter;
-use crate::git::change::Change;
+use crate::git::change::ManifestChange;
 pub use crate::git::clone::remove as remove_clone;
 pub use crate::git::conditional_edit::{ConditionalEdit, Edit, Precondition};
-pub use crate::git::deployment::{ProjectFile, Write};
+pub use crate::git::deployment::{DeploymentChange, ProjectFile};
 use crate::git::error::Trouble;
 pub use crate::git::error::WriteError;
 pub use crate::git::fence::Now;
 pub use crate::git::handedit::Watch;
 use crate::git::layout;
 use crate::git::local;
-pub use crate::git::message::{Message, Note, RemovalNote, RollbackNote};
+pub use crate::git::message::{CommitMessage, Note, RemovalNote, RollbackNote};
 pub use crate::git::outcome::Written;
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::PendingRelease;
 use crate::git::queue::{self, Job, PendingReleases, Queue};
 pub use crate::git::remote::RemoteSettings;
-use crate::git::remote::{self, Source};
+use crate::git::remote::{self, RemoteSource};
 pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Done;
 use crate::git::rounds::{Counters, Rounds};
-use crate::git::signing::{Signing, SigningKey};
+use crate::git::signing::{CommitSigner, SigningKey};
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 
 /// Where the repository is, and how it is written to.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct WriterSettings {
     /// The branch that Argo CD follows, and how to come in.
     pub remote: RemoteSettings,
     /// Whether nobody but this process writes to the repository at that path: then a lock that
@@ -57,7 +57,7 @@ pub struct Settings {
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
     /// How often a server may be pushed to; a folder of this machine has no budget.
-    pub budget: PushBudget,
+    pub budget: PushAllowance,
     /// Who pushes to a server.
     pub push: PushBy,
     /// What time it is, for the budget and for leases.
@@ -71,20 +71,23 @@ pub struct ManifestRepository {
     coming: PendingReleases,
     counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
-    signing: Option<Arc<Signing>>,
+    signing: Option<Arc<CommitSigner>>,
     location: Location,
 }
 
 impl ManifestRepository {
     /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
-    pub async fn open(settings: Settings) -> Result<Self, WriteError> {
+    pub async fn open(settings: WriterSettings) -> Result<Self, WriteError> {
         let (name, reference, source) = settings.remote.locate().map_err(WriteError::Invalid)?;
         batch::check(&settings.identity)?;
-        let Settings { remote, alone, identity, people, signing, budget, push, now } = settings;
+        let WriterSettings { remote, alone, identity, people, signing, budget, push, now } =
+            settings;
         let RemoteSettings { branch, clone_dir: clone, .. } = remote;
         let location = match source {
-            Source::Folder(path) => Location::Local { path, reference: reference.clone(), alone },
-            Source::Server(remote) => Location::Server { remote, clone },
+            RemoteSource::Folder(path) => {
+                Location::Local { path, reference: reference.clone(), alone }
+            }
+            RemoteSource::Server(remote) => Location::Server { remote, clone },
         };
         let opening = location.clone();
         let writer = blocking(move || {
@@ -98,13 +101,13 @@ impl ManifestRepository {
     }
 
     /// Sets the writer's loop going; it ends with the last clone of what is returned.
-    fn begin(writer: Writer, location: Location, budget: PushBudget) -> Self {
+    fn begin(writer: Writer, location: Location, budget: PushAllowance) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (PendingReleases::default(), Arc::<Counters>::default());
         let (signing, now) = (writer.committer.signing.clone(), writer.now.clone());
         let writer = Arc::new(Mutex::new(writer));
         let budget = match location {
-            Location::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
+            Location::Local { .. } => PushAllowance { burst: u32::MAX, per_minute: u32::MAX },
             Location::Server { .. } => budget,
         };
         let rounds = Rounds {
@@ -155,7 +158,7 @@ impl ManifestRepository {
     /// whether it got through, the repository tells.
     pub async fn write(
         &self,
-        write: Write,
+        write: DeploymentChange,
         at: Timestamp,
         lease: &Lease,
     ) -> Result<Written, WriteError> {
@@ -165,14 +168,14 @@ impl ManifestRepository {
     /// The same for a deployment that was announced.
     pub async fn write_announced(
         &self,
-        write: Write,
+        write: DeploymentChange,
         at: Timestamp,
         lease: &Lease,
         pending: Option<PendingRelease>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
-        let change = Change::Deploy(Box::new(write));
+        let change = ManifestChange::Deploy(Box::new(write));
         let ended = self.change(change, (at, lease), pending).await;
         hand_edits.ended(&ended);
         ended
@@ -186,7 +189,7 @@ impl ManifestRepository {
         at: Timestamp,
         lease: &Lease,
     ) -> Result<Written, WriteError> {
-        self.change(Change::Amend(conditional_edit), (at, lease), None).await
+        self.change(ManifestChange::Amend(conditional_edit), (at, lease), None).await
     }
 
     /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
@@ -198,7 +201,8 @@ impl ManifestRepository {
         lease: &Lease,
     ) -> Result<Written, WriteError> {
         let hand_edits = restore.hand_edits.clone();
-        let ended = self.change(Change::Restore(Box::new(restore)), (at, lease), None).await;
+        let ended =
+            self.change(ManifestChange::Restore(Box::new(restore)), (at, lease), None).await;
         hand_edits.ended(&ended);
         ended
     }
@@ -206,7 +210,7 @@ impl ManifestRepository {
     /// Waits where the queue is full.
     async fn change(
         &self,
-        change: Change,
+        change: ManifestChange,
         (at, lease): (Timestamp, &Lease),
         pending: Option<PendingRelease>,
     ) -> Result<Written, WriteError> {
@@ -255,8 +259,8 @@ impl ManifestRepository {
     }
 }
 
-fn signing_by(key: &SigningKey, repository: &str) -> Result<Arc<Signing>, WriteError> {
-    let signing = Signing::open(key)
+fn signing_by(key: &SigningKey, repository: &str) -> Result<Arc<CommitSigner>, WriteError> {
+    let signing = CommitSigner::open(key)
         .map_err(|why| WriteError::NotSigned { repository: repository.to_owned(), why })?;
     tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
     Ok(Arc::new(signing))

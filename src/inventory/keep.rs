@@ -26,13 +26,13 @@ const SELDOM: Duration = Duration::from_mins(5);
 
 /// What is measured of the index. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
+pub struct IndexMetrics {
     apps: Gauge,
     targets: Gauge,
     build: Gauge<f64, std::sync::atomic::AtomicU64>,
 }
 
-impl Metrics {
+impl IndexMetrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
@@ -48,7 +48,12 @@ impl Metrics {
 impl Inventory {
     /// Builds the index over all apps, and keeps it current until `stop`. A repository that is down
     /// keeps no other one from being read.
-    pub(crate) async fn keep(&self, clock: &Clock, metrics: &Metrics, stop: &CancellationToken) {
+    pub(crate) async fn keep(
+        &self,
+        clock: &Clock,
+        metrics: &IndexMetrics,
+        stop: &CancellationToken,
+    ) {
         let keeping = async { tokio::join!(self.build_all(clock, metrics), self.look_on(metrics)) };
         let _stopped = stop.run_until_cancelled(keeping).await;
     }
@@ -59,7 +64,7 @@ impl Inventory {
     }
 
     /// Until every repository has been read once.
-    async fn build_all(&self, clock: &Clock, metrics: &Metrics) {
+    async fn build_all(&self, clock: &Clock, metrics: &IndexMetrics) {
         let mut again = AGAIN;
         while !self.build_index(clock, metrics).await {
             tokio::time::sleep(again).await;
@@ -67,7 +72,7 @@ impl Inventory {
         }
     }
 
-    async fn look_on(&self, metrics: &Metrics) {
+    async fn look_on(&self, metrics: &IndexMetrics) {
         loop {
             let _timer = tokio::time::timeout(LOOK, self.pushed.notified()).await;
             // Many pushes are one look.
@@ -79,7 +84,7 @@ impl Inventory {
     }
 
     /// Asks servers what is new, and reads it; whether that is all.
-    async fn build_index(&self, clock: &Clock, metrics: &Metrics) -> bool {
+    async fn build_index(&self, clock: &Clock, metrics: &IndexMetrics) -> bool {
         let unread = self.freshen_all(clock.now()).await;
         let reading = clock.stopwatch();
         let mut missing = self.update_index(metrics).await;
@@ -98,7 +103,7 @@ impl Inventory {
     }
 
     /// Reads what is new here; what cannot be read.
-    async fn update_index(&self, metrics: &Metrics) -> Missing {
+    async fn update_index(&self, metrics: &IndexMetrics) -> Missing {
         let (targets, missing) = self.update_all().await;
         metrics.apps.set(i64::try_from(self.apps()).unwrap_or(i64::MAX));
         metrics.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));

@@ -20,14 +20,14 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 use crate::git::writer::ManifestRepository;
-use crate::inventory::place::{Dated, Place, not_known};
+use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
 use crate::model::facts::{LiveApp, NotKnown};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{AppInstance, Listed, Missing, Placed};
+use crate::model::placed::{AppInstance, AppListing, Missing, Placed};
 use crate::support::sync::lock;
 
-pub use crate::inventory::place::Repository;
+pub use crate::inventory::place::IndexedRepository;
 pub(crate) use crate::inventory::target::Looked;
 
 /// Until then a server is not asked again what others have pushed.
@@ -37,7 +37,7 @@ const TARGETS: usize = 256;
 
 /// An index for each target, made when it is first asked for.
 pub(crate) struct Inventory {
-    places: Vec<Place>,
+    places: Vec<IndexPlace>,
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
     /// How many apps they have together.
     count: Arc<Count>,
@@ -46,9 +46,9 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    pub(crate) fn new(repositories: Vec<Repository>) -> Self {
+    pub(crate) fn new(repositories: Vec<IndexedRepository>) -> Self {
         Self {
-            places: repositories.into_iter().map(Place::new).collect(),
+            places: repositories.into_iter().map(IndexPlace::new).collect(),
             targets: Mutex::default(),
             count: Arc::new(Count::within(MOST_APPS)),
             pushed: Notify::new(),
@@ -104,8 +104,8 @@ impl Inventory {
         most: usize,
         now: Timestamp,
         patience: Duration,
-    ) -> Result<Listed, NotKnown> {
-        let places: Vec<&Place> = match target {
+    ) -> Result<AppListing, NotKnown> {
+        let places: Vec<&IndexPlace> = match target {
             Some(target) => self.place(target).ok().into_iter().collect(),
             None => self.places.iter().collect(),
         };
@@ -128,7 +128,7 @@ impl Inventory {
         }
         match missing.iter().next() {
             Some((_, why)) if missing.len() == places.len() => Err(NotKnown::new(why.clone())),
-            _ => Ok(Listed { apps, missing }),
+            _ => Ok(AppListing { apps, missing }),
         }
     }
 
@@ -166,7 +166,7 @@ impl Inventory {
     /// this cannot be told of.
     async fn targets_now(
         &self,
-        places: &[&Place],
+        places: &[&IndexPlace],
         now: Timestamp,
         patience: Duration,
     ) -> (BTreeSet<TargetName>, Missing) {
@@ -196,7 +196,7 @@ impl Inventory {
 
     /// The targets that have manifests in the repository that is for them, in order. A repository
     /// whose server has no branch yet has none.
-    async fn targets_of(&self, place: &Place) -> Result<Vec<TargetName>, NotKnown> {
+    async fn targets_of(&self, place: &IndexPlace) -> Result<Vec<TargetName>, NotKnown> {
         let repository = place.repository.repository.clone();
         let found = tokio::task::spawn_blocking(move || repository.targets()).await;
         match found.map_err(|_| fault())? {
@@ -206,17 +206,20 @@ impl Inventory {
         }
     }
 
-    fn is_for(&self, target: &TargetName, place: &Place) -> bool {
+    fn is_for(&self, target: &TargetName, place: &IndexPlace) -> bool {
         self.place(target).is_ok_and(|found| std::ptr::eq(found, place))
     }
 
     /// The index of a target, and the repository that is for it.
-    fn indexed(&self, target: &TargetName) -> Option<(&Place, Arc<tokio::sync::Mutex<Index>>)> {
+    fn indexed(
+        &self,
+        target: &TargetName,
+    ) -> Option<(&IndexPlace, Arc<tokio::sync::Mutex<Index>>)> {
         let place = self.place(target).ok()?;
         Some((place, self.index(target, &place.repository.repository)))
     }
 
-    fn place(&self, target: &TargetName) -> Result<&Place, NotKnown> {
+    fn place(&self, target: &TargetName) -> Result<&IndexPlace, NotKnown> {
         let found =
             self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
         found.ok_or_else(|| NotKnown::new(format!("no manifest repository is for {target}")))

@@ -12,7 +12,7 @@ use crate::support::globs::Globs;
 
 /// A manifest repository, and which targets' manifests it has.
 #[derive(Clone)]
-pub struct Repository {
+pub struct IndexedRepository {
     /// What the configuration calls it.
     pub name: String,
     /// The repository.
@@ -34,21 +34,21 @@ const USABLE: SignedDuration = SignedDuration::from_mins(5);
 const ASKING: Duration = Duration::from_secs(4);
 
 /// A manifest repository, and when its server was asked last.
-pub(super) struct Place {
-    pub(super) repository: Repository,
-    asked: Mutex<Option<Seen>>,
+pub(super) struct IndexPlace {
+    pub(super) repository: IndexedRepository,
+    asked: Mutex<Option<SeenTip>>,
 }
 
 /// What a server said of the branch when it was asked last.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct SeenTip {
     pub(super) at: Timestamp,
     /// Whether it is there.
     pub(super) branch: bool,
 }
 
-impl Place {
-    pub(super) fn new(repository: Repository) -> Self {
+impl IndexPlace {
+    pub(super) fn new(repository: IndexedRepository) -> Self {
         Self { repository, asked: Mutex::default() }
     }
 
@@ -73,7 +73,7 @@ impl Place {
         &self,
         now: Timestamp,
         within: SignedDuration,
-    ) -> Result<Seen, NotKnown> {
+    ) -> Result<SeenTip, NotKnown> {
         self.freshen_in(ASKING, now, within).await
     }
 
@@ -83,19 +83,19 @@ impl Place {
         asking: Duration,
         now: Timestamp,
         within: SignedDuration,
-    ) -> Result<Seen, NotKnown> {
+    ) -> Result<SeenTip, NotKnown> {
         if self.repository.repository.is_local() {
-            return Ok(Seen { at: now, branch: true });
+            return Ok(SeenTip { at: now, branch: true });
         }
         let asking = asking.min(ASKING);
         let mut asked = self.asked.lock().await;
-        let age = |seen: Seen| now.duration_since(seen.at);
+        let age = |seen: SeenTip| now.duration_since(seen.at);
         if let Some(seen) = asked.filter(|seen| age(*seen) < within) {
             return Ok(seen);
         }
         let answer = tokio::time::timeout(asking, self.repository.repository.tip()).await;
         match (answer, *asked) {
-            (Ok(Ok(tip)), _) => Ok(*asked.insert(Seen { at: now, branch: tip.is_some() })),
+            (Ok(Ok(tip)), _) => Ok(*asked.insert(SeenTip { at: now, branch: tip.is_some() })),
             (_, Some(seen)) if age(seen) < USABLE => Ok(seen),
             (Ok(Err(error)), _) => Err(not_known(&error)),
             (Err(_), _) => Err(self.silent(asking)),

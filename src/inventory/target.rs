@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::not_known;
-use crate::manifests::parse::application::Whose;
+use crate::manifests::parse::application::AppOwner;
 use crate::manifests::parse::names::Interned;
-use crate::manifests::parse::{Read, application, names, routes};
+use crate::manifests::parse::{ReadFiles, application, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
@@ -115,7 +115,7 @@ struct Known {
     live: Option<DeployId>,
     /// So that its routes can be taken out again.
     hosts: BTreeSet<String>,
-    whose: Whose,
+    whose: AppOwner,
 }
 
 impl Index {
@@ -150,7 +150,11 @@ impl Index {
 
     /// Reads the routes of other apps and of this one on these hosts, and the objects of this one.
     /// Blocks.
-    pub(super) fn read_app_facts(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
+    pub(super) fn read_app_facts(
+        &mut self,
+        app: &AppKey,
+        hosts: &[String],
+    ) -> Result<Looked, NotKnown> {
         let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
         let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
@@ -274,7 +278,7 @@ impl Index {
         known.live = live;
         match application {
             Application::Same => {}
-            Application::Gone => known.whose = Whose::default(),
+            Application::Gone => known.whose = AppOwner::default(),
             Application::Now(bytes) => known.whose = application::whose(&bytes),
         }
     }
@@ -291,7 +295,7 @@ impl Index {
     }
 
     fn learn_routes(&mut self, app: &AppKey, files: &[ManifestFile]) -> BTreeSet<String> {
-        let Read { found, unreadable } = routes::read_routes(app, files);
+        let ReadFiles { found, unreadable } = routes::read_routes(app, files);
         self.warn_unreadable(app, &unreadable);
         let mut hosts = BTreeSet::new();
         for route in found {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::lookups::http::{Patience, SettingsError};
+use crate::lookups::http::{LookupSettingsError, Patience};
 use crate::lookups::kubernetes::{self, Kubernetes};
-use crate::lookups::registry::{Registries, Registry};
-use crate::lookups::vault::{self, Vault};
+use crate::lookups::registry::{Registries, RegistryAccess};
+use crate::lookups::vault::{self, VaultClient};
 use crate::model::facts::{NotKnown, SecretQuestion};
 use crate::model::id::{Namespace, TargetName};
-use crate::support::http::Outbound;
+use crate::support::http::OutboundHttp;
 
 /// The longest that one try of one question may take; somebody who is slower has a problem.
 const ONE_TRY: Duration = Duration::from_secs(4);
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct LookupSettings {
     /// The registries that may be asked, by host as images name it.
-    pub registries: BTreeMap<String, Registry>,
+    pub registries: BTreeMap<String, RegistryAccess>,
     /// Where secrets are looked up, by cluster; nowhere where it is absent.
     pub secrets: BTreeMap<TargetName, SecretStoreSettings>,
 }
@@ -31,14 +31,14 @@ pub struct LookupSettings {
 #[derive(Debug, Clone)]
 pub enum SecretStoreSettings {
     /// In Vault.
-    Vault(vault::Settings),
+    Vault(vault::VaultSettings),
     /// In the cluster.
-    Kubernetes(kubernetes::Settings),
+    Kubernetes(kubernetes::KubernetesSettings),
 }
 
 /// The clients; none has asked anything yet.
 #[derive(Debug)]
-pub struct Lookups {
+pub struct LookupClients {
     /// The registries that may be asked.
     pub registries: Registries,
     /// By cluster.
@@ -51,12 +51,12 @@ pub struct Lookups {
 #[derive(Debug)]
 pub enum SecretStore {
     /// Vault.
-    Vault(Vault),
+    Vault(VaultClient),
     /// The cluster itself.
     Kubernetes(Kubernetes),
 }
 
-impl Lookups {
+impl LookupClients {
     /// Clients of what the settings let us ask, within `most` for all that one deployment needs.
     ///
     /// # Errors
@@ -64,22 +64,23 @@ impl Lookups {
     pub fn new(
         settings: LookupSettings,
         most: Duration,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
         // Two tries and the pause between them come to their end before all is over.
         let patience = Patience { one_try: ONE_TRY.min(most.mul_f32(0.4)), at_once: AT_ONCE };
         let mut secrets = BTreeMap::new();
         for (target, store) in settings.secrets {
             let store = match store {
                 SecretStoreSettings::Vault(settings) => {
-                    Vault::new(settings, patience, outbound).map(SecretStore::Vault)
+                    VaultClient::new(settings, patience, outbound).map(SecretStore::Vault)
                 }
                 SecretStoreSettings::Kubernetes(settings) => {
                     Kubernetes::new(settings, patience, outbound).map(SecretStore::Kubernetes)
                 }
             };
-            let of_target =
-                |SettingsError(why)| SettingsError(format!("lookups of {target}: {why}"));
+            let of_target = |LookupSettingsError(why)| {
+                LookupSettingsError(format!("lookups of {target}: {why}"))
+            };
             secrets.insert(target.clone(), store.map_err(of_target)?);
         }
         Ok(Self {

@@ -23,7 +23,10 @@ pub(super) struct Bearer {
 
 /// The challenges of the headers that we understand, in order.
 pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge> {
-    headers.flat_map(schemes).filter_map(|(scheme, parameters)| parse_challenge(&scheme, &parameters)).collect()
+    headers
+        .flat_map(schemes)
+        .filter_map(|(scheme, parameters)| parse_challenge(&scheme, &parameters))
+        .collect()
 }
 
 type Parameters = Vec<(String, String)>;

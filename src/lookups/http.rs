@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::model::facts::NotKnown;
 use crate::support::cause::innermost_cause;
-use crate::support::http::Outbound;
+use crate::support::http::OutboundHttp;
 use crate::support::http::body::{BoundedBody, read_bounded};
 
 /// Between the two tries: enough for a connection that was just being closed.
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Why a client cannot be made of its settings.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct SettingsError(pub String);
+pub struct LookupSettingsError(pub String);
 
 /// How long a client waits, and for how many questions at once.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct Http {
 
 /// An answer, whatever it says.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
@@ -53,9 +53,9 @@ impl Http {
     pub(super) fn new(
         patience: Patience,
         roots: Vec<reqwest::Certificate>,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
-        let unusable = |error| SettingsError(innermost_cause(&error).to_string());
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
+        let unusable = |error| LookupSettingsError(innermost_cause(&error).to_string());
         // Who brings its own authority is trusted by that one alone.
         let mut outbound = outbound.clone();
         if !roots.is_empty() {
@@ -89,7 +89,7 @@ impl Http {
         host: &str,
         request: RequestBuilder,
         limit: usize,
-    ) -> Result<Answer, NotKnown> {
+    ) -> Result<HttpAnswer, NotKnown> {
         let second = request.try_clone();
         let first = self.send_once(host, request, limit).await;
         let again = match &first {
@@ -110,7 +110,7 @@ impl Http {
         host: &str,
         request: RequestBuilder,
         limit: usize,
-    ) -> Result<Answer, NotKnown> {
+    ) -> Result<HttpAnswer, NotKnown> {
         let asked = async {
             // It is never closed; if it were, nobody would need to wait.
             let _turn = self.turns.acquire().await;
@@ -129,8 +129,8 @@ impl Http {
     }
 }
 
-async fn read(response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
+async fn read(response: reqwest::Response, limit: usize) -> reqwest::Result<HttpAnswer> {
     let (status, headers) = (response.status(), response.headers().clone());
     let BoundedBody { bytes, is_cut } = read_bounded(response, limit).await?;
-    Ok(Answer { status, headers, body: bytes, cut: is_cut })
+    Ok(HttpAnswer { status, headers, body: bytes, cut: is_cut })
 }

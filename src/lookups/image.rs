@@ -11,7 +11,7 @@ const HUB_API: &str = "registry-1.docker.io";
 
 /// An image, with everything said that its name leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Image {
+pub struct ImageReference {
     /// The registry as people name it: `ghcr.io`, `docker.io`, `localhost:5000`.
     pub host: String,
     /// The name in the registry: `acme/shop`, `library/redis`.
@@ -20,7 +20,7 @@ pub struct Image {
     pub reference: String,
 }
 
-impl Image {
+impl ImageReference {
     /// The parts of a whole image: `ghcr.io/acme/shop:1.0`. `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (text, digest) = text.split_once('@').map_or((text, None), |(t, d)| (t, Some(d)));
@@ -54,7 +54,7 @@ pub(super) fn authority_of(host: &str) -> &str {
     if host == HUB { HUB_API } else { host }
 }
 
-impl std::fmt::Display for Image {
+impl std::fmt::Display for ImageReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mark = if self.reference.contains(':') { '@' } else { ':' };
         write!(f, "{}/{}{mark}{}", self.host, self.name, self.reference)
@@ -110,7 +110,7 @@ mod tests {
             ("r:5000/a/b:x", "r:5000/a/b:x", "r:5000"),
             ("ghcr.io/a/b:1@sha256:00ff", "ghcr.io/a/b@sha256:00ff", "ghcr.io"),
         ] {
-            let image = Image::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let image = ImageReference::parse(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(
                 (image.to_string().as_str(), image.authority()),
                 (whole, authority),
@@ -140,7 +140,7 @@ mod tests {
             "ghcr.io/%2e%2e:1",
             "a:..",
         ] {
-            assert_eq!(Image::parse(text), None, "{text:?}");
+            assert_eq!(ImageReference::parse(text), None, "{text:?}");
         }
     }
 }

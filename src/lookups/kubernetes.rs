@@ -7,11 +7,11 @@ use reqwest::header::ACCEPT;
 use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
-use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
 use crate::model::facts::NotKnown;
 use crate::model::id::Namespace;
 use crate::support::credential::Credential;
-use crate::support::http::Outbound;
+use crate::support::http::OutboundHttp;
 use crate::support::percent::encode_segment;
 
 /// Everything but the object's data (Kubernetes 1.15 and later).
@@ -29,7 +29,7 @@ const PLACES: [(&str, &str); 4] = [
 
 /// How a cluster's API server is reached.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct KubernetesSettings {
     /// `https://10.0.0.1:6443`
     pub server: String,
     /// May `get` the objects that are looked for.
@@ -53,12 +53,12 @@ impl Kubernetes {
     /// # Errors
     /// When the address or the certificates cannot be used.
     pub fn new(
-        settings: Settings,
+        settings: KubernetesSettings,
         patience: Patience,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
-        let Settings { server, token, ca } = settings;
-        let bad = || SettingsError(format!("{server} is not an address of an API server"));
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
+        let KubernetesSettings { server, token, ca } = settings;
+        let bad = || LookupSettingsError(format!("{server} is not an address of an API server"));
         let base = Url::parse(&format!("{}/", server.trim_end_matches('/'))).map_err(|_| bad())?;
         let host = base.host_str().ok_or_else(bad)?.to_owned();
         let roots = match ca {
@@ -66,7 +66,9 @@ impl Kubernetes {
             Some(pem) => Certificate::from_pem_bundle(&pem)
                 .ok()
                 .filter(|roots| !roots.is_empty())
-                .ok_or_else(|| SettingsError("`ca` holds no certificate in PEM".to_owned()))?,
+                .ok_or_else(|| {
+                    LookupSettingsError("`ca` holds no certificate in PEM".to_owned())
+                })?,
         };
         let http = Http::new(patience, roots, outbound)?;
         Ok(Self { http, base, host, token })
@@ -100,7 +102,7 @@ impl Kubernetes {
         kind: &str,
         namespace: &Namespace,
         name: &str,
-    ) -> Result<Answer, NotKnown> {
+    ) -> Result<HttpAnswer, NotKnown> {
         let place = format!("{group}/namespaces/{namespace}/{kind}/{}", encode_segment(name));
         let address = self.base.join(&place).ok();
         let address = address
@@ -111,7 +113,7 @@ impl Kubernetes {
         self.http.ask(&self.host, request.bearer_auth(token.expose_secret()), ANSWER_BYTES).await
     }
 
-    fn refused(&self, kind: &str, namespace: &Namespace, answer: &Answer) -> NotKnown {
+    fn refused(&self, kind: &str, namespace: &Namespace, answer: &HttpAnswer) -> NotKnown {
         let (host, status) = (&self.host, answer.status.as_u16());
         NotKnown::new(match answer.status {
             StatusCode::UNAUTHORIZED => {

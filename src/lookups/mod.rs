@@ -24,5 +24,5 @@ mod http; // one question, asked at most twice
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::lookups::challenge::fuzz as fuzz_challenge;
-pub use crate::lookups::http::{Patience, SettingsError};
+pub use crate::lookups::http::{LookupSettingsError, Patience};
 pub use crate::model::facts::NotKnown;

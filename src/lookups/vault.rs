@@ -13,10 +13,10 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
 use crate::model::facts::NotKnown;
 use crate::support::credential::Credential;
-use crate::support::http::Outbound;
+use crate::support::http::OutboundHttp;
 use crate::support::percent::encode_path_below;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-vault-token");
@@ -28,7 +28,7 @@ const ANSWER_BYTES: usize = 1024 * 1024;
 
 /// How a cluster's Vault is reached.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct VaultSettings {
     /// `https://vault.example.com`
     pub address: String,
     /// Where the engine is mounted: `secret`.
@@ -41,24 +41,25 @@ pub struct Settings {
 
 /// A Vault.
 #[derive(Debug)]
-pub struct Vault {
+pub struct VaultClient {
     http: Http,
-    settings: Settings,
+    settings: VaultSettings,
     base: Url,
     host: String,
 }
 
-impl Vault {
+impl VaultClient {
     /// A client of that Vault; it is not asked anything yet.
     ///
     /// # Errors
     /// When the address cannot be used.
     pub fn new(
-        settings: Settings,
+        settings: VaultSettings,
         patience: Patience,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
-        let bad = || SettingsError(format!("{} is not an address of a Vault", settings.address));
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
+        let bad =
+            || LookupSettingsError(format!("{} is not an address of a Vault", settings.address));
         let address = format!("{}/", settings.address.trim_end_matches('/'));
         let base = Url::parse(&address).map_err(|_| bad())?;
         let host = base.host_str().ok_or_else(bad)?.to_owned();
@@ -102,8 +103,8 @@ impl Vault {
         }
     }
 
-    async fn get(&self, part: &str, path: &str) -> Result<Answer, NotKnown> {
-        let Settings { mount, namespace, token, .. } = &self.settings;
+    async fn get(&self, part: &str, path: &str) -> Result<HttpAnswer, NotKnown> {
+        let VaultSettings { mount, namespace, token, .. } = &self.settings;
         let place = encode_path_below(mount).zip(encode_path_below(path));
         let place = place.map(|(mount, path)| format!("v1/{mount}/{part}/{path}"));
         let address = place.and_then(|place| self.base.join(&place).ok());
@@ -121,7 +122,7 @@ impl Vault {
         self.http.ask(&self.host, request, ANSWER_BYTES).await
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NotKnown> {
+    fn read<T: DeserializeOwned>(&self, answer: &HttpAnswer) -> Result<T, NotKnown> {
         #[derive(Deserialize)]
         struct Body<T> {
             data: T,
@@ -133,7 +134,7 @@ impl Vault {
     }
 
     /// A 404 without complaint: the path is empty. With one, something else is wrong.
-    fn not_there(&self, answer: &Answer) -> Result<(), NotKnown> {
+    fn not_there(&self, answer: &HttpAnswer) -> Result<(), NotKnown> {
         if !complains_of(answer, "no handler for route") {
             return Ok(());
         }
@@ -141,7 +142,7 @@ impl Vault {
         Err(NotKnown::new(format!("Vault at {} has no engine mounted at {mount}", self.host)))
     }
 
-    fn refused(&self, part: &str, path: &str, answer: &Answer) -> NotKnown {
+    fn refused(&self, part: &str, path: &str, answer: &HttpAnswer) -> NotKnown {
         let (host, mount, status) = (&self.host, &self.settings.mount, answer.status.as_u16());
         NotKnown::new(match answer.status {
             StatusCode::FORBIDDEN => format!(
@@ -158,7 +159,7 @@ impl Vault {
     }
 }
 
-fn complains_of(answer: &Answer, words: &str) -> bool {
+fn complains_of(answer: &HttpAnswer, words: &str) -> bool {
     #[derive(Deserialize)]
     struct Body {
         #[serde(default)]

@@ -7,7 +7,7 @@ use crate::model::target::Target;
 
 /// A file that should be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExpectedFile {
     /// Its path.
     pub path: String,
     /// Its bytes.
@@ -18,7 +18,7 @@ pub struct Wanted {
 
 /// What is done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FileVerdict {
     /// It is missing, and is written.
     Write,
     /// It is there already; nothing is done.
@@ -33,8 +33,8 @@ pub enum Verdict {
 
 /// The files of a repository whose targets are these: folders, parents and projects. They depend on
 /// the clusters' settings and nothing else.
-pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
-    let readme = |path: &str, text: &str| Wanted {
+pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
+    let readme = |path: &str, text: &str| ExpectedFile {
         path: path.to_owned(),
         bytes: text.into(),
         is_project: false,
@@ -48,7 +48,7 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
         let name = &target.name;
         let parent = application::of_cluster(target, source);
         let path = format!("apps/{name}.yaml");
-        files.push(Wanted { path, bytes: parent, is_project: false });
+        files.push(ExpectedFile { path, bytes: parent, is_project: false });
         let project = project::of_cluster(target, source);
         let project = project.map(|bytes| (format!("apps/{name}/project.yaml"), bytes));
         let is_project = project.is_some();
@@ -56,24 +56,24 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
         let (path, bytes) = project.unwrap_or_else(|| {
             (format!("apps/{name}/README.md"), include_bytes!("bootstrap/cluster.md").to_vec())
         });
-        files.push(Wanted { path, bytes, is_project });
+        files.push(ExpectedFile { path, bytes, is_project });
     }
     files
 }
 
 /// A file that is there with the part of it brought up to date that follows the settings; `None` where it is
 /// so, or has none.
-pub fn update(wanted: &Wanted, there: &[u8]) -> Option<Vec<u8>> {
+pub fn update(wanted: &ExpectedFile, there: &[u8]) -> Option<Vec<u8>> {
     wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
 }
 
 /// What to do with a file, by what is there. `force` replaces what people have edited.
-pub fn decide(wanted: &Wanted, there: Option<&[u8]>, force: bool) -> Verdict {
+pub fn decide(wanted: &ExpectedFile, there: Option<&[u8]>, force: bool) -> FileVerdict {
     match there {
-        None => Verdict::Write,
-        Some(bytes) if bytes == wanted.bytes => Verdict::Same,
-        Some(_) if force => Verdict::Replace,
-        Some(_) => Verdict::Keep,
+        None => FileVerdict::Write,
+        Some(bytes) if bytes == wanted.bytes => FileVerdict::Same,
+        Some(_) if force => FileVerdict::Replace,
+        Some(_) => FileVerdict::Keep,
     }
 }
 
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn what_somebody_edited_stays_unless_it_is_asked_for() {
         let (path, bytes) = ("README.md".to_owned(), b"ours".to_vec());
-        let wanted = Wanted { path, bytes, is_project: false };
-        assert_eq!(decide(&wanted, None, false), Verdict::Write);
-        assert_eq!(decide(&wanted, Some(b"ours"), true), Verdict::Same);
-        assert_eq!(decide(&wanted, Some(b"theirs"), false), Verdict::Keep);
-        assert_eq!(decide(&wanted, Some(b"theirs"), true), Verdict::Replace);
-        assert_eq!(decide(&wanted, Some(b""), false), Verdict::Keep);
+        let wanted = ExpectedFile { path, bytes, is_project: false };
+        assert_eq!(decide(&wanted, None, false), FileVerdict::Write);
+        assert_eq!(decide(&wanted, Some(b"ours"), true), FileVerdict::Same);
+        assert_eq!(decide(&wanted, Some(b"theirs"), false), FileVerdict::Keep);
+        assert_eq!(decide(&wanted, Some(b"theirs"), true), FileVerdict::Replace);
+        assert_eq!(decide(&wanted, Some(b""), false), FileVerdict::Keep);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn can_be_in(file: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
     /// Which key of the disk is at fault.
-    pub(crate) field: Field,
+    pub(crate) field: DiskField,
     /// What would change, and who refuses that.
     pub(crate) message: String,
     /// Whether it is no change of what is live, and may be as it is in the cluster.
@@ -32,7 +32,7 @@ pub(crate) struct Conflict {
 
 /// What of a disk is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Field {
+pub(crate) enum DiskField {
     /// How large it is.
     Size,
     /// Its storage class.
@@ -102,7 +102,7 @@ pub(crate) fn conflicts<'a>(
         let all = old.map_or(Vec::new(), |old| compare(old, made.unwrap_or(old), new));
         all.into_iter().map(move |one| (new, one))
     };
-    wanted.iter().flat_map(read_disks).collect()
+    wanted.iter().flat_map(of).collect()
 }
 
 fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
@@ -115,9 +115,9 @@ fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
     if let (Some(old), Some(new)) = sizes {
         let resized = format!("from {} to {}", live.size, wanted.size);
         if new < old {
-            add(Field::Size, format!("would shrink {resized}"), smaller(live), false);
+            add(DiskField::Size, format!("would shrink {resized}"), smaller(live), false);
         } else if new > old && live.template.is_some() {
-            add(Field::Size, format!("would grow {resized}"), TEMPLATE, false);
+            add(DiskField::Size, format!("would grow {resized}"), TEMPLATE, false);
         }
     }
     let class_of = |disk: &Disk| {
@@ -131,22 +131,22 @@ fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
             class_of(wanted),
             class_of(made)
         );
-        add(Field::Class, change, "unless both are the same, the app does not sync", true);
+        add(DiskField::Class, change, "unless both are the same, the app does not sync", true);
     } else if made.class.is_none() {
         let change = format!("would get the storage class {}", class_of(wanted));
-        add(Field::Class, change, DEFAULT_CLASS, false);
+        add(DiskField::Class, change, DEFAULT_CLASS, false);
     } else {
         let change = format!(
             "would change its storage class from {} to {}",
             class_of(made),
             class_of(wanted)
         );
-        add(Field::Class, change, NEVER, false);
+        add(DiskField::Class, change, NEVER, false);
     }
     if live.access_modes != wanted.access_modes {
         let (old, new) = (live.access_modes.join(", "), wanted.access_modes.join(", "));
         let change = format!("would change its access mode from {old} to {new}");
-        add(Field::AccessModes, change, NEVER, false);
+        add(DiskField::AccessModes, change, NEVER, false);
     }
     found
 }

@@ -1,28 +1,40 @@
 //! Reads back as JSON what lies in a manifest repository: objects that we wrote, and people may have edited.
 //!
-//! Nobody is told of a line here, so `serde_yaml` reads, without places. It resolves aliases without a bound:
-//! a file of some kilobytes may ask for hours. So a file may have few of them, and a size.
+//! Nobody is told of a line here, so `serde_yaml` reads what our writer could have written. It follows aliases and
+//! deep nesting without a bound, and merges otherwise than others: a file that has any of these, or that it cannot
+//! read, is read by our own parser, which counts.
 
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 
-/// A dashboard in a `ConfigMap` may have more than a WAML.
-const MOST_BYTES: usize = 1 << 20;
-/// Our writer makes none. What so few repeat of each other is a small multiple of the file.
-const MOST_ALIASES: usize = 8;
+use crate::manifests::object::BUDGET;
+use crate::waml::scalar::untyped;
+use crate::waml::yaml;
 
-/// The documents of a file; `None` where it cannot be read, is too large or has many aliases.
+/// With more of these signs a file is nested, or is made to look so: `serde_yaml` takes the square of their number.
+const MOST_BRACKETS: usize = 20_000;
+
+/// The documents of a file; `None` where it cannot be read, or only with more than a manifest may ask for.
 pub(super) fn parse_documents(bytes: &[u8]) -> Option<Vec<Json>> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= MOST_BYTES)?;
-    if possible_aliases(text) > MOST_ALIASES {
-        return None;
-    }
-    let documents = serde_yaml::Deserializer::from_str(text).map(|document| {
-        let mut tree = serde_yaml::Value::deserialize(document).ok()?;
-        tree.apply_merge().ok()?;
+    let text = std::str::from_utf8(bytes).ok()?;
+    parse_plain(text).or_else(|| {
+        let documents = yaml::parse_stream("manifest", text, &BUDGET).ok()?;
+        Some(documents.iter().map(untyped).collect())
+    })
+}
+
+/// The documents of a file that has nothing but what our writer makes.
+fn parse_plain(text: &str) -> Option<Vec<Json>> {
+    let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    let is_plain = text.len() <= BUDGET.bytes
+        && !has_possible_alias(text)
+        && !text.contains("<<")
+        && brackets() <= MOST_BRACKETS;
+    let parse = |document| {
+        let tree = serde_yaml::Value::deserialize(document).ok()?;
         serde_json::to_value(tree).ok()
-    });
-    documents.collect()
+    };
+    if is_plain { serde_yaml::Deserializer::from_str(text).map(parse).collect() } else { None }
 }
 
 /// The only document of a file.
@@ -31,17 +43,16 @@ pub(super) fn parse_document(bytes: &[u8]) -> Option<Json> {
     Some(document)
 }
 
-/// How many aliases a text has at most: some of these signs may stand in a string.
-fn possible_aliases(text: &str) -> usize {
-    let starts = |before: Option<char>| {
+/// Whether a text may have an alias: the sign may also stand in a string.
+fn has_possible_alias(text: &str) -> bool {
+    let is_start = |before: Option<char>| {
         before.is_none_or(|sign| sign.is_whitespace() || "[{,:".contains(sign))
     };
-    let is_alias = |(at, _): &(usize, &str)| {
-        let (before, after) = text.split_at(*at);
-        let named = after.chars().nth(1).is_some_and(|sign| !sign.is_whitespace());
-        named && starts(before.chars().next_back())
-    };
-    text.match_indices('*').filter(is_alias).count()
+    text.match_indices('*').any(|(at, _)| {
+        let (before, after) = text.split_at(at);
+        let is_named = after.chars().nth(1).is_some_and(|sign| !sign.is_whitespace());
+        is_named && is_start(before.chars().next_back())
+    })
 }
 
 #[cfg(test)]
@@ -61,21 +72,32 @@ mod tests {
     }
 
     #[test]
+    fn comments_of_programs_are_no_reason_not_to_read_a_file() {
+        let text = format!("data:\n  a.c: |\n{}", "    /* x */ **bold** s3:*\n".repeat(20));
+        assert!(parse_plain(&text).is_none());
+        assert!(parse_documents(text.as_bytes()).unwrap()[0]["data"]["a.c"].is_string());
+    }
+
+    #[test]
     fn what_is_no_yaml_or_would_grow_is_not_read() {
         for text in ["a: [\n", "a: 1\na: 2\n", "a: *missing\n"] {
             assert_eq!(parse_documents(text.as_bytes()), None, "{text}");
         }
         assert_eq!(parse_documents(&[0xff]), None);
-        assert_eq!(parse_documents(" ".repeat(MOST_BYTES + 1).as_bytes()), None);
         let level = |n: usize| format!("l{n}: &l{n} [*l{0}, *l{0}, *l{0}]\n", n - 1);
         let bomb: String = (1..40).map(level).collect();
         assert_eq!(parse_documents(format!("l0: &l0 x\n{bomb}").as_bytes()), None);
+        assert_eq!(parse_documents("[".repeat(100_000).as_bytes()), None);
+        assert_eq!(parse_documents("[?".repeat(500_000).as_bytes()), None);
+    }
+
+    #[test]
+    fn aliases_are_found_wherever_they_may_stand() {
         for text in ["[*a]", "{*a : 1}", "- *a", "*a", "k:\n  *a", "[x,*a]", "? *a"] {
-            assert_eq!(possible_aliases(text), 1, "{text}");
+            assert!(has_possible_alias(text), "{text}");
         }
         for text in ["a * b", "2*3", "'*'", "* a"] {
-            assert_eq!(possible_aliases(text), 0, "{text}");
+            assert!(!has_possible_alias(text), "{text}");
         }
-        assert_eq!(parse_documents("[".repeat(100_000).as_bytes()), None);
     }
 }

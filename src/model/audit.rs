@@ -68,16 +68,16 @@ pub struct Search {
 
 /// Entries, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct AuditRecords {
     /// The entries.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AuditRecord>,
     /// The `before` of those that follow, if there are any.
     pub next: Option<DeployId>,
 }
 
 /// One act.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditRecord {
     /// Names it, and orders entries by time; has a deploy id's form.
     pub id: DeployId,
     /// When.

@@ -9,19 +9,19 @@ use crate::model::words::words;
 
 /// What a webhook delivery asks of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum WebhookEvent {
     /// The forge checks that we are there.
     Ping,
     /// A GitHub Deployment was created: one release to one target.
     Deployment(DeploymentRequest),
     /// Somebody pushed to a branch.
-    Push(Push),
+    Push(BranchPush),
     /// A pull request has a new head, or has ended.
     PullRequest(PullRequest),
     /// Somebody wants a check run made again.
     Rerun(CheckRerun),
     /// A deployment that is meant for us and that nothing can be made of.
-    Refused(Refusal),
+    Refused(EventRefusal),
     /// Nothing for us; the reason goes into the log.
     Ignored {
         /// What of it is not ours.
@@ -47,7 +47,7 @@ words! {
 
 /// Why nothing can be made of a deployment; whoever asked for it should see that at the forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct EventRefusal {
     /// Whose deployment.
     pub repository: RepoName,
     /// The forge's own number of it.
@@ -79,7 +79,7 @@ pub enum Rerun {
 
 /// A branch that somebody moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Push {
+pub struct BranchPush {
     /// The repository.
     pub repository: RepoName,
     /// The branch, without `refs/heads/`: `main`.

@@ -10,16 +10,16 @@ use crate::model::id::DeployId;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lane {
     /// Every deployment that is not finished.
-    pub open: Vec<Entry>,
+    pub open: Vec<LaneEntry>,
     /// The newest of those that ran to an end, well or badly.
-    pub newest_ended: Option<Place>,
+    pub newest_ended: Option<LanePlace>,
 }
 
 /// One unfinished deployment of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LaneEntry {
     /// Which, and where in the order.
-    pub place: Place,
+    pub place: LanePlace,
     /// `Queued`, `Running` or `Pushing`.
     pub state: State,
     /// Whether it is a rollback: what comes after one does not make it superfluous.
@@ -30,7 +30,7 @@ pub struct Entry {
 
 /// A place in a lane's order; the greater is the newer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LanePlace {
     /// The forge's number; a rollback, which begins here, has that of the newest before it.
     pub number: i64,
     /// The deployment. Ids are in the order of time.
@@ -39,7 +39,7 @@ pub struct Place {
 
 /// What is to be done in a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Turn {
+pub struct LaneTurn {
     /// Those that are over, each with the newest one that took their place.
     pub superseded: Vec<(DeployId, DeployId)>,
     /// The one that a worker may take now.
@@ -48,7 +48,7 @@ pub struct Turn {
 
 impl Lane {
     /// Who is over and who is next.
-    pub fn turn(&self, now: Timestamp) -> Turn {
+    pub fn turn(&self, now: Timestamp) -> LaneTurn {
         let superseded: Vec<_> = self
             .open
             .iter()
@@ -58,11 +58,11 @@ impl Lane {
         let left = self.open.iter().filter(|e| superseded.iter().all(|(id, _)| *id != e.place.id));
         let take = left.min_by_key(|entry| (entry.state == State::Queued, &entry.place));
         let take = take.filter(|entry| entry.due_at <= now).map(|entry| entry.place.id.clone());
-        Turn { superseded, take }
+        LaneTurn { superseded, take }
     }
 
     /// The newest deployment of the lane, if it is newer than this place.
-    pub fn newer_than(&self, place: &Place) -> Option<Place> {
+    pub fn newer_than(&self, place: &LanePlace) -> Option<LanePlace> {
         self.open
             .iter()
             .map(|entry| &entry.place)
@@ -73,7 +73,7 @@ impl Lane {
     }
 }
 
-impl Entry {
+impl LaneEntry {
     /// A worker that is at it learns of it when it wants to push; a push that has begun may
     /// have arrived already, so its outcome must be found out.
     fn may_be_superseded(&self, now: Timestamp) -> bool {
@@ -96,32 +96,32 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn place(n: i64) -> Place {
-        Place { number: n, id: id(n) }
+    fn place(n: i64) -> LanePlace {
+        LanePlace { number: n, id: id(n) }
     }
 
     fn id(n: i64) -> DeployId {
         DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
     }
 
-    fn entry(n: i64, state: State, due_in_seconds: i64) -> Entry {
+    fn entry(n: i64, state: State, due_in_seconds: i64) -> LaneEntry {
         let due_at = Timestamp::from_second(due_in_seconds).unwrap();
-        Entry { place: place(n), state, rollback: false, due_at }
+        LaneEntry { place: place(n), state, rollback: false, due_at }
     }
 
-    fn turn(open: Vec<Entry>, ended: Option<i64>) -> Turn {
+    fn turn(open: Vec<LaneEntry>, ended: Option<i64>) -> LaneTurn {
         Lane { open, newest_ended: ended.map(place) }.turn(NOW)
     }
 
     #[test]
     fn an_empty_lane_has_nothing_to_do() {
-        assert_eq!(turn(vec![], Some(9)), Turn::default());
+        assert_eq!(turn(vec![], Some(9)), LaneTurn::default());
     }
 
     #[test]
     fn the_only_one_that_waits_is_next() {
         let turn = turn(vec![entry(1, State::Queued, 0)], None);
-        assert_eq!(turn, Turn { superseded: vec![], take: Some(id(1)) });
+        assert_eq!(turn, LaneTurn { superseded: vec![], take: Some(id(1)) });
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
     fn nothing_is_taken_while_another_runs_or_pushes() {
         for busy in [State::Running, State::Pushing] {
             let turn = turn(vec![entry(1, busy, 5), entry(2, State::Queued, 0)], None);
-            assert_eq!(turn, Turn::default(), "while one is {busy:?}");
+            assert_eq!(turn, LaneTurn::default(), "while one is {busy:?}");
         }
     }
 
@@ -157,17 +157,17 @@ mod tests {
 
     #[test]
     fn a_rollback_is_not_superseded_and_comes_before_what_is_newer() {
-        let rollback = Entry { rollback: true, ..entry(1, State::Queued, 0) };
+        let rollback = LaneEntry { rollback: true, ..entry(1, State::Queued, 0) };
         let turn = turn(vec![entry(2, State::Queued, 0), rollback], None);
-        assert_eq!(turn, Turn { superseded: vec![], take: Some(id(1)) });
+        assert_eq!(turn, LaneTurn { superseded: vec![], take: Some(id(1)) });
     }
 
     #[test]
     fn a_rollback_supersedes_what_waited_before_it() {
-        let place = Place { number: 5, id: id(9) };
-        let rollback = Entry { place, state: State::Queued, rollback: true, due_at: NOW };
+        let place = LanePlace { number: 5, id: id(9) };
+        let rollback = LaneEntry { place, state: State::Queued, rollback: true, due_at: NOW };
         let turn = turn(vec![entry(5, State::Queued, 0), rollback], None);
-        assert_eq!(turn, Turn { superseded: vec![(id(5), id(9))], take: Some(id(9)) });
+        assert_eq!(turn, LaneTurn { superseded: vec![(id(5), id(9))], take: Some(id(9)) });
     }
 
     #[test]
@@ -184,8 +184,8 @@ mod tests {
     fn a_dead_workers_deployment_is_superseded_unless_its_push_has_begun() {
         let dead = |state| vec![entry(1, state, 0), entry(2, State::Queued, 0)];
         let before = turn(dead(State::Running), None);
-        assert_eq!(before, Turn { superseded: vec![(id(1), id(2))], take: Some(id(2)) });
+        assert_eq!(before, LaneTurn { superseded: vec![(id(1), id(2))], take: Some(id(2)) });
         let after = turn(dead(State::Pushing), None);
-        assert_eq!(after, Turn { superseded: vec![], take: Some(id(1)) });
+        assert_eq!(after, LaneTurn { superseded: vec![], take: Some(id(1)) });
     }
 }

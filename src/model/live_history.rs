@@ -1,7 +1,7 @@
 //! Which revision of an app was live after which, which of them was rolled back from, and to which of those that
 //! are kept a rollback goes.
 //!
-//! The history is made of the records of what succeeded, and [`Kept`] of what is in the manifest repository.
+//! The history is made of the records of what succeeded, and [`AppFolders`] of what is in the manifest repository.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl LiveHistory {
 
     /// Of each kept revision, whether it was rolled back from and has not been made live again since. One with
     /// the same files is the same.
-    pub fn rolled_back_from(&self, kept: &Kept) -> HashMap<TreeId, RolledBackFrom> {
+    pub fn rolled_back_from(&self, kept: &AppFolders) -> HashMap<TreeId, RolledBackFrom> {
         let tree_of = |id: &DeployId| {
             kept.revisions.iter().find(|(one, _)| one == id).map(|(_, tree)| tree.clone())
         };
@@ -87,7 +87,7 @@ fn turn(deployment: &Deployment) -> LiveTurn {
 
 /// An app's folders on a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct AppFolders {
     /// The revisions that are kept, newest first, each with its tree.
     pub revisions: Vec<(DeployId, TreeId)>,
     /// The tree of `latest`; `None` where there is none.
@@ -122,7 +122,7 @@ pub enum NoChoice {
     AllRolledBackFrom(RolledBackFrom),
 }
 
-impl Kept {
+impl AppFolders {
     /// The newest revision whose files `latest` has.
     pub fn live(&self) -> Option<&DeployId> {
         let latest = self.latest.as_ref()?;
@@ -215,22 +215,22 @@ mod tests {
         DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
     }
 
-    fn build_kept(trees: &[&str], latest: Option<&str>) -> Kept {
+    fn build_kept(trees: &[&str], latest: Option<&str>) -> AppFolders {
         let newest = u32::try_from(trees.len()).unwrap();
         let numbered = (1..=newest).rev().zip(trees);
-        Kept {
+        AppFolders {
             revisions: numbered.map(|(n, tree)| (id(n), TreeId((*tree).to_owned()))).collect(),
             latest: latest.map(|tree| TreeId(tree.to_owned())),
         }
     }
 
-    fn to(kept: &Kept, named: Option<u32>) -> Result<u32, NoChoice> {
+    fn to(kept: &AppFolders, named: Option<u32>) -> Result<u32, NoChoice> {
         to_after(kept, named, &[])
     }
 
     /// The same after these turns: which revision became live, and which was rolled back from with it.
     fn to_after(
-        kept: &Kept,
+        kept: &AppFolders,
         named: Option<u32>,
         turns: &[(u32, Option<u32>)],
     ) -> Result<u32, NoChoice> {
@@ -305,6 +305,6 @@ mod tests {
         assert_eq!(to(&some, Some(3)), Ok(3), "forward again");
         assert_eq!(to(&some, Some(2)), Err(NoChoice::Live(id(2))));
         assert_eq!(to(&some, Some(7)), Err(NoChoice::NotKept(id(7))));
-        assert_eq!(to(&Kept::default(), Some(1)), Err(NoChoice::NoApp));
+        assert_eq!(to(&AppFolders::default(), Some(1)), Err(NoChoice::NoApp));
     }
 }

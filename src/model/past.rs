@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::deployment::Pushed;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::release::Release;
-use crate::model::removal::Removal;
+use crate::model::removal::RemovalRecord;
 use crate::model::rollback::Rollback;
 
 /// A deployment or a rollback that was pushed.
@@ -46,7 +46,7 @@ pub enum CommitRecord {
     /// A deployment, or a rollback.
     Deployment(Box<PastDeployment>),
     /// An app was taken off a target.
-    Removal(Box<Removal>),
+    Removal(Box<RemovalRecord>),
 }
 
 /// The forge's number of a deployment, and what it alone knows of it.

@@ -23,14 +23,14 @@ pub enum RepoPermission {
 pub enum IdentityError {
     /// The forge does not know the token.
     #[error("the token is wrong, expired or revoked")]
-    Rejected,
+    InvalidToken,
     /// The forge knows it, and does not answer to it: a sentence with what to do.
     #[error("{0}")]
-    Refused(String),
+    Forbidden(String),
     /// Whoever has the token asked the forge too often.
     #[error("the forge asks this token's owner to wait for {} s", .0.as_secs())]
-    Wait(std::time::Duration),
+    RateLimited(std::time::Duration),
     /// The forge does not answer now: why.
     #[error("the forge cannot be asked now ({0})")]
-    Down(String),
+    Unavailable(String),
 }

@@ -35,7 +35,7 @@ pub type Missing = BTreeMap<String, String>;
 
 /// Apps, in the order of their spots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listed {
+pub struct AppListing {
     /// The apps.
     pub apps: Vec<Placed>,
     /// Where there may be more.

@@ -4,9 +4,9 @@ use crate::model::violation::Severity;
 
 /// What is said, within the bounds of who shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct PreviewText {
     /// What it comes to.
-    pub verdict: Verdict,
+    pub verdict: PreviewVerdict,
     /// One line: `2 targets change, 1 violation`.
     pub title: String,
     /// The overview, in Markdown.
@@ -19,7 +19,7 @@ pub struct Told {
 
 /// What a preview comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PreviewVerdict {
     /// It is still being made.
     UnderWay,
     /// A deployment would be refused.

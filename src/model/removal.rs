@@ -11,7 +11,7 @@ use crate::support::text::refuse_invisible;
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovalRequest {
+pub struct NewRemoval {
     /// From where.
     pub target: TargetName,
     /// What.
@@ -45,7 +45,7 @@ pub struct Taken {
 
 /// The record of one removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removal {
+pub struct RemovalRecord {
     /// Names it in the commit (`Removal-Id`); has a deploy id's form.
     pub id: DeployId,
     /// From where.
@@ -61,12 +61,12 @@ pub struct Removal {
     /// When it was asked for.
     pub asked_at: Timestamp,
     /// How it ended, once it has.
-    pub ended: Option<Ended>,
+    pub ended: Option<RemovalEnd>,
 }
 
 /// How a removal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct RemovalEnd {
     /// When.
     pub at: Timestamp,
     /// The commit that took the app away; `None` if none was made.

@@ -33,7 +33,7 @@ pub struct Rollback {
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RollbackRequest {
+pub struct RollbackOrder {
     /// Where.
     pub target: TargetName,
     /// Which app.

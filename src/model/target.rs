@@ -34,12 +34,12 @@ pub struct Target {
     pub policies: Policies,
     /// How Argo CD sees it.
     #[serde(default)]
-    pub argocd: ArgoCd,
+    pub argocd: ArgoCdDestination,
 }
 
 /// How Argo CD sees a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArgoCd {
+pub struct ArgoCdDestination {
     /// The namespace that Argo CD itself runs in.
     pub namespace: Namespace,
     /// The operator's own AppProject that the cluster's apps are in; `None` for the one that is
@@ -47,7 +47,7 @@ pub struct ArgoCd {
     pub project: Option<String>,
 }
 
-impl Default for ArgoCd {
+impl Default for ArgoCdDestination {
     fn default() -> Self {
         Self { namespace: Namespace::parse("argocd").expect("a word is a label"), project: None }
     }
@@ -114,7 +114,7 @@ impl Target {
             labels: BTreeMap::new(),
             platform: Platform::default(),
             policies: Policies::default(),
-            argocd: ArgoCd::default(),
+            argocd: ArgoCdDestination::default(),
         }
     }
 

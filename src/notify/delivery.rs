@@ -53,7 +53,7 @@ pub enum DeliveryError {
 
 /// What a receiver means by an answer that does not pass by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ReceiverVerdict {
     /// It took the event.
     Delivered,
     /// It will not take this one.
@@ -67,7 +67,7 @@ pub(super) async fn send(
     request: RequestBuilder,
     receiver: String,
     now: Timestamp,
-    verdict: impl FnOnce(u16, &HeaderMap) -> Verdict,
+    verdict: impl FnOnce(u16, &HeaderMap) -> ReceiverVerdict,
 ) -> Result<(), DeliveryError> {
     match request.send().await {
         Ok(answer) => judge(receiver, answer.status().as_u16(), answer.headers(), now, verdict),
@@ -83,14 +83,14 @@ pub(super) fn judge(
     status: u16,
     headers: &HeaderMap,
     now: Timestamp,
-    verdict: impl FnOnce(u16, &HeaderMap) -> Verdict,
+    verdict: impl FnOnce(u16, &HeaderMap) -> ReceiverVerdict,
 ) -> Result<(), DeliveryError> {
     if matches!(status, 408 | 425 | 429 | 500..=599) {
         return Err(DeliveryError::Later { receiver, status, after: retry_after(headers, now) });
     }
     match verdict(status, headers) {
-        Verdict::Delivered => Ok(()),
-        Verdict::Unfit => Err(DeliveryError::Unfit { receiver, status }),
-        Verdict::Refused(hint) => Err(DeliveryError::Refused { receiver, status, hint }),
+        ReceiverVerdict::Delivered => Ok(()),
+        ReceiverVerdict::Unfit => Err(DeliveryError::Unfit { receiver, status }),
+        ReceiverVerdict::Refused(hint) => Err(DeliveryError::Refused { receiver, status, hint }),
     }
 }

@@ -1,14 +1,14 @@
 //! Where a message for a team goes: its channel, and the default channel if that takes nothing. Pure.
 
-use crate::notify::message::{Kind, Undeliverable};
-use crate::notify::slack::address::{Address, Channel};
+use crate::notify::message::{NewsKind, Undeliverable};
+use crate::notify::slack::address::{Channel, SlackAddress};
 use crate::notify::threading::MessageRef;
 
 /// Somewhere that a message may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where.
-    pub address: Address,
+    pub address: SlackAddress,
     /// The message that it is a reply to there.
     pub thread: Option<String>,
     /// What to say of a channel that was meant and cannot be.
@@ -24,7 +24,7 @@ const NO_CHANNEL: &str = "that is no channel: write `slack` in the WAML like \"#
 pub fn places(
     wanted: Option<&str>,
     default: Option<&Channel>,
-    kind: Kind,
+    kind: NewsKind,
     thread: Option<&MessageRef>,
 ) -> Vec<Place> {
     let reply = |channel: &Channel| {
@@ -33,14 +33,14 @@ pub fn places(
     };
     let place = |channel: Channel, undeliverable| Place {
         thread: reply(&channel),
-        address: Address::Channel(channel),
+        address: SlackAddress::Channel(channel),
         undeliverable,
     };
     let parsed = wanted.map(|text| (text, Channel::parse(text)));
     let mut places = Vec::new();
-    if let (Kind::Recovered { .. }, Some(told)) = (kind, thread) {
+    if let (NewsKind::Recovered { .. }, Some(told)) = (kind, thread) {
         places.extend(Channel::parse(&told.channel).map(|channel| Place {
-            address: Address::Channel(channel),
+            address: SlackAddress::Channel(channel),
             thread: Some(told.thread().to_owned()),
             undeliverable: None,
         }));
@@ -77,7 +77,11 @@ mod tests {
         }
     }
 
-    fn list_places(wanted: Option<&str>, kind: Kind, thread: Option<&MessageRef>) -> Vec<String> {
+    fn list_places(
+        wanted: Option<&str>,
+        kind: NewsKind,
+        thread: Option<&MessageRef>,
+    ) -> Vec<String> {
         let default = Channel::parse("#deploys").unwrap();
         let describe = |place: Place| {
             let thread = place.thread.map_or_else(String::new, |ts| format!(" in {ts}"));
@@ -91,38 +95,47 @@ mod tests {
 
     #[test]
     fn the_teams_channel_comes_before_the_default() {
-        assert_eq!(list_places(Some("#squad"), Kind::Rejected, None), ["#squad", "#deploys"]);
-        assert_eq!(list_places(None, Kind::Rejected, None), ["#deploys"]);
-        assert_eq!(list_places(Some("deploys"), Kind::Rejected, None), ["#deploys"]);
-        assert_eq!(places(None, None, Kind::Rejected, None), []);
+        assert_eq!(list_places(Some("#squad"), NewsKind::Rejected, None), ["#squad", "#deploys"]);
+        assert_eq!(list_places(None, NewsKind::Rejected, None), ["#deploys"]);
+        assert_eq!(list_places(Some("deploys"), NewsKind::Rejected, None), ["#deploys"]);
+        assert_eq!(places(None, None, NewsKind::Rejected, None), []);
     }
 
     #[test]
     fn what_is_no_channel_is_said_in_the_default_one() {
-        assert_eq!(list_places(Some("@octocat"), Kind::Rejected, None), ["#deploys for @octocat"]);
-        assert_eq!(places(Some("@octocat"), None, Kind::Rejected, None), []);
+        assert_eq!(
+            list_places(Some("@octocat"), NewsKind::Rejected, None),
+            ["#deploys for @octocat"]
+        );
+        assert_eq!(places(Some("@octocat"), None, NewsKind::Rejected, None), []);
     }
 
     #[test]
     fn a_failure_follows_the_one_before_it_where_that_was_told() {
         let squad = make_message_ref("squad");
         assert_eq!(
-            list_places(Some("#squad"), Kind::Rejected, Some(&squad)),
+            list_places(Some("#squad"), NewsKind::Rejected, Some(&squad)),
             ["#squad in 1.0", "#deploys"]
         );
-        assert_eq!(list_places(Some("#other"), Kind::Rejected, Some(&squad)), ["#other", "#deploys"]);
+        assert_eq!(
+            list_places(Some("#other"), NewsKind::Rejected, Some(&squad)),
+            ["#other", "#deploys"]
+        );
         let deploys = make_message_ref("deploys");
         assert_eq!(
-            list_places(Some("#squad"), Kind::Rejected, Some(&deploys)),
+            list_places(Some("#squad"), NewsKind::Rejected, Some(&deploys)),
             ["#squad", "#deploys in 1.0"]
         );
     }
 
     #[test]
     fn a_recovery_goes_where_the_failure_was_told_whatever_is_asked_for_now() {
-        let recovered = Kind::Recovered { failures: 1 };
+        let recovered = NewsKind::Recovered { failures: 1 };
         let places = ["C0123456789 in 1.0", "#other", "#deploys"];
-        assert_eq!(list_places(Some("#other"), recovered, Some(&make_message_ref("squad"))), places);
+        assert_eq!(
+            list_places(Some("#other"), recovered, Some(&make_message_ref("squad"))),
+            places
+        );
         assert_eq!(list_places(Some("#other"), recovered, None), ["#other", "#deploys"]);
     }
 }

@@ -27,9 +27,9 @@ pub struct NoKey;
 
 /// What events are signed with.
 #[derive(Debug, Clone)]
-pub struct Key(SecretSlice<u8>);
+pub struct SigningSecret(SecretSlice<u8>);
 
-impl Key {
+impl SigningSecret {
     /// The key of a text `whsec_…`, as every library for Standard Webhooks reads it.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ mod tests {
     /// From the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
     #[test]
     fn the_published_example_is_signed_as_published() {
-        let key = Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();
+        let key = SigningSecret::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();
         let signed =
             key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -68,18 +68,18 @@ mod tests {
         let short = format!("whsec_{}", STANDARD.encode([7; 23]));
         let long = format!("whsec_{}", STANDARD.encode([7; 65]));
         for text in ["", "hunter2", "whsec_", "whsec_hunter2!", &short, &long] {
-            let error = Key::parse(&text.into()).unwrap_err().to_string();
+            let error = SigningSecret::parse(&text.into()).unwrap_err().to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
         for length in [24, 64] {
             let text = format!("whsec_{}\n", STANDARD.encode(vec![7; length]));
-            assert!(Key::parse(&text.into()).is_ok(), "{length}");
+            assert!(SigningSecret::parse(&text.into()).is_ok(), "{length}");
         }
     }
 
     #[test]
     fn a_key_does_not_print() {
-        let key = Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();
+        let key = SigningSecret::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();
         assert!(!format!("{key:?}").contains("49"), "{key:?}");
         assert!(format!("{key:?}").contains("REDACTED"), "{key:?}");
     }

@@ -7,7 +7,7 @@
 //! - Nothing overtakes: as long as a message that came before it still waits, a message waits.
 
 use crate::model::deployment::ForgeState;
-use crate::notify::message::Kind;
+use crate::notify::message::NewsKind;
 
 /// A former end of the same lane, and what became of its message to the channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub struct MessageRef {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Nothing, for this reason.
-    Nothing(&'static str),
+    Skip(&'static str),
     /// Something, once those before it are said.
-    Later,
+    Defer,
     /// This.
-    This {
+    Post {
         /// What kind of news it is.
-        kind: Kind,
+        kind: NewsKind,
         /// The message that it belongs to.
         thread: Option<MessageRef>,
         /// Whether the channel shows it, too, and not only the thread.
@@ -74,9 +74,9 @@ pub struct ChannelPrefs {
 pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -> Action {
     let ChannelPrefs { successes, rollback } = wish;
     let kind = match state {
-        ForgeState::Failure => Kind::Rejected,
-        ForgeState::Error => Kind::GivenUp,
-        ForgeState::Success => Kind::Deployed,
+        ForgeState::Failure => NewsKind::Rejected,
+        ForgeState::Error => NewsKind::GivenUp,
+        ForgeState::Success => NewsKind::Deployed,
         ForgeState::Queued | ForgeState::InProgress | ForgeState::Inactive => {
             return Action::Skip("channels hear of ends only");
         }
@@ -88,12 +88,14 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
     let told: Vec<_> = row.iter().filter_map(|one| find_told_failure(one)).collect();
     let thread = told.iter().find_map(|whereabouts| whereabouts.cloned());
     match (kind, told.len()) {
-        (Kind::Deployed, _) if rollback => {
-            Action::Post { kind: Kind::RolledBack, thread, broadcast: true }
+        (NewsKind::Deployed, _) if rollback => {
+            Action::Post { kind: NewsKind::RolledBack, thread, broadcast: true }
         }
-        (Kind::Deployed, 0) if !successes => Action::Skip("this app does not ask for successes"),
-        (Kind::Deployed, 1..) => {
-            let kind = Kind::Recovered { failures: told.len() };
+        (NewsKind::Deployed, 0) if !successes => {
+            Action::Skip("this app does not ask for successes")
+        }
+        (NewsKind::Deployed, 1..) => {
+            let kind = NewsKind::Recovered { failures: told.len() };
             Action::Post { kind, thread, broadcast: successes }
         }
         _ => Action::Post { kind, thread, broadcast: true },
@@ -104,8 +106,8 @@ pub fn for_channel(state: ForgeState, wish: ChannelPrefs, earlier: &[Earlier]) -
 pub fn for_person(state: ForgeState) -> Action {
     let this = |kind| Action::Post { kind, thread: None, broadcast: true };
     match state {
-        ForgeState::Failure => this(Kind::Rejected),
-        ForgeState::Error => this(Kind::GivenUp),
+        ForgeState::Failure => this(NewsKind::Rejected),
+        ForgeState::Error => this(NewsKind::GivenUp),
         ForgeState::Success
         | ForgeState::Queued
         | ForgeState::InProgress
@@ -170,15 +172,18 @@ mod tests {
 
     #[test]
     fn a_failure_begins_a_thread_and_the_next_is_told_in_it_and_aloud() {
-        let first = Action::Post { kind: Kind::Rejected, thread: None, broadcast: true };
+        let first = Action::Post { kind: NewsKind::Rejected, thread: None, broadcast: true };
         assert_eq!(for_channel(FAILURE, ChannelPrefs::default(), &[]), first);
         assert_eq!(
             for_channel(FAILURE, ChannelPrefs::default(), &[was(SUCCESS, DeliveryState::Untold)]),
             first
         );
         let told = was(FAILURE, DeliveryState::Told(Some(at("1.0", None))));
-        let next =
-            Action::Post { kind: Kind::GivenUp, thread: Some(at("1.0", None)), broadcast: true };
+        let next = Action::Post {
+            kind: NewsKind::GivenUp,
+            thread: Some(at("1.0", None)),
+            broadcast: true,
+        };
         assert_eq!(for_channel(ForgeState::Error, ChannelPrefs::default(), &[told]), next);
     }
 
@@ -192,7 +197,7 @@ mod tests {
             was(FAILURE, DeliveryState::Told(Some(at("0.5", None)))),
         ];
         let thread = Some(at("2.0", Some("1.0")));
-        let kind = Kind::Recovered { failures: 2 };
+        let kind = NewsKind::Recovered { failures: 2 };
         let quietly = Action::Post { kind, thread: thread.clone(), broadcast: false };
         assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), quietly);
         assert_eq!(for_channel(SUCCESS, ALL, &row), Action::Post { kind, thread, broadcast: true });
@@ -206,14 +211,14 @@ mod tests {
     fn failures_that_nobody_heard_of_need_no_recovery() {
         let row = [was(FAILURE, DeliveryState::Untold)];
         assert!(matches!(for_channel(SUCCESS, ChannelPrefs::default(), &row), Action::Skip(_)));
-        let wanted = Action::Post { kind: Kind::Deployed, thread: None, broadcast: true };
+        let wanted = Action::Post { kind: NewsKind::Deployed, thread: None, broadcast: true };
         assert_eq!(for_channel(SUCCESS, ALL, &row), wanted);
     }
 
     #[test]
     fn one_that_was_told_without_a_thread_is_recovered_from_without_one() {
         let row = [was(FAILURE, DeliveryState::Told(None))];
-        let kind = Kind::Recovered { failures: 1 };
+        let kind = NewsKind::Recovered { failures: 1 };
         let recovery = Action::Post { kind, thread: None, broadcast: false };
         assert_eq!(for_channel(SUCCESS, ChannelPrefs::default(), &row), recovery);
     }
@@ -243,6 +248,6 @@ mod tests {
     fn a_rollback_is_told_whatever_the_team_wants() {
         let wish = ChannelPrefs { successes: false, rollback: true };
         let say = for_channel(SUCCESS, wish, &[]);
-        assert_eq!(say, Action::Post { kind: Kind::RolledBack, thread: None, broadcast: true });
+        assert_eq!(say, Action::Post { kind: NewsKind::RolledBack, thread: None, broadcast: true });
     }
 }

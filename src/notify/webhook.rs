@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::model::announcement::Announcement;
-use crate::notify::delivery::{self, DeliveryError, Verdict};
-use crate::notify::events::{Event, MEDIA_TYPE};
-use crate::notify::signature::{self, Key};
+use crate::notify::delivery::{self, DeliveryError, ReceiverVerdict};
+use crate::notify::events::{CloudEvent, MEDIA_TYPE};
+use crate::notify::signature::{self, SigningSecret};
 
 /// Somebody who wants events.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Receiver {
     /// Where events are sent.
     pub url: String,
     /// What they are signed with.
-    pub key: Key,
+    pub key: SigningSecret,
     /// Which ones it wants.
     pub wants: Vec<Announcement>,
     /// How they are sent; it must follow no redirects, or a signed event would go to strangers.
@@ -33,7 +33,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`DeliveryError`]
-    pub async fn send(&self, event: &Event, now: Timestamp) -> Result<(), DeliveryError> {
+    pub async fn send(&self, event: &CloudEvent, now: Timestamp) -> Result<(), DeliveryError> {
         let second = now.as_second();
         let signature = self.key.sign(&event.id, second, event.body.as_bytes());
         let request = self
@@ -48,20 +48,20 @@ impl Receiver {
         delivery::send(request, self.title(), now, Self::verdict).await
     }
 
-    fn verdict(status: u16, _: &HeaderMap) -> Verdict {
+    fn verdict(status: u16, _: &HeaderMap) -> ReceiverVerdict {
         match status {
-            200..=299 => Verdict::Delivered,
-            400 | 413 | 415 | 422 => Verdict::Unfit,
-            300..=399 => {
-                Verdict::Refused("it sends us elsewhere; set notify.webhooks to where it is now")
-            }
-            401 | 403 => {
-                Verdict::Refused("compare the secret in notify.webhooks with the receiver's")
-            }
-            404 | 405 | 410 => {
-                Verdict::Refused("nobody takes events there; compare the url in notify.webhooks")
-            }
-            _ => Verdict::Refused("look into the receiver's log"),
+            200..=299 => ReceiverVerdict::Delivered,
+            400 | 413 | 415 | 422 => ReceiverVerdict::Unfit,
+            300..=399 => ReceiverVerdict::Refused(
+                "it sends us elsewhere; set notify.webhooks to where it is now",
+            ),
+            401 | 403 => ReceiverVerdict::Refused(
+                "compare the secret in notify.webhooks with the receiver's",
+            ),
+            404 | 405 | 410 => ReceiverVerdict::Refused(
+                "nobody takes events there; compare the url in notify.webhooks",
+            ),
+            _ => ReceiverVerdict::Refused("look into the receiver's log"),
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
         Receiver {
             name: "warehouse".to_owned(),
             url: "https://hidden.example.com/t0ken".to_owned(),
-            key: Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap(),
+            key: SigningSecret::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap(),
             wants: Announcement::ALL.to_vec(),
             client: reqwest::Client::new(),
             timeout: Duration::from_secs(1),

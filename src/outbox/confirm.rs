@@ -112,14 +112,14 @@ fn next_check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::outcome::Problem;
+    use crate::deployments::outcome::DeployError;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(seconds).unwrap()
     }
 
     fn failed(after: Option<Duration>) -> Result<EndCheck, NotDelivered> {
-        let problem = Problem { remedy: Remedy::Retry { after }, message: String::new() };
+        let problem = DeployError { remedy: Remedy::Retry { after }, message: String::new() };
         Err(NotDelivered { problem, unsure: false })
     }
 

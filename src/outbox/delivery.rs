@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::notify::delivery::DeliveryError;
 use crate::store::StoreError;
 
@@ -44,7 +44,7 @@ pub(super) enum EndCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotDelivered {
     /// What is wrong, and what is to be done about it.
-    pub problem: Problem,
+    pub problem: DeployError,
     /// Whether it may have arrived nevertheless: it was sent, and no answer came. What an earlier
     /// attempt left open stays so in any case.
     pub unsure: bool,
@@ -53,25 +53,26 @@ pub(super) struct NotDelivered {
 impl NotDelivered {
     /// The panic's own words are in the log; they are for developers.
     pub(super) fn panicked() -> Self {
-        let problem = Problem::give_up("a fault in the-deployer itself; its log has the details");
+        let problem =
+            DeployError::give_up("a fault in the-deployer itself; its log has the details");
         Self { problem, unsure: true }
     }
 
     pub(super) fn never_ended(longest: Duration) -> Self {
         let message = format!("telling took longer than {} s and was stopped", longest.as_secs());
-        Self { problem: Problem::retry(message), unsure: true }
+        Self { problem: DeployError::retry(message), unsure: true }
     }
 }
 
-impl From<Problem> for NotDelivered {
-    fn from(problem: Problem) -> Self {
+impl From<DeployError> for NotDelivered {
+    fn from(problem: DeployError) -> Self {
         Self { problem, unsure: false }
     }
 }
 
 impl From<StoreError> for NotDelivered {
     fn from(error: StoreError) -> Self {
-        Problem::from(error).into()
+        DeployError::from(error).into()
     }
 }
 
@@ -85,6 +86,6 @@ impl From<DeliveryError> for NotDelivered {
             DeliveryError::Refused { .. } => (Remedy::GiveUp, false),
             DeliveryError::Unfit { .. } => (Remedy::Reject, false),
         };
-        Self { problem: Problem { remedy, message: error.to_string() }, unsure }
+        Self { problem: DeployError { remedy, message: error.to_string() }, unsure }
     }
 }

@@ -6,11 +6,11 @@ use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::notice::Sink;
 use crate::model::status::ForgeStatus;
-use crate::store::Message;
+use crate::store::OutboxMessage;
 
 /// A first attempt at telling of a deployment of `acme/web` to `prod`, due at that time.
-pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> Message {
-    Message {
+pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> OutboxMessage {
+    OutboxMessage {
         deployment: DeployId::parse("20261121-054812123-000001").unwrap(),
         sink,
         seq: 1,

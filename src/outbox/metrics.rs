@@ -3,22 +3,22 @@
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::forge::delivery::Limited;
-use crate::store::Waiting;
+use crate::store::OutboxBacklog;
 
 /// The metrics of the outbox. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
-    reports: Endpoint<ReportLabel, Counter>,
-    waiting: Endpoint<FamilyLabel, Gauge>,
-    parked: Endpoint<FamilyLabel, Gauge>,
-    oldest: Endpoint<FamilyLabel, Gauge>,
-    closed: Endpoint<FamilyLabel, Gauge>,
-    limited: Endpoint<RequestsLabel, Gauge>,
+pub struct OutboxMetrics {
+    reports: Family<ReportLabel, Counter>,
+    waiting: Family<FamilyLabel, Gauge>,
+    parked: Family<FamilyLabel, Gauge>,
+    oldest: Family<FamilyLabel, Gauge>,
+    closed: Family<FamilyLabel, Gauge>,
+    limited: Family<RequestsLabel, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -37,7 +37,7 @@ struct ReportLabel {
     outcome: &'static str,
 }
 
-impl Metrics {
+impl OutboxMetrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
@@ -73,7 +73,7 @@ impl Metrics {
     pub(super) fn family(
         &self,
         family: &str,
-        waiting: Option<&Waiting>,
+        waiting: Option<&OutboxBacklog>,
         open_until: Option<Timestamp>,
         now: Timestamp,
     ) {

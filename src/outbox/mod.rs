@@ -19,4 +19,4 @@ pub mod quota; // which messages an hour's calls are spent on, pure
 mod relay; // the loops: a sender for each family
 pub mod sinks; // who is told: GitHub, Slack, programs, Argo CD
 
-pub use crate::outbox::relay::{Outbox, Settings};
+pub use crate::outbox::relay::{Outbox, OutboxSettings};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::model::notice::Endpoint;
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::quota::QuotaDecision;
-use crate::store::{Answer, Message};
+use crate::store::{DeliveryOutcome, OutboxMessage};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
 use crate::support::time::saturating_add;
 
@@ -39,7 +39,7 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
 const TRIED_OFTEN: u32 = 20;
 
 /// Returns why a message needs not be told any more, if that is so.
-pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
+pub(super) fn overtaken(message: &OutboxMessage, now: Timestamp) -> Option<String> {
     let old = now.duration_since(message.at) > FRESH;
     let (forge, state) = (message.sink.family() == Endpoint::Forge, message.status.state.as_str());
     (forge && old && message.followed)
@@ -48,26 +48,33 @@ pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
 
 /// Returns what is recorded of a message for which the forge's hour has no call left; nothing where
 /// it has.
-pub(super) fn not_granted(message: &Message, decision: QuotaDecision) -> Option<Answer> {
+pub(super) fn not_granted(
+    message: &OutboxMessage,
+    decision: QuotaDecision,
+) -> Option<DeliveryOutcome> {
     match decision {
         QuotaDecision::Send => None,
-        QuotaDecision::Shed(reason) => Some(Answer::Skipped(reason)),
+        QuotaDecision::Shed(reason) => Some(DeliveryOutcome::Skipped(reason)),
         QuotaDecision::Defer(at) => {
-            Some(Answer::Again { at, unsure: message.unsure, failed: false })
+            Some(DeliveryOutcome::Again { at, unsure: message.unsure, failed: false })
         }
     }
 }
 
 /// The message keeps its place, as if nobody had taken it.
-pub(super) fn untried(message: &Message) -> Answer {
-    Answer::Again { at: message.due_at, unsure: message.unsure, failed: false }
+pub(super) fn untried(message: &OutboxMessage) -> DeliveryOutcome {
+    DeliveryOutcome::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }
 
 /// Returns what is recorded of a message that was taken, or had nothing to say.
-pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp) -> Answer {
+pub(super) fn delivered(
+    message: &OutboxMessage,
+    delivered: Delivered,
+    now: Timestamp,
+) -> DeliveryOutcome {
     match delivered {
-        Delivered::Yes { reference } => Answer::Sent { reference },
-        Delivered::Nothing(reason) => Answer::Skipped(reason),
+        Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
+        Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
             given_up(message, "the other side wants it later and later")
         }
@@ -75,27 +82,27 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
             // Not at this same moment, or it would be asked for ever.
             let at = at.max(saturating_add(now, SignedDuration::from_millis(1)));
             let at = at.min(saturating_add(now, LONGEST_RETRY_AFTER));
-            Answer::Again { at, unsure: message.unsure, failed: false }
+            DeliveryOutcome::Again { at, unsure: message.unsure, failed: false }
         }
     }
 }
 
 /// Returns what is recorded of a message that was not taken, and what that says of the other side.
 pub(super) fn not_delivered(
-    message: &Message,
+    message: &OutboxMessage,
     trouble: NotDelivered,
     patiences: &RetryPolicies,
     now: Timestamp,
-) -> (Answer, Observation) {
-    let NotDelivered { problem: Problem { remedy, message: reason }, unsure } = trouble;
+) -> (DeliveryOutcome, Observation) {
+    let NotDelivered { problem: DeployError { remedy, message: reason }, unsure } = trouble;
     // What an earlier attempt left open stays open until somebody has looked.
     let unsure = unsure || message.unsure;
     let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
-        Some(at) => Answer::Again { at, unsure, failed: true },
+        Some(at) => DeliveryOutcome::Again { at, unsure, failed: true },
         None => given_up(message, &reason),
     };
     match remedy {
-        Remedy::Reject => (Answer::Parked(reason), Observation::Answer),
+        Remedy::Reject => (DeliveryOutcome::Parked(reason), Observation::Answer),
         Remedy::Late { until, .. } => {
             let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
             let young = now.duration_since(message.at) < until;
@@ -112,7 +119,13 @@ pub(super) fn not_delivered(
 }
 
 /// The other side asks for time, which is nobody's failure.
-fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Timestamp) -> Answer {
+fn waits(
+    message: &OutboxMessage,
+    unsure: bool,
+    wish: Duration,
+    reason: &str,
+    now: Timestamp,
+) -> DeliveryOutcome {
     if has_waited_long(message, now) {
         return given_up(message, reason);
     }
@@ -120,26 +133,26 @@ fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Tim
         SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
     // A wish of no time at all would be asked for ever.
     let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
-    Answer::Again { at, unsure, failed: false }
+    DeliveryOutcome::Again { at, unsure, failed: false }
 }
 
 /// The word that is counted.
-pub(super) fn word(answer: &Answer) -> &'static str {
+pub(super) fn word(answer: &DeliveryOutcome) -> &'static str {
     match answer {
-        Answer::Sent { .. } => "sent",
-        Answer::Skipped(_) => "skipped",
-        Answer::Again { failed: true, .. } => "put_off",
-        Answer::Again { failed: false, .. } => "waits",
-        Answer::Parked(_) => "parked",
+        DeliveryOutcome::Sent { .. } => "sent",
+        DeliveryOutcome::Skipped(_) => "skipped",
+        DeliveryOutcome::Again { failed: true, .. } => "put_off",
+        DeliveryOutcome::Again { failed: false, .. } => "waits",
+        DeliveryOutcome::Parked(_) => "parked",
     }
 }
 
-fn has_waited_long(message: &Message, now: Timestamp) -> bool {
+fn has_waited_long(message: &OutboxMessage, now: Timestamp) -> bool {
     now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
 }
 
-fn given_up(message: &Message, reason: &str) -> Answer {
-    Answer::Parked(format!("given up after {} attempts: {reason}", message.attempts))
+fn given_up(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
+    DeliveryOutcome::Parked(format!("given up after {} attempts: {reason}", message.attempts))
 }
 
 #[cfg(test)]
@@ -164,19 +177,19 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn message(sink: Sink) -> Message {
-        Message { due_at: at(3), ..fixture::message(sink, ForgeState::Queued, at(0)) }
+    fn message(sink: Sink) -> OutboxMessage {
+        OutboxMessage { due_at: at(3), ..fixture::message(sink, ForgeState::Queued, at(0)) }
     }
 
-    fn trouble(remedy: Remedy, failures: u32, now: i64) -> (Answer, Observation) {
-        let message = Message { failures, attempts: failures + 1, ..message(Sink::Forge) };
-        let problem = Problem { remedy, message: "no answer".to_owned() };
+    fn trouble(remedy: Remedy, failures: u32, now: i64) -> (DeliveryOutcome, Observation) {
+        let message = OutboxMessage { failures, attempts: failures + 1, ..message(Sink::Forge) };
+        let problem = DeployError { remedy, message: "no answer".to_owned() };
         let trouble = NotDelivered { problem, unsure: false };
         not_delivered(&message, trouble, &PATIENCES, at(now))
     }
 
-    fn again(seconds: i64, failed: bool) -> Answer {
-        Answer::Again { at: at(seconds), unsure: false, failed }
+    fn again(seconds: i64, failed: bool) -> DeliveryOutcome {
+        DeliveryOutcome::Again { at: at(seconds), unsure: false, failed }
     }
 
     #[test]
@@ -184,14 +197,14 @@ mod tests {
         let silence = Remedy::Retry { after: None };
         assert_eq!(trouble(silence, 0, 0), (again(1, true), Observation::Silence));
         assert_eq!(trouble(silence, 4, 0), (again(10, true), Observation::Silence));
-        let parked = Answer::Parked("given up after 6 attempts: no answer".to_owned());
+        let parked = DeliveryOutcome::Parked("given up after 6 attempts: no answer".to_owned());
         assert_eq!(trouble(silence, 5, 0), (parked, Observation::Silence));
     }
 
     #[test]
     fn a_refusal_is_an_answer_and_a_right_may_be_given_later() {
         assert_eq!(trouble(Remedy::GiveUp, 4, 0), (again(16, true), Observation::Answer));
-        let parked = Answer::Parked("no answer".to_owned());
+        let parked = DeliveryOutcome::Parked("no answer".to_owned());
         assert_eq!(trouble(Remedy::Reject, 0, 0), (parked, Observation::Answer));
     }
 
@@ -210,7 +223,7 @@ mod tests {
         assert_eq!(trouble(wish, 0, 7), (again(67, false), Observation::Wait(minute)));
         let week = 7 * 24 * 3600;
         assert_eq!(trouble(wish, 0, 2 * week).0, again(2 * week + 60, false), "tried too seldom");
-        assert!(matches!(trouble(wish, 20, 2 * week).0, Answer::Parked(_)));
+        assert!(matches!(trouble(wish, 20, 2 * week).0, DeliveryOutcome::Parked(_)));
         let absurd = Remedy::Retry { after: Some(Duration::from_hours(9999)) };
         assert_eq!(trouble(absurd, 0, 0).0, again(2 * 3600, false));
     }
@@ -231,12 +244,12 @@ mod tests {
 
     #[test]
     fn what_may_have_arrived_stays_doubtful_until_somebody_has_looked() {
-        let message = Message { unsure: true, ..message(Sink::Forge) };
-        let problem = Problem { remedy: Remedy::Retry { after: None }, message: String::new() };
+        let message = OutboxMessage { unsure: true, ..message(Sink::Forge) };
+        let problem = DeployError { remedy: Remedy::Retry { after: None }, message: String::new() };
         let trouble = NotDelivered { problem, unsure: false };
         let (answer, _) = not_delivered(&message, trouble, &PATIENCES, at(0));
-        assert_eq!(answer, Answer::Again { at: at(1), unsure: true, failed: true });
-        let back = Answer::Again { at: at(3), unsure: true, failed: false };
+        assert_eq!(answer, DeliveryOutcome::Again { at: at(1), unsure: true, failed: true });
+        let back = DeliveryOutcome::Again { at: at(3), unsure: true, failed: false };
         assert_eq!(untried(&message), back);
     }
 
@@ -245,7 +258,7 @@ mod tests {
         let message = message(Sink::Channel);
         assert_eq!(delivered(&message, Delivered::Later { at: at(9) }, at(7)), again(9, false));
         let now = delivered(&message, Delivered::Later { at: at(7) }, at(7));
-        let Answer::Again { at: next, .. } = now else { panic!("{now:?}") };
+        let DeliveryOutcome::Again { at: next, .. } = now else { panic!("{now:?}") };
         assert!(next > at(7), "never at the same moment");
     }
 
@@ -253,17 +266,17 @@ mod tests {
     fn a_message_that_asks_for_later_for_more_than_a_week_is_given_up() {
         let week = 7 * 24 * 3600;
         let later = |attempts, now| {
-            let message = Message { attempts, ..message(Sink::Forge) };
+            let message = OutboxMessage { attempts, ..message(Sink::Forge) };
             delivered(&message, Delivered::Later { at: at(now + 9) }, at(now))
         };
-        assert!(matches!(later(21, 2 * week), Answer::Parked(_)));
+        assert!(matches!(later(21, 2 * week), DeliveryOutcome::Parked(_)));
         assert_eq!(later(20, 2 * week), again(2 * week + 9, false), "tried too seldom");
         assert_eq!(later(99, week), again(week + 9, false));
     }
 
     #[test]
     fn an_old_status_with_a_newer_one_behind_it_is_left_out() {
-        let followed = |sink| Message { followed: true, ..message(sink) };
+        let followed = |sink| OutboxMessage { followed: true, ..message(sink) };
         let forge = followed(Sink::Forge);
         assert_eq!(overtaken(&forge, at(5)), None, "on an idle system all go out");
         let reason = "queued was over before it could be told: a newer status took its place";

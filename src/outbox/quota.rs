@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::deployment::ForgeState;
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
-use crate::store::{ForgeCalls, Message};
+use crate::store::{ForgeCalls, OutboxMessage};
 use crate::support::time::saturating_add;
 
 /// The forge counts by the hour.
@@ -79,7 +79,7 @@ pub(super) struct HourlyQuota {
 }
 
 impl Priority {
-    pub(super) fn of(message: &Message) -> Self {
+    pub(super) fn of(message: &OutboxMessage) -> Self {
         let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
         match (&message.sink, message.status.state) {
             (Sink::Commit, _) if ended && !message.continues => Self::RepeatedEnd,
@@ -115,7 +115,7 @@ impl HourlyQuota {
     }
 
     /// Decides what may be done with the message; one that may go is counted.
-    pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> QuotaDecision {
+    pub(super) fn decide(&mut self, message: &OutboxMessage, now: Timestamp) -> QuotaDecision {
         let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
         let (priority, age) = (Priority::of(message), now.duration_since(message.at));
@@ -201,7 +201,7 @@ mod tests {
         Timestamp::from_second(1_000_000 + seconds).unwrap()
     }
 
-    fn message(sink: Sink, state: ForgeState) -> Message {
+    fn message(sink: Sink, state: ForgeState) -> OutboxMessage {
         fixture::message(sink, state, at(0))
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn a_commit_that_is_shown_as_pending_gets_its_end_as_a_deployment_does() {
         let end = message(Sink::Commit, ForgeState::Success);
         assert_eq!(Priority::of(&end), Priority::RepeatedEnd);
-        assert_eq!(Priority::of(&Message { continues: true, ..end }), Priority::End);
+        assert_eq!(Priority::of(&OutboxMessage { continues: true, ..end }), Priority::End);
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Send);
         assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Defer(at(3601)));
         let other = RepoName::parse("other/web").unwrap();
-        let other = Message { repository: other, ..end };
+        let other = OutboxMessage { repository: other, ..end };
         assert_eq!(quota.decide(&other, at(3600)), QuotaDecision::Send, "another installation");
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 ];
                 for (sink, state) in all {
                     let mut quota = HourlyQuota::new(HOURLY, &calls, at(now));
-                    let one = Message { at: at(now), ..message(sink.clone(), state) };
+                    let one = OutboxMessage { at: at(now), ..message(sink.clone(), state) };
                     if quota.decide(&one, at(now)) == QuotaDecision::Send {
                         ends += usize::from(is_end(&sink, state));
                         calls.push(call((sink, state), Some(now)));

@@ -17,11 +17,11 @@ use crate::deployments::Deployments;
 use crate::model::notice::Endpoint;
 use crate::outbox::circuit_breaker::{CircuitBreaker, Observation};
 use crate::outbox::delivery::{Delivered, NotDelivered};
-use crate::outbox::metrics::Metrics;
+use crate::outbox::metrics::OutboxMetrics;
 use crate::outbox::outcome;
 use crate::outbox::quota::{Hourly, HourlyQuota};
 use crate::outbox::sinks::Sinks;
-use crate::store::{Answer, Held, Message, Store, StoreError, Waiting};
+use crate::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 use crate::support::rate_limit::Rate;
@@ -36,7 +36,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// How the outbox behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct OutboxSettings {
     /// For how long a message that was taken is this process's. Much longer than the clocks of two replicas
     /// can differ.
     pub lease: Duration,
@@ -54,8 +54,8 @@ pub struct Outbox {
     pub(super) clock: Clock,
     deployments: Deployments,
     pub(super) sinks: Sinks,
-    pub(super) settings: Settings,
-    metrics: Metrics,
+    pub(super) settings: OutboxSettings,
+    metrics: OutboxMetrics,
     /// One for each family that was to be told so far.
     senders: Mutex<BTreeMap<Endpoint, Arc<Sender>>>,
 }
@@ -87,8 +87,8 @@ impl Sender {
 
 /// A message and what became of it.
 struct Processed {
-    message: Message,
-    answer: Answer,
+    message: OutboxMessage,
+    answer: DeliveryOutcome,
     /// Not so where it was given back as it was.
     tried: bool,
 }
@@ -98,7 +98,7 @@ type SharedQuota = Option<Mutex<HourlyQuota>>;
 
 impl Outbox {
     /// An outbox of these sinks; nothing runs before [`Outbox::run`].
-    pub fn new(sinks: Sinks, settings: Settings, metrics: Metrics) -> Self {
+    pub fn new(sinks: Sinks, settings: OutboxSettings, metrics: OutboxMetrics) -> Self {
         let deployments = sinks.deployments.clone();
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         Self { store, clock, deployments, sinks, settings, metrics, senders: Mutex::default() }
@@ -160,7 +160,7 @@ impl Outbox {
 
     /// A sender for everybody who is to be told, and for those who still have messages although
     /// they are configured no more: somebody must say so.
-    fn senders_beside(&self, waiting: &[Waiting]) -> Vec<Arc<Sender>> {
+    fn senders_beside(&self, waiting: &[OutboxBacklog]) -> Vec<Arc<Sender>> {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         let mut senders = lock(&self.senders);
         for family in self.store.audience().families().into_iter().chain(waiting) {
@@ -293,7 +293,7 @@ impl Outbox {
             for ((message, answer), held) in answers.iter().zip(held) {
                 self.metrics.report(&sender.family.to_string(), outcome::word(answer));
                 if held == Held::Lost {
-                    let Message { deployment, sink, seq, .. } = message;
+                    let OutboxMessage { deployment, sink, seq, .. } = message;
                     tracing::warn!(%deployment, %sink, seq, "another sender took over");
                 }
             }
@@ -318,14 +318,14 @@ impl Outbox {
     async fn process(
         &self,
         sender: &Sender,
-        message: Message,
+        message: OutboxMessage,
         lease: &Lease,
         quota: Option<&Mutex<HourlyQuota>>,
     ) -> Processed {
         let now = self.clock.now();
         if let Some(reason) = outcome::overtaken(&message, now) {
             sender.breaker().release(1);
-            return Processed { message, answer: Answer::Skipped(reason), tried: true };
+            return Processed { message, answer: DeliveryOutcome::Skipped(reason), tried: true };
         }
         // The lease must not end while one is on its way, or another would tell it as well.
         let late = lease.left(self.clock.moment()) < self.settings.lease / 2;
@@ -367,7 +367,11 @@ impl Outbox {
 
     /// The call itself, with an end even if it panics or never ends. A process that stood still in
     /// the middle of it says no more: by now another may have told what came after.
-    async fn deliver(&self, message: &Message, lease: &Lease) -> Result<Delivered, NotDelivered> {
+    async fn deliver(
+        &self,
+        message: &OutboxMessage,
+        lease: &Lease,
+    ) -> Result<Delivered, NotDelivered> {
         let longest = self.settings.lease / 2;
         let delivering = self.sinks.deliver(message, self.clock.now());
         let delivering = AssertUnwindSafe(delivering).catch_unwind();
@@ -384,19 +388,19 @@ async fn pause(stop: &CancellationToken) {
     let _elapsed = tokio::time::timeout(POLL, stop.cancelled()).await;
 }
 
-fn log(message: &Message, answer: &Answer, reason: &str) {
-    let Message { deployment, sink, status, .. } = message;
+fn log(message: &OutboxMessage, answer: &DeliveryOutcome, reason: &str) {
+    let OutboxMessage { deployment, sink, status, .. } = message;
     let state = status.state.as_str();
     match answer {
-        Answer::Sent { .. } | Answer::Skipped(_) => {}
+        DeliveryOutcome::Sent { .. } | DeliveryOutcome::Skipped(_) => {}
         // That the breaker is open has been logged, once for all that wait behind it.
-        Answer::Again { at, failed: false, .. } => {
+        DeliveryOutcome::Again { at, failed: false, .. } => {
             tracing::debug!(%deployment, %sink, state, reason, %at, "not told yet");
         }
-        Answer::Again { at, failed: true, .. } => {
+        DeliveryOutcome::Again { at, failed: true, .. } => {
             tracing::warn!(%deployment, %sink, state, reason, %at, "not told, tried again");
         }
-        Answer::Parked(_) => {
+        DeliveryOutcome::Parked(_) => {
             tracing::error!(%deployment, %sink, state, reason, "not told, given up");
         }
     }

@@ -14,7 +14,7 @@ use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation, distinct, sort};
 use crate::pipeline::merge::Merged;
 use crate::pipeline::{default, merge, validate};
-use crate::templates::set::{Template, Templates};
+use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
 /// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.
@@ -28,7 +28,7 @@ pub fn of_unnamed(
     rejection: Rejection,
     draft: Option<&Waml>,
     target: Option<&TargetName>,
-    templates: &Templates,
+    templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
     let Some(draft) = draft else { return rejection };
@@ -41,7 +41,7 @@ pub fn of_unnamed(
 pub fn tried_targets<'w>(
     draft: &'w Waml,
     target: Option<&'w TargetName>,
-    templates: &Templates,
+    templates: &TemplateSet,
 ) -> Vec<&'w TargetName> {
     if let Some(target) = target {
         return vec![target];
@@ -62,7 +62,7 @@ pub fn tried_targets<'w>(
 pub fn of_draft(
     draft: &Waml,
     target: &TargetName,
-    templates: &Templates,
+    templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Vec<Violation> {
     of_target(draft, target, templates, &unasked(clusters))
@@ -72,7 +72,7 @@ pub fn of_draft(
 pub(super) fn beside_target(
     rejection: Rejection,
     waml: &Waml,
-    templates: &Templates,
+    templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
     let facts = unasked(clusters);
@@ -85,7 +85,7 @@ pub(super) fn beside_target(
 pub(super) fn beside_template(
     rejection: Rejection,
     merged: &Merged<'_>,
-    templates: &Templates,
+    templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
     let found = by_each_template(merged, templates, &unasked(clusters));
@@ -95,7 +95,7 @@ pub(super) fn beside_template(
 fn of_target(
     waml: &Waml,
     target: &TargetName,
-    templates: &Templates,
+    templates: &TemplateSet,
     facts: &Facts,
 ) -> Vec<Violation> {
     let merged = match merge::layers(waml, target) {
@@ -111,7 +111,7 @@ fn of_target(
     }
 }
 
-fn by_each_template(merged: &Merged<'_>, templates: &Templates, facts: &Facts) -> Vec<Violation> {
+fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts) -> Vec<Violation> {
     let each = templates.iter().take(MOST);
     common(each.map(|template| by_template(merged.clone(), template, facts)))
 }

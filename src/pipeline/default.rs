@@ -7,8 +7,8 @@
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
-use crate::waml::identities::{Identity, Place};
-use crate::waml::node::{Entry, Map, Node, Value};
+use crate::waml::identities::{ElementIdentity, ElementPlace};
+use crate::waml::node::{Map, MappingEntry, Node, Value};
 use crate::waml::section::{Section, always_exists, refines};
 
 /// One section for one target with nothing left to fill.
@@ -47,7 +47,7 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
 /// Where a default may fill something.
 #[derive(Clone, Copy)]
 struct Hole<'a> {
-    place: Place<'static>,
+    place: ElementPlace<'static>,
     /// Whether every app has it, so that elements of a default list are added too.
     always: bool,
     slug: &'a str,
@@ -91,7 +91,7 @@ impl Hole<'_> {
     }
 
     /// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
-    fn add(self, map: &mut Map, key: &str, default: &Entry) {
+    fn add(self, map: &mut Map, key: &str, default: &MappingEntry) {
         let for_elements = self.place.identity().is_some() && default.node.as_map().is_some();
         if !for_elements {
             map.insert(key.to_owned(), default.clone());
@@ -109,7 +109,7 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
     for element in elements {
         let Value::Map(map) = &mut element.value else { continue };
         // What is broken was told where it stands, and may be large: it is not said again for each.
-        let is_said = |said: &&Entry| !said.node.is_null() && !said.node.has_broken();
+        let is_said = |said: &&MappingEntry| !said.node.is_null() && !said.node.has_broken();
         let Some(said) = map.get(key).filter(is_said).cloned() else { continue };
         let Some(Value::List(below)) = map.get_mut(inner).map(|entry| &mut entry.node.value) else {
             continue;
@@ -124,7 +124,7 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
 
 /// An element of which `null`s have left nothing but its name is gone, unless they took away only what
 /// refines it. Only now: a default of the same name has met it, and was kept out.
-fn drop_emptied(node: &mut Node, place: Place<'_>) {
+fn drop_emptied(node: &mut Node, place: ElementPlace<'_>) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
@@ -141,11 +141,11 @@ fn drop_emptied(node: &mut Node, place: Place<'_>) {
     }
 }
 
-fn is_emptied_in(element: &Node, list: Place<'_>) -> bool {
+fn is_emptied_in(element: &Node, list: ElementPlace<'_>) -> bool {
     list.identity().is_some_and(|identity| is_emptied(element, identity))
 }
 
-fn is_emptied(element: &Node, identity: Identity) -> bool {
+fn is_emptied(element: &Node, identity: ElementIdentity) -> bool {
     let Some(map) = element.as_map() else { return false };
     let is_rest = |key: &str| !identity.keys().contains(&key);
     let rest = || map.iter().filter(|(key, _)| is_rest(key));

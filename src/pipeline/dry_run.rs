@@ -14,7 +14,7 @@ use crate::pipeline::{Input, plan};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRun {
     /// In a word.
-    pub outcome: Outcome,
+    pub outcome: DryRunOutcome,
     /// The template and its version; none where rules refuse it.
     pub template: Option<String>,
     /// Of what would be deployed.
@@ -31,7 +31,7 @@ pub struct DryRun {
 
 /// What a deployment would come to, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DryRunOutcome {
     /// It would be deployed, and something would be different.
     Changes,
     /// It would succeed, and nothing would be different.
@@ -56,7 +56,7 @@ pub fn refused(rejection: Rejection) -> DryRun {
     let (violations, warnings): (Vec<_>, Vec<_>) =
         rejection.violations.into_iter().partition(Violation::is_error);
     DryRun {
-        outcome: Outcome::Refused,
+        outcome: DryRunOutcome::Refused,
         template: None,
         digest: None,
         changes: Vec::new(),
@@ -69,7 +69,7 @@ pub fn refused(rejection: Rejection) -> DryRun {
 fn planned(rendered: Rendered, live: &[ManifestFile]) -> DryRun {
     let (changes, restarts) = diff::between(live, &rendered.files, CONTEXT);
     DryRun {
-        outcome: if changes.is_empty() { Outcome::Unchanged } else { Outcome::Changes },
+        outcome: if changes.is_empty() { DryRunOutcome::Unchanged } else { DryRunOutcome::Changes },
         template: Some(rendered.template),
         digest: Some(rendered.digest),
         changes,

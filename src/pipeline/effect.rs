@@ -7,8 +7,8 @@ use crate::model::violation::Position;
 use crate::pipeline::merge;
 use crate::templates::view::has_registry;
 use crate::waml::Waml;
-use crate::waml::identities::{self, Place};
-use crate::waml::node::{Entry, Node, Path, Step, Value, is_from_waml};
+use crate::waml::identities::{self, ElementPlace};
+use crate::waml::node::{MappingEntry, Node, Path, Step, Value, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section::Section;
 use crate::waml::section_workload::Volume;
@@ -132,7 +132,7 @@ struct SameValues<'a> {
 
 impl SameValues<'_> {
     /// `set` is what the target has where `written` would be.
-    fn collect(&mut self, written: &Node, set: &Node, place: Place<'_>) {
+    fn collect(&mut self, written: &Node, set: &Node, place: ElementPlace<'_>) {
         match (&written.value, &set.value, place.identity()) {
             (Value::Map(map), Value::Map(_), _) => {
                 for (key, entry) in map {
@@ -171,7 +171,7 @@ fn is_same_value(one: &Node, other: &Node) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_same_value(a, b))
         }
         (Value::Map(one), Value::Map(other)) => {
-            let same = |(key, entry): (&String, &Entry)| {
+            let same = |(key, entry): (&String, &MappingEntry)| {
                 other.get(key).is_some_and(|other| is_same_value(&entry.node, &other.node))
             };
             one.len() == other.len() && one.iter().all(same)
@@ -189,7 +189,7 @@ struct UnusedValues {
 }
 
 impl UnusedValues {
-    fn visit_node(&mut self, node: &Node, place: Place<'_>, path: &mut Path) {
+    fn visit_node(&mut self, node: &Node, place: ElementPlace<'_>, path: &mut Path) {
         match &node.value {
             Value::Null | Value::Scalar(_) => self.tell_unless_alive(node, path),
             Value::Map(map) => {

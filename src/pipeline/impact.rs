@@ -14,7 +14,7 @@ use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 use crate::templates::engine;
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
 pub use crate::manifests::diff::Change;
@@ -43,7 +43,7 @@ pub struct Impact {
     /// Where the WAML is from.
     pub source: String,
     /// What would become of it.
-    pub verdict: Verdict,
+    pub verdict: ImpactVerdict,
     /// The objects that would not be the same, in order.
     pub objects: Vec<Change>,
     /// The workloads whose pods would be replaced: `Deployment my-app`.
@@ -55,7 +55,7 @@ pub struct Impact {
 /// What would become of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ImpactVerdict {
     /// It could be deployed, and could be no more.
     Refused,
     /// Its objects would be others.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Unchanged,
 }
 
-impl Verdict {
+impl ImpactVerdict {
     /// In a table.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,8 +84,8 @@ impl Verdict {
 /// What each app would see of the change; the worst first, then by name.
 pub fn compare(
     cases: &[Case],
-    before: &Arc<Templates>,
-    after: &Arc<Templates>,
+    before: &Arc<TemplateSet>,
+    after: &Arc<TemplateSet>,
     facts: &Facts,
 ) -> Vec<Impact> {
     let mut all: Vec<Impact> = cases.iter().map(|case| one(case, before, after, facts)).collect();
@@ -95,8 +95,8 @@ pub fn compare(
     all
 }
 
-fn one(case: &Case, before: &Arc<Templates>, after: &Arc<Templates>, facts: &Facts) -> Impact {
-    let planned = |templates: &Arc<Templates>| {
+fn one(case: &Case, before: &Arc<TemplateSet>, after: &Arc<TemplateSet>, facts: &Facts) -> Impact {
+    let planned = |templates: &Arc<TemplateSet>| {
         let input = Input {
             waml: Arc::clone(&case.waml),
             target: case.target.clone(),
@@ -109,12 +109,14 @@ fn one(case: &Case, before: &Arc<Templates>, after: &Arc<Templates>, facts: &Fac
         (Ok(before), Ok(after)) => {
             let (objects, restarts) = compared(&before, &after);
             let same = objects.is_empty();
-            let verdict = if same { Verdict::Unchanged } else { Verdict::Changed };
+            let verdict = if same { ImpactVerdict::Unchanged } else { ImpactVerdict::Changed };
             (verdict, objects, restarts, Vec::new())
         }
-        (Ok(_), Err(rejection)) => (Verdict::Refused, vec![], vec![], errors(rejection)),
-        (Err(rejection), Ok(_)) => (Verdict::Repaired, vec![], vec![], errors(rejection)),
-        (Err(_), Err(rejection)) => (Verdict::StillRefused, vec![], vec![], errors(rejection)),
+        (Ok(_), Err(rejection)) => (ImpactVerdict::Refused, vec![], vec![], errors(rejection)),
+        (Err(rejection), Ok(_)) => (ImpactVerdict::Repaired, vec![], vec![], errors(rejection)),
+        (Err(_), Err(rejection)) => {
+            (ImpactVerdict::StillRefused, vec![], vec![], errors(rejection))
+        }
     };
     Impact {
         app: case.waml.app.to_string(),
@@ -153,20 +155,20 @@ mod tests {
                               spec:\n  replicas: {{ scaling.replicas }}\n  selector: {matchLabels: {a: b}}\n\
                               \x20 template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: a, image: a}]}\n";
 
-    fn templates(files: &[(&str, &str)]) -> Arc<Templates> {
+    fn templates(files: &[(&str, &str)]) -> Arc<TemplateSet> {
         let file = |(path, text): &(&str, &str)| TemplateFile {
             path: format!("t/{path}"),
             text: (*text).to_owned(),
         };
         let files = files.iter().chain(&[("defaults.yaml", "")]).map(file).collect();
-        Arc::new(Templates::compile(&TemplateSources { files, ..Default::default() }).unwrap())
+        Arc::new(TemplateSet::compile(&TemplateSources { files, ..Default::default() }).unwrap())
     }
 
-    fn deployment(text: &str) -> Arc<Templates> {
+    fn deployment(text: &str) -> Arc<TemplateSet> {
         templates(&[("latest/deployment.yaml.tmpl", text)])
     }
 
-    fn compared(before: &Arc<Templates>, after: &Arc<Templates>) -> Impact {
+    fn compared(before: &Arc<TemplateSet>, after: &Arc<TemplateSet>) -> Impact {
         let waml = Arc::new(Waml::parse("shop.yaml", WAML.as_bytes()).unwrap());
         let case = Case {
             source: "shop.yaml".to_owned(),
@@ -189,7 +191,7 @@ mod tests {
             &DEPLOYMENT.replace("{labels: {a: b}}", "\n      labels:\n        a: b # one"),
         );
         let impact = compared(&before, &after);
-        assert_eq!((impact.verdict, impact.objects.len()), (Verdict::Unchanged, 0));
+        assert_eq!((impact.verdict, impact.objects.len()), (ImpactVerdict::Unchanged, 0));
     }
 
     #[test]
@@ -197,7 +199,7 @@ mod tests {
         let after =
             deployment(&DEPLOYMENT.replace("replicas: {{", "paused: false\n  replicas: {{"));
         let impact = compared(&deployment(DEPLOYMENT), &after);
-        assert_eq!(impact.verdict, Verdict::Changed);
+        assert_eq!(impact.verdict, ImpactVerdict::Changed);
         assert_eq!(impact.restarts, [""; 0]);
         let [change] = &impact.objects[..] else { panic!("one") };
         assert_eq!((change.kind.as_str(), change.name.as_str()), ("Deployment", "shop"));
@@ -231,8 +233,8 @@ mod tests {
     fn what_is_refused_is_told_with_its_violations() {
         let broken = deployment(&DEPLOYMENT.replace("scaling.replicas", "scaling.nothing"));
         let impact = compared(&deployment(DEPLOYMENT), &broken);
-        assert_eq!((impact.verdict, impact.violations.len()), (Verdict::Refused, 1));
-        assert_eq!(compared(&broken, &deployment(DEPLOYMENT)).verdict, Verdict::Repaired);
-        assert_eq!(compared(&broken, &broken).verdict, Verdict::StillRefused);
+        assert_eq!((impact.verdict, impact.violations.len()), (ImpactVerdict::Refused, 1));
+        assert_eq!(compared(&broken, &deployment(DEPLOYMENT)).verdict, ImpactVerdict::Repaired);
+        assert_eq!(compared(&broken, &broken).verdict, ImpactVerdict::StillRefused);
     }
 }

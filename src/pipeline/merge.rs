@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
-use crate::templates::set::{Template, Templates};
+use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
-use crate::waml::identities::{self, Identity, Place};
+use crate::waml::identities::{self, ElementIdentity, ElementPlace};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
 
@@ -100,7 +100,7 @@ impl Merged<'_> {
     ///
     /// # Errors
     /// When there is none of that name or version, with everything else that is wrong.
-    pub fn choose_template(&self, templates: &Templates) -> Result<Arc<Template>, Rejection> {
+    pub fn choose_template(&self, templates: &TemplateSet) -> Result<Arc<Template>, Rejection> {
         let missing = match templates.find(self.template()) {
             Ok(template) => return Ok(Arc::clone(template)),
             Err(missing) => missing,
@@ -130,7 +130,7 @@ fn header(waml: &Waml) -> Node {
 fn over(
     base: &mut Node,
     layer: &Node,
-    place: Place<'_>,
+    place: ElementPlace<'_>,
     slug: &str,
     clears: &mut dyn FnMut(&Node),
 ) {
@@ -167,7 +167,7 @@ fn over(
 fn join(
     list: &mut Vec<Node>,
     upper: &[Node],
-    (identity, place): (Identity, Place<'_>),
+    (identity, place): (ElementIdentity, ElementPlace<'_>),
     slug: &str,
     clears: &mut dyn FnMut(&Node),
 ) {
@@ -190,7 +190,7 @@ fn join(
 pub(crate) fn find<'a>(
     list: &'a mut [Node],
     element: &Node,
-    identity: Identity,
+    identity: ElementIdentity,
     slug: &str,
 ) -> Option<&'a mut Node> {
     let wanted = identities::read_identity(element, identity, slug)?;

@@ -82,7 +82,7 @@ deploy:
 /// Whatever its key: what an element is goes by its type.
 #[test]
 fn identity_goes_by_the_type() {
-    use crate::waml::identities::Identity;
+    use crate::waml::identities::ElementIdentity;
     let of = |path: &str| {
         let steps = path.split('.').fold(Section::place(), |place, step| match step {
             "[]" => place.element(),
@@ -90,11 +90,11 @@ fn identity_goes_by_the_type() {
         });
         steps.identity()
     };
-    assert_eq!(of("env"), Some(Identity::Name));
-    assert_eq!(of("service"), Some(Identity::NameOrSlug));
-    assert_eq!(of("service.[].ports"), Some(Identity::Name));
-    assert_eq!(of("ingress"), Some(Identity::Host));
-    assert_eq!(of("ingress.[].paths"), Some(Identity::Path));
+    assert_eq!(of("env"), Some(ElementIdentity::Name));
+    assert_eq!(of("service"), Some(ElementIdentity::NameOrSlug));
+    assert_eq!(of("service.[].ports"), Some(ElementIdentity::Name));
+    assert_eq!(of("ingress"), Some(ElementIdentity::Host));
+    assert_eq!(of("ingress.[].paths"), Some(ElementIdentity::Path));
     for plain in
         ["vault.paths", "iam.roles", "command", "versions", "removes", "labels.env", "x.paths"]
     {

@@ -28,7 +28,7 @@ use crate::model::release::Release;
 use crate::model::violation::Rejection;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::render::Rendered;
-use crate::templates::set::{Template, Templates};
+use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
 /// Everything that a plan is made of, but for the state of the world.
@@ -41,7 +41,7 @@ pub struct Input {
     /// What.
     pub release: Release,
     /// With which templates.
-    pub templates: Arc<Templates>,
+    pub templates: Arc<TemplateSet>,
 }
 
 /// What would be deployed, or every reason why not. No effects.

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
     use crate::model::release::Release;
-    use crate::templates::set::Templates;
+    use crate::templates::set::TemplateSet;
     use crate::waml::Waml;
 
     fn collect_from_section(section: &str) -> Option<Questions> {
@@ -89,7 +89,7 @@ mod tests {
                 commit: CommitSha::parse("0".repeat(40)).unwrap(),
                 tag: ImageTag::parse("1").unwrap(),
             },
-            templates: Templates::compile(&crate::templates::sources::built_in()).unwrap().into(),
+            templates: TemplateSet::compile(&crate::templates::sources::built_in()).unwrap().into(),
         };
         collect_questions(&input, &Clusters::any())
     }

@@ -16,7 +16,7 @@ use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::validate;
-use crate::pipeline::validate::{Made, Valid};
+use crate::pipeline::validate::{RenderedPlan, Valid};
 use crate::templates::set::Template;
 use crate::templates::{engine, view};
 use crate::waml::confidential::hide_secrets;
@@ -65,7 +65,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         Fact::NotAsked | Fact::Missing { .. } => &nothing,
     };
     let kept = replicas::keep(&mut objects, live);
-    let made = Made { objects: &objects, valid, template, kept_replicas: &kept };
+    let made = RenderedPlan { objects: &objects, valid, template, kept_replicas: &kept };
     let warnings = validate::objects(&made)?;
     let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));
     let autoscaled = replicas::beside_live(scaled, live);

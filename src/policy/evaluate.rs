@@ -8,20 +8,20 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Value};
 use serde_json::Value as Json;
 
-use super::Plan;
+use super::PolicyInput;
 use crate::policy::cost;
 use crate::policy::cost::Spent;
 use crate::policy::expression::{ENV, Expression};
 use crate::waml::quote::quoted;
 
 /// Everything that expressions look at.
-pub(super) struct World {
+pub(super) struct PolicyContext {
     context: Context<'static, 'static>,
     spent: Arc<Spent>,
 }
 
 /// What an expression said.
-pub(super) enum Answer {
+pub(super) enum Evaluation {
     Holds,
     DoesNot,
     /// It said neither.
@@ -31,9 +31,9 @@ pub(super) enum Answer {
     },
 }
 
-impl World {
+impl PolicyContext {
     /// Everything that there is to look at in a plan.
-    pub(super) fn of(plan: &Plan<'_>) -> Self {
+    pub(super) fn of(plan: &PolicyInput<'_>) -> Self {
         let mut context = Context::with_env(ENV.clone());
         for name in ["app", "target", "release"] {
             context.add_variable_from_value(name, plan.view.get(name).map_or(Value::Null, value));
@@ -52,22 +52,22 @@ impl World {
     }
 
     /// Evaluates one expression.
-    pub(super) fn ask(&self, expression: &Expression) -> Answer {
+    pub(super) fn ask(&self, expression: &Expression) -> Evaluation {
         self.spent.begin();
         let resolved = catch_unwind(AssertUnwindSafe(|| self.context.resolve(&expression.0)));
         // What went beyond its limits may still have said something, but not of everything.
         if let Some((why, help)) = self.spent.exceeded() {
-            return Answer::Failed { why, help };
+            return Evaluation::Failed { why, help };
         }
         match resolved {
-            Ok(Ok(Value::Bool(true))) => Answer::Holds,
-            Ok(Ok(Value::Bool(false))) => Answer::DoesNot,
-            Ok(Ok(other)) => Answer::Failed {
+            Ok(Ok(Value::Bool(true))) => Evaluation::Holds,
+            Ok(Ok(Value::Bool(false))) => Evaluation::DoesNot,
+            Ok(Ok(other)) => Evaluation::Failed {
                 why: format!("it gives {}, not true or false", other.type_of()),
                 help: "compare the result with something",
             },
             Ok(Err(error)) => failed(&error),
-            Err(_panic) => Answer::Failed {
+            Err(_panic) => Evaluation::Failed {
                 why: "the evaluation broke off".to_owned(),
                 help: "write the expression another way",
             },
@@ -76,7 +76,7 @@ impl World {
 }
 
 /// Values of the plan may be long or secret: an error says of what type they are, or nothing.
-fn failed(error: &ExecutionError) -> Answer {
+fn failed(error: &ExecutionError) -> Evaluation {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (
             format!("there is no {}", quoted(key)),
@@ -96,7 +96,7 @@ fn failed(error: &ExecutionError) -> Answer {
             "the expression must suit every WAML",
         ),
     };
-    Answer::Failed { why, help }
+    Evaluation::Failed { why, help }
 }
 
 /// As CEL has it: whole numbers are `int` where they fit.

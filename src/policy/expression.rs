@@ -48,7 +48,7 @@ pub(super) struct Expression(pub(super) IdedExpr);
 
 /// What is wrong, and where in the expression; both from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ExpressionError {
     pub(super) message: String,
     pub(super) help: String,
     pub(super) line: u32,
@@ -59,7 +59,7 @@ pub(super) struct Fault {
 ///
 /// By the library's second parser: the first, made by ANTLR, takes so much of the stack that a
 /// dozen brackets end a thread, and keeps to its own limit too late.
-pub(super) fn compile(text: &str) -> Result<Expression, Fault> {
+pub(super) fn compile(text: &str) -> Result<Expression, ExpressionError> {
     measured(text)?;
     let parser =
         PrattParser::new().max_recursion_depth(MOST_BRACKETS).max_expression_node_count(MOST_PARTS);
@@ -77,12 +77,12 @@ pub(super) fn compile(text: &str) -> Result<Expression, Fault> {
     Ok(Expression(expression))
 }
 
-fn at_start(message: impl Into<String>, help: impl Into<String>) -> Fault {
-    Fault { message: message.into(), help: help.into(), line: 1, column: 1 }
+fn at_start(message: impl Into<String>, help: impl Into<String>) -> ExpressionError {
+    ExpressionError { message: message.into(), help: help.into(), line: 1, column: 1 }
 }
 
 /// What can be said without parsing, so that nothing is parsed that would take all of the stack.
-fn measured(text: &str) -> Result<(), Fault> {
+fn measured(text: &str) -> Result<(), ExpressionError> {
     if text.len() > LONGEST {
         let message = format!("the expression has {} bytes, more than {LONGEST}", text.len());
         return Err(at_start(message, "make several policies of it"));
@@ -109,18 +109,18 @@ fn measured(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn too_deep() -> Fault {
+fn too_deep() -> ExpressionError {
     at_start("the expression nests too deep", "make several policies of it")
 }
 
-fn unparsed(errors: &cel::ParseErrors) -> Fault {
+fn unparsed(errors: &cel::ParseErrors) -> ExpressionError {
     let narrow = |n: isize| u32::try_from(n).unwrap_or(1).max(1);
     let Some(first) = errors.errors.first() else {
         return at_start("this is no CEL expression", HELP);
     };
     let (line, column) = first.pos;
     let message = format!("this is no CEL expression: {}", first.msg);
-    Fault { message, help: HELP.to_owned(), line: narrow(line), column: narrow(column) }
+    ExpressionError { message, help: HELP.to_owned(), line: narrow(line), column: narrow(column) }
 }
 
 const HELP: &str = "see docs/policies.md for what an expression can look like";
@@ -134,7 +134,7 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    fn part(&mut self, part: &IdedExpr, depth: usize) -> Result<(), Fault> {
+    fn part(&mut self, part: &IdedExpr, depth: usize) -> Result<(), ExpressionError> {
         if depth > DEEPEST {
             return Err(too_deep());
         }
@@ -152,7 +152,7 @@ impl Walk<'_> {
         }
     }
 
-    fn entry(&mut self, entry: &EntryExpr, depth: usize) -> Result<(), Fault> {
+    fn entry(&mut self, entry: &EntryExpr, depth: usize) -> Result<(), ExpressionError> {
         match entry {
             EntryExpr::StructField(field) => self.part(&field.value, depth + 1),
             EntryExpr::MapEntry(entry) => {
@@ -162,7 +162,7 @@ impl Walk<'_> {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<(), Fault> {
+    fn variable(&self, name: &str) -> Result<(), ExpressionError> {
         let known = VARIABLES.contains(&name) || self.names.iter().any(|own| own == name);
         if known || name.starts_with('@') {
             return Ok(());
@@ -172,7 +172,7 @@ impl Walk<'_> {
         Err(self.fault(name, format!("there is no variable {}", quoted(name)), help))
     }
 
-    fn call(&mut self, call: &CallExpr, depth: usize) -> Result<(), Fault> {
+    fn call(&mut self, call: &CallExpr, depth: usize) -> Result<(), ExpressionError> {
         if !is_function(&call.func_name) {
             let message = format!("there is no function {}", quoted(&call.func_name));
             return Err(self.fault(&call.func_name, message, HELP.to_owned()));
@@ -183,7 +183,11 @@ impl Walk<'_> {
         call.args.iter().try_for_each(|arg| self.part(arg, depth + 1))
     }
 
-    fn comprehension(&mut self, of: &ComprehensionExpr, depth: usize) -> Result<(), Fault> {
+    fn comprehension(
+        &mut self,
+        of: &ComprehensionExpr,
+        depth: usize,
+    ) -> Result<(), ExpressionError> {
         self.part(&of.iter_range, depth + LOOP)?;
         self.loops += 1;
         if self.loops > MOST_LOOPS {
@@ -201,7 +205,7 @@ impl Walk<'_> {
     }
 
     /// The parser keeps no places: a name's is where it first stands as a word.
-    fn fault(&self, name: &str, message: String, help: String) -> Fault {
+    fn fault(&self, name: &str, message: String, help: String) -> ExpressionError {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let stands = |at: &usize| {
             let before = self.text.get(..*at).unwrap_or_default();
@@ -213,7 +217,7 @@ impl Walk<'_> {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         let narrow = |n: usize| u32::try_from(n).unwrap_or(1);
-        Fault { message, help, line: narrow(line), column: narrow(column) }
+        ExpressionError { message, help, line: narrow(line), column: narrow(column) }
     }
 }
 
@@ -237,7 +241,7 @@ fn is_function(name: &str) -> bool {
 }
 
 /// Refuses what is plainly neither true nor false; the rest shows when it is evaluated.
-fn boolean(expression: &IdedExpr) -> Result<(), Fault> {
+fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
     match other_than_boolean(&expression.expr) {
         Some(what) => Err(at_start(
             format!("the expression gives {what}, not true or false"),

@@ -15,7 +15,7 @@ mod evaluate; // CEL, applied within limits
 
 use std::borrow::Cow;
 
-use evaluate::Answer;
+use evaluate::Evaluation;
 use expression::Expression;
 use serde_json::{Map, Value as Json};
 
@@ -28,7 +28,7 @@ use crate::waml::node::Path;
 
 /// The policies of a set of templates, in the order of files and of entries in them.
 #[derive(Debug, Default)]
-pub struct Policies(Vec<Policy>);
+pub struct PolicySet(Vec<Policy>);
 
 /// One policy: what must be true, where, and what is said when it is not.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Policy {
 }
 
 /// What the expressions look at.
-pub(crate) struct Plan<'a> {
+pub(crate) struct PolicyInput<'a> {
     /// What templates see.
     pub(crate) view: Map<String, Json>,
     /// The settings as the WAML writes them.
@@ -59,7 +59,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) objects: &'a [Object],
 }
 
-impl Policies {
+impl PolicySet {
     /// Reads and checks the policies of a set.
     ///
     /// # Errors
@@ -78,13 +78,13 @@ impl Policies {
     pub(crate) fn violations<'a>(
         &self,
         target: &TargetName,
-        plan: impl FnOnce() -> Plan<'a>,
+        plan: impl FnOnce() -> PolicyInput<'a>,
     ) -> Vec<(Option<&Path>, Violation)> {
         let mut applied = self.0.iter().filter(|policy| policy.is_for(target)).peekable();
         if applied.peek().is_none() {
             return Vec::new();
         }
-        let world = evaluate::World::of(&plan());
+        let world = evaluate::PolicyContext::of(&plan());
         applied
             .filter_map(|policy| Some((policy.path.as_ref(), policy.violation_in(&world)?)))
             .collect()
@@ -96,11 +96,11 @@ impl Policy {
         self.matcher.is_match(target.as_str())
     }
 
-    fn violation_in(&self, world: &evaluate::World) -> Option<Violation> {
+    fn violation_in(&self, world: &evaluate::PolicyContext) -> Option<Violation> {
         Some(match world.ask(&self.expression) {
-            Answer::Holds => return None,
-            Answer::DoesNot => self.violation(self.message.clone(), self.help.clone()),
-            Answer::Failed { why, help } => {
+            Evaluation::Holds => return None,
+            Evaluation::DoesNot => self.violation(self.message.clone(), self.help.clone()),
+            Evaluation::Failed { why, help } => {
                 let message = format!("the policy `{}` cannot be applied: {why}", self.name);
                 let help = format!("{help}; it stands in {}: tell the operator", self.place);
                 self.violation(message, Some(help))

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::model::id::is_rfc1123_label;
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Position, Severity, Violation};
-use crate::policy::expression::Fault;
+use crate::policy::expression::ExpressionError;
 use crate::policy::{Policy, expression};
 use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::node::{Node, Path, Value};
@@ -198,8 +198,8 @@ fn wrong(message: String, help: &str, place: Position) -> Violation {
 }
 
 /// A fault in the expression, where it stands in the file.
-fn in_expression(fault: Fault, scalar: &Position, text: &str) -> Violation {
-    let Fault { message, help, line, column } = fault;
+fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
+    let ExpressionError { message, help, line, column } = fault;
     wrong(message, &help, within(scalar, text, line, column))
 }
 

@@ -4,7 +4,7 @@ use crate::model::id::{CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::pipeline::{Input, plan};
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
 fn file(text: &str) -> TemplateFile {
@@ -13,7 +13,7 @@ fn file(text: &str) -> TemplateFile {
 
 /// What is said of policies that are refused, help behind.
 fn refused(text: &str) -> Vec<String> {
-    let violations = Policies::load(&[file(text)]).map(|_| ()).unwrap_err();
+    let violations = PolicySet::load(&[file(text)]).map(|_| ()).unwrap_err();
     let help = |v: &Violation| v.help.clone().unwrap_or_default();
     violations.iter().map(|v| format!("{v} → {}", help(v))).collect()
 }
@@ -25,7 +25,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
     );
     let mut sources = crate::templates::sources::built_in();
     sources.policies = vec![file(policy)];
-    let templates = Templates::compile(&sources).unwrap_or_else(|e| panic!("{e}"));
+    let templates = TemplateSet::compile(&sources).unwrap_or_else(|e| panic!("{e}"));
     let input = Input {
         waml: Waml::parse(".weave.yaml", text.as_bytes()).unwrap().into(),
         target: TargetName::parse("prod-1").unwrap(),
@@ -297,7 +297,7 @@ fn a_broken_policy_is_refused_at_its_place() {
 fn a_set_with_a_broken_policy_is_not_taken() {
     let mut sources = crate::templates::sources::built_in();
     sources.policies = vec![file("- {name: p, message: no, expression: nope}\n")];
-    let rejection = Templates::compile(&sources).unwrap_err();
+    let rejection = TemplateSet::compile(&sources).unwrap_err();
     assert_eq!(rejection.to_string(), "policies/p.yaml:1:38: there is no variable `nope` [policy]");
 }
 
@@ -332,7 +332,8 @@ fn no_expression_takes_the_stack_away() {
     }
     texts.push(format!("{} == 1", "waml.all(a, ".repeat(100)));
     let checked = std::thread::Builder::new().stack_size(1024 * 1024).spawn(move || {
-        let world = evaluate::World::counting(cel::Context::with_env(expression::ENV.clone()));
+        let world =
+            evaluate::PolicyContext::counting(cel::Context::with_env(expression::ENV.clone()));
         let compiled: Vec<_> = texts.iter().flat_map(|t| expression::compile(t)).collect();
         for expression in &compiled {
             let _ = world.ask(expression);

@@ -12,10 +12,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::limits::Limits;
-use crate::server::problem::{Kind, Problem};
+use crate::server::limits::ServerLimits;
+use crate::server::problem::{Problem, ProblemKind};
 
-/// What every reader may hold, in bytes: with [`Limits::readers`] readers 32 MiB.
+/// What every reader may hold, in bytes: with [`ServerLimits::readers`] readers 32 MiB.
 const FREE: usize = 32 * 1024;
 /// What all readers together may hold beyond that, in KiB; or two of the largest bodies.
 const POOL: usize = 32 * 1024;
@@ -81,7 +81,7 @@ pub(super) struct HeldBody {
 }
 
 impl BodyBudget {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &ServerLimits) -> Self {
         let pool = POOL.max(2 * limits.body_bytes.div_ceil(1024));
         Self {
             most: limits.readers,
@@ -132,7 +132,7 @@ impl BodyBudget {
 }
 
 fn no_room(detail: &str) -> Problem {
-    Problem::new(Kind::Overloaded, detail).after(Duration::from_secs(1))
+    Problem::new(ProblemKind::Overloaded, detail).after(Duration::from_secs(1))
 }
 
 impl Readers {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn budget(readers: usize, body_bytes: usize) -> Arc<BodyBudget> {
-        Arc::new(BodyBudget::new(&Limits { body_bytes, readers, ..Limits::default() }))
+        Arc::new(BodyBudget::new(&ServerLimits { body_bytes, readers, ..ServerLimits::default() }))
     }
 
     #[tokio::test]

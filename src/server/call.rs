@@ -17,18 +17,18 @@ use crate::model::id::{AppKey, DeployId, IdError, LockId, Namespace, Slug, Targe
 use crate::model::placed::AppInstance;
 use crate::server::auth::{Caller, Resource};
 use crate::server::idempotency::RequestKey;
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Reply, StoredAnswer};
 
 /// A request of a known caller.
-pub(super) struct Call {
+pub(super) struct AuthenticatedRequest {
     pub(super) shared: Arc<Shared>,
     pub(super) caller: Caller,
     key: RequestKey,
 }
 
-impl FromRequestParts<Arc<Shared>> for Call {
+impl FromRequestParts<Arc<Shared>> for AuthenticatedRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
@@ -36,13 +36,13 @@ impl FromRequestParts<Arc<Shared>> for Call {
         let detail = "a mistake in the server: nobody was asked who calls";
         Ok(Self {
             shared: shared.clone(),
-            caller: caller.ok_or_else(|| Problem::new(Kind::Internal, detail))?,
+            caller: caller.ok_or_else(|| Problem::new(ProblemKind::Internal, detail))?,
             key: parts.extensions.get().cloned().unwrap_or_default(),
         })
     }
 }
 
-impl Call {
+impl AuthenticatedRequest {
     pub(super) fn deployments(&self) -> &Deployments {
         &self.shared.state.deployments
     }
@@ -162,13 +162,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
         let read = Json::from_request(request, state).await;
         read.map(|Json(body)| Self(body)).map_err(|error| match error {
             JsonRejection::MissingJsonContentType(_) => {
-                Problem::new(Kind::UnsupportedMediaType, "send application/json")
+                Problem::new(ProblemKind::UnsupportedMediaType, "send application/json")
             }
             JsonRejection::JsonDataError(error) => {
                 unprocessable(own_words("the JSON is wrong", &error.body_text()))
             }
             JsonRejection::BytesRejection(_) => {
-                Problem::new(Kind::TooLarge, "the body is too large, or broke off")
+                Problem::new(ProblemKind::TooLarge, "the body is too large, or broke off")
             }
             other => bad(own_words("the body is not JSON", &other.body_text())),
         })
@@ -183,21 +183,21 @@ fn own_words(what: &str, text: &str) -> String {
 
 /// A parameter is wrong.
 pub(super) fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, detail)
+    Problem::new(ProblemKind::BadRequest, detail)
 }
 
 /// The request is understood, and cannot be meant.
 pub(super) fn unprocessable(detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::Unprocessable, detail)
+    Problem::new(ProblemKind::Unprocessable, detail)
 }
 
 /// There is no such deployment.
 pub(super) fn no_deployment(id: &DeployId) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no deployment {id}"))
+    Problem::new(ProblemKind::NotFound, format!("there is no deployment {id}"))
 }
 
 /// The database does not answer.
 pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "deployments could not be read");
-    Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
+    Problem::new(ProblemKind::Unavailable, "deployments cannot be read now; come again")
 }

@@ -18,7 +18,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 
 /// Answers are made in memory: none is larger.
 const LARGEST: usize = 64 * 1024 * 1024;
@@ -46,7 +46,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, LARGEST).await else {
         let detail = "the answer is larger than any that is sent: ask for less (`limit`)";
-        return Problem::new(Kind::Internal, detail).into_response();
+        return Problem::new(ProblemKind::Internal, detail).into_response();
     };
     let tag = tag(&body);
     let headers = &mut parts.headers;
@@ -78,13 +78,13 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
 /// A JSON document that is the same for everybody. It is compressed and its tag is made once: who
 /// asks for it needs no token, and may not make the service compute.
 #[derive(Clone)]
-pub(super) struct Document {
+pub(super) struct CachedDocument {
     plain: Bytes,
     gzip: Option<Bytes>,
     tag: String,
 }
 
-impl Document {
+impl CachedDocument {
     pub(super) fn new(json: Vec<u8>) -> Self {
         let gzip = gzip(&json).ok().map(Bytes::from);
         Self { tag: tag(&json), gzip, plain: json.into() }
@@ -194,8 +194,8 @@ mod tests {
 
     async fn ask(path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
         let large = || async { axum::Json(vec!["the same text again and again"; 200]) };
-        let gone = || async { Problem::new(Kind::NotFound, "there is none") };
-        let document = Document::new(format!("{:?}", vec!["the same text"; 200]).into());
+        let gone = || async { Problem::new(ProblemKind::NotFound, "there is none") };
+        let document = CachedDocument::new(format!("{:?}", vec!["the same text"; 200]).into());
         let document = move |headers: HeaderMap| async move { document.answer(&headers) };
         let stream = || async {
             let parts = futures::stream::iter([Ok::<_, std::io::Error>("{}")]);

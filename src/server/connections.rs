@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
@@ -71,7 +71,7 @@ impl Default for ConnectionLimits {
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionMetrics {
     open: Gauge,
-    closed: Endpoint<ClosedLabels, Counter>,
+    closed: Family<ClosedLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -116,7 +116,7 @@ impl CloseReason {
 
 /// What a connection is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// Nobody has looked at it yet.
     Accepted,
     /// Nothing has come, or a part of a request's head.
@@ -133,7 +133,7 @@ pub(super) enum Phase {
     Idle,
 }
 
-impl Phase {
+impl ConnectionPhase {
     /// Returns how readily a connection gives way; one that is worked for does not at all.
     fn gives_way(self, age: Duration) -> Option<u8> {
         match self {
@@ -176,14 +176,14 @@ struct Table {
 struct Entry {
     /// Not given for a proxy.
     address: Option<String>,
-    phase: Phase,
+    phase: ConnectionPhase,
     since: Instant,
     close: CancellationToken,
 }
 
 /// The place of one connection; it is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Connection);
+pub(super) struct ConnectionSlot(Connection);
 
 /// One connection, for who changes what it is at. Clones are of the same one.
 #[derive(Debug, Clone)]
@@ -205,7 +205,7 @@ impl Connections {
 
     /// A place for a connection from there, for which another may be closed; of the same address, if
     /// that has too many. None while all that are open have earned theirs.
-    pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<Place> {
+    pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<ConnectionSlot> {
         let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
         let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
         let mut table = self.lock();
@@ -217,11 +217,15 @@ impl Connections {
             return None;
         }
         let close = CancellationToken::new();
-        let id =
-            table.add(Entry { address, phase: Phase::Accepted, since: now, close: close.clone() });
+        let id = table.add(Entry {
+            address,
+            phase: ConnectionPhase::Accepted,
+            since: now,
+            close: close.clone(),
+        });
         drop(table);
         self.0.metrics.open.inc();
-        Some(Place(Connection { all: self.clone(), id, close }))
+        Some(ConnectionSlot(Connection { all: self.clone(), id, close }))
     }
 
     /// Closes the one that has earned its place least.
@@ -241,13 +245,13 @@ impl Connections {
         let mut table = self.lock();
         let late = table.open.iter().filter_map(|(id, entry)| {
             let (limit, reason) = match entry.phase {
-                Phase::Head => (head, CloseReason::HeaderTimeout),
-                Phase::Idle => (idle, CloseReason::IdleTimeout),
-                Phase::Accepted
-                | Phase::Reading
-                | Phase::Working
-                | Phase::Answering(_)
-                | Phase::Streaming => return None,
+                ConnectionPhase::Head => (head, CloseReason::HeaderTimeout),
+                ConnectionPhase::Idle => (idle, CloseReason::IdleTimeout),
+                ConnectionPhase::Accepted
+                | ConnectionPhase::Reading
+                | ConnectionPhase::Working
+                | ConnectionPhase::Answering(_)
+                | ConnectionPhase::Streaming => return None,
             };
             (now.duration_since(entry.since) >= limit).then_some((*id, reason))
         });
@@ -281,14 +285,14 @@ impl Connections {
         true
     }
 
-    fn enter(&self, id: u64, phase: Phase, now: Instant) {
+    fn enter(&self, id: u64, phase: ConnectionPhase, now: Instant) {
         let mut table = self.lock();
         let Some(entry) = table.open.get_mut(&id) else { return };
         let before = entry.phase;
         (entry.phase, entry.since) = (phase, now);
         table.unread -= unread(before);
         table.unread += unread(phase);
-        let answers = |entry: &Entry| matches!(entry.phase, Phase::Answering(_));
+        let answers = |entry: &Entry| matches!(entry.phase, ConnectionPhase::Answering(_));
         while table.unread > UNREAD_ANSWERS && self.make_room(&mut table, now, answers) {}
     }
 
@@ -326,17 +330,17 @@ impl Table {
     }
 }
 
-fn unread(phase: Phase) -> usize {
-    if let Phase::Answering(bytes) = phase { bytes } else { 0 }
+fn unread(phase: ConnectionPhase) -> usize {
+    if let ConnectionPhase::Answering(bytes) = phase { bytes } else { 0 }
 }
 
-impl Place {
+impl ConnectionSlot {
     pub(super) fn connection(&self) -> Connection {
         self.0.clone()
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.all.lock().close(self.0.id);
         self.0.all.0.metrics.open.dec();
@@ -345,7 +349,7 @@ impl Drop for Place {
 
 impl Connection {
     /// Sets what the connection is at from now on.
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(super) fn enter(&self, phase: ConnectionPhase) {
         self.all.enter(self.id, phase, Instant::now());
     }
 
@@ -374,20 +378,20 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn is_closed(place: &Place) -> bool {
+    fn is_closed(place: &ConnectionSlot) -> bool {
         place.0.close.is_cancelled()
     }
 
     impl Connections {
-        fn at(&self, place: &Place, phase: Phase, now: Instant) {
+        fn at(&self, place: &ConnectionSlot, phase: ConnectionPhase, now: Instant) {
             self.enter(place.0.id, phase, now);
         }
     }
 
     /// Admits a connection that has begun to send a request.
-    fn begin_request(all: &Connections, peer: &str, now: Instant) -> Place {
+    fn begin_request(all: &Connections, peer: &str, now: Instant) -> ConnectionSlot {
         let place = all.admit(ip(peer), now).unwrap();
-        all.at(&place, Phase::Head, now);
+        all.at(&place, ConnectionPhase::Head, now);
         place
     }
 
@@ -395,8 +399,8 @@ mod tests {
     fn who_has_sent_half_a_request_for_longest_makes_room_and_who_is_worked_for_does_not() {
         let (all, now) = (connections(3, 3), Instant::now());
         let [working, head, idle] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&working, Phase::Working, now);
-        all.at(&idle, Phase::Idle, now);
+        all.at(&working, ConnectionPhase::Working, now);
+        all.at(&idle, ConnectionPhase::Idle, now);
         let later = now + 2 * SETTLED;
         let _fourth = begin_request(&all, "192.0.2.2", later);
         assert!(is_closed(&head) && !is_closed(&idle) && !is_closed(&working));
@@ -408,8 +412,8 @@ mod tests {
     fn a_newcomer_waits_while_all_are_worked_for_or_have_only_come() {
         let (all, now) = (connections(3, 3), Instant::now());
         let three = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&three[0], Phase::Working, now);
-        all.at(&three[1], Phase::Streaming, now);
+        all.at(&three[0], ConnectionPhase::Working, now);
+        all.at(&three[1], ConnectionPhase::Streaming, now);
         assert!(all.admit(ip("192.0.2.2"), now + YOUNG / 2).is_none());
         let fourth = all.admit(ip("192.0.2.2"), now + YOUNG).unwrap();
         assert!(is_closed(&three[2]));
@@ -435,8 +439,8 @@ mod tests {
     fn silence_ends_after_its_time_and_a_request_that_is_worked_on_is_no_silence() {
         let (all, now) = (connections(10, 10), Instant::now());
         let [head, idle, working] = [0, 1, 2].map(|_| begin_request(&all, "192.0.2.1", now));
-        all.at(&idle, Phase::Idle, now);
-        all.at(&working, Phase::Working, now);
+        all.at(&idle, ConnectionPhase::Idle, now);
+        all.at(&working, ConnectionPhase::Working, now);
         let limits = all.limits().clone();
         all.expire(now + limits.header_timeout - Duration::from_millis(1), false);
         assert!(!is_closed(&head));
@@ -453,11 +457,11 @@ mod tests {
     fn answers_that_nobody_takes_are_bounded_together() {
         let (all, now) = (connections(10, 10), Instant::now());
         let [slow, quick] = [0, 1].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
-        all.at(&slow, Phase::Answering(UNREAD_ANSWERS - 10), now);
-        all.at(&quick, Phase::Answering(11), now + SETTLED);
+        all.at(&slow, ConnectionPhase::Answering(UNREAD_ANSWERS - 10), now);
+        all.at(&quick, ConnectionPhase::Answering(11), now + SETTLED);
         assert!(is_closed(&slow) && !is_closed(&quick));
         assert_eq!(all.lock().unread, 11);
-        all.at(&quick, Phase::Idle, now + SETTLED);
+        all.at(&quick, ConnectionPhase::Idle, now + SETTLED);
         assert_eq!(all.lock().unread, 0);
     }
 }

@@ -2,14 +2,14 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::model::event::Unused;
 
 /// What became of one delivery, for who counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Delivery {
+pub enum DeliveryResult {
     /// It is a new deployment.
     Accepted,
     /// It was known.
@@ -34,7 +34,7 @@ pub enum Delivery {
 
 /// Counts deliveries. Clones share it.
 #[derive(Debug, Clone)]
-pub struct DeliveryCounter(Endpoint<Labels, Counter>);
+pub struct DeliveryCounter(Family<Labels, Counter>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -45,25 +45,25 @@ struct Labels {
 impl DeliveryCounter {
     /// One whose metric the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
-        let deliveries = Endpoint::default();
+        let deliveries = Family::default();
         let about = "Webhook deliveries, by what became of them";
         registry.register("webhook_deliveries", about, deliveries.clone());
         Self(deliveries)
     }
 
     /// Counts one.
-    pub(super) fn count(&self, delivery: Delivery) {
+    pub(super) fn count(&self, delivery: DeliveryResult) {
         let (outcome, reason) = match delivery {
-            Delivery::Accepted => ("accepted", "new"),
-            Delivery::Duplicate => ("accepted", "known"),
-            Delivery::Hint => ("accepted", "hint"),
-            Delivery::Ping => ("accepted", "ping"),
-            Delivery::Ignored(why) => ("ignored", why.as_str()),
-            Delivery::Refused => ("refused", "unusable"),
-            Delivery::Malformed => ("refused", "malformed"),
-            Delivery::Unsigned => ("refused", "signature"),
-            Delivery::NotStored => ("failed", "not_stored"),
-            Delivery::NotRead => ("failed", "not_read"),
+            DeliveryResult::Accepted => ("accepted", "new"),
+            DeliveryResult::Duplicate => ("accepted", "known"),
+            DeliveryResult::Hint => ("accepted", "hint"),
+            DeliveryResult::Ping => ("accepted", "ping"),
+            DeliveryResult::Ignored(why) => ("ignored", why.as_str()),
+            DeliveryResult::Refused => ("refused", "unusable"),
+            DeliveryResult::Malformed => ("refused", "malformed"),
+            DeliveryResult::Unsigned => ("refused", "signature"),
+            DeliveryResult::NotStored => ("failed", "not_stored"),
+            DeliveryResult::NotRead => ("failed", "not_read"),
         };
         self.0.get_or_create(&Labels { outcome, reason }).inc();
     }

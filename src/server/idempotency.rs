@@ -26,7 +26,7 @@ use tracing::Instrument;
 
 use crate::deployments::Deployments;
 use crate::server::auth::Caller;
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Begin, IdempotencyKey, KeyLease, StoreError, StoredAnswer};
 
@@ -77,15 +77,15 @@ pub(super) async fn idempotent(
         }
         Begin::Replay(answer) => Ok(replayed(answer)),
         Begin::InProgress => Err(Problem::new(
-            Kind::KeyInUse,
+            ProblemKind::KeyInUse,
             "the request with this Idempotency-Key is still at work: repeat it in a moment",
         )),
         Begin::KeyReused => Err(Problem::new(
-            Kind::KeyReused,
+            ProblemKind::KeyReused,
             "this Idempotency-Key was used for a request with another body: take a new one",
         )),
         Begin::TooMany => Err(Problem::new(
-            Kind::TooMany,
+            ProblemKind::TooMany,
             "too many Idempotency-Keys in a day; without one the request is taken",
         )
         .after(Duration::from_hours(1))),
@@ -109,7 +109,7 @@ async fn read(
 ) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("the body is larger than {most} bytes, or broke off");
-        Problem::new(Kind::TooLarge, detail)
+        Problem::new(ProblemKind::TooLarge, detail)
     };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if length.and_then(|text| text.parse().ok()).is_some_and(|length: usize| length > most) {
@@ -118,7 +118,7 @@ async fn read(
     let reading = tokio::time::timeout(shared.state.limits.body_timeout, to_bytes(body, most));
     match reading.await {
         Ok(read) => read.map_err(|_| too_large()),
-        Err(_) => Err(Problem::new(Kind::SlowBody, "the body did not arrive in time")),
+        Err(_) => Err(Problem::new(ProblemKind::SlowBody, "the body did not arrive in time")),
     }
 }
 
@@ -131,7 +131,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let key = value.to_str().ok().filter(legal).filter(|_| given.next().is_none());
     let wrong = || {
         let detail = "Idempotency-Key: give one, of 1 to 100 visible ASCII characters";
-        Problem::new(Kind::BadRequest, detail)
+        Problem::new(ProblemKind::BadRequest, detail)
     };
     key.map(|key| Some(key.to_owned())).ok_or_else(wrong)
 }
@@ -154,7 +154,7 @@ async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) ->
             let Deployments { store, clock, .. } = &shared.state.deployments;
             log(store.release_key(&lease, clock.now()).await);
             let detail = "a mistake in the server; its log has more";
-            Problem::new(Kind::Internal, detail).into_response()
+            Problem::new(ProblemKind::Internal, detail).into_response()
         }
     }
 }
@@ -169,7 +169,7 @@ async fn settle(shared: &Shared, lease: &KeyLease, response: Response) -> Respon
     let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         log(store.release_key(lease, clock.now()).await);
-        return Problem::new(Kind::Internal, "the answer could not be made").into_response();
+        return Problem::new(ProblemKind::Internal, "the answer could not be made").into_response();
     };
     let text = String::from_utf8_lossy(&body).into_owned();
     log(store.keep_answer(lease, &StoredAnswer::of_json(parts.status.as_u16(), text)).await);
@@ -193,7 +193,10 @@ fn log(kept: Result<(), StoreError>) {
 
 fn unavailable(error: &StoreError) -> Problem {
     tracing::error!(%error, "it cannot be found out whether a request is a repeat");
-    Problem::new(Kind::Unavailable, "nothing was done: it cannot be recorded now; come again")
+    Problem::new(
+        ProblemKind::Unavailable,
+        "nothing was done: it cannot be recorded now; come again",
+    )
 }
 
 #[cfg(test)]
@@ -220,7 +223,7 @@ mod tests {
         assert_eq!(read(&["a-1"]).unwrap().as_deref(), Some("a-1"));
         let long = "x".repeat(101);
         for wrong in [&[""][..], &["a b"], &["a", "a"], &["é"], &[long.as_str()]] {
-            assert_eq!(read(wrong).unwrap_err().kind(), Kind::BadRequest, "{wrong:?}");
+            assert_eq!(read(wrong).unwrap_err().kind(), ProblemKind::BadRequest, "{wrong:?}");
         }
     }
 }

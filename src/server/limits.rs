@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
 /// Signed webhooks wait for so long for one another.
@@ -18,7 +18,7 @@ const WEBHOOKS_WAIT: Duration = Duration::from_secs(2);
 
 /// Bounds of the server.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The largest body of a webhook, in bytes. GitHub sends at most 25 MiB.
     pub body_bytes: usize,
     /// How long a body may take to arrive.
@@ -46,12 +46,12 @@ pub struct Limits {
     pub streams_of_one: usize,
 }
 
-impl Limits {
+impl ServerLimits {
     /// GitHub's own bound: a larger event is not sent.
     pub const LARGEST_BODY: usize = 25 * 1024 * 1024;
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             body_bytes: 1024 * 1024,
@@ -85,17 +85,17 @@ pub(super) enum Class {
 
 /// The slots of each class.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct RequestSlots {
     webhooks: Arc<Semaphore>,
     api: Arc<Semaphore>,
     pages: Arc<Semaphore>,
     readiness: Arc<Semaphore>,
 }
 
-impl Slots {
-    pub(super) fn new(limits: &Limits) -> Self {
+impl RequestSlots {
+    pub(super) fn new(limits: &ServerLimits) -> Self {
         let slots = |count| Arc::new(Semaphore::new(count));
-        let Limits { webhooks, api, pages, readiness, .. } = limits;
+        let ServerLimits { webhooks, api, pages, readiness, .. } = limits;
         Self {
             webhooks: slots(*webhooks),
             api: slots(*api),
@@ -116,7 +116,7 @@ impl Slots {
             return Ok(slot);
         }
         tracing::warn!(?class, "too many requests at once");
-        Err(Problem::new(Kind::Overloaded, "the server is busy; come again"))
+        Err(Problem::new(ProblemKind::Overloaded, "the server is busy; come again"))
     }
 }
 

@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::server::auth::RequestId;
 use crate::server::limits::Class;
 use crate::server::pages;
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -87,7 +87,7 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         tracing::warn!(?limit, "a request took too long");
         let detail = "the answer took too long; the same request may be sent again";
-        Problem::new(Kind::TookTooLong, detail).into_response()
+        Problem::new(ProblemKind::TookTooLong, detail).into_response()
     })
 }
 
@@ -95,7 +95,7 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
 fn panicked() -> Response {
     tracing::error!("a request handler panicked");
     let detail = "a mistake in the server; its log has more under this request's id";
-    Problem::new(Kind::Internal, detail).into_response()
+    Problem::new(ProblemKind::Internal, detail).into_response()
 }
 
 #[cfg(test)]

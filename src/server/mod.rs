@@ -43,15 +43,15 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use crate::server::limits::Class;
-pub use crate::server::limits::Limits;
+pub use crate::server::limits::ServerLimits;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::server::query::fuzz as fuzz_query;
+pub(crate) use crate::server::state::ServerState;
 use crate::server::state::Shared;
-pub(crate) use crate::server::state::State;
 pub use crate::server::state::Webhook;
 
 /// All routes.
-pub(crate) fn router(state: State) -> Router {
+pub(crate) fn router(state: ServerState) -> Router {
     let shared = Arc::new(Shared::new(state));
     let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::api::service::{Readiness, ReadinessCheck};
-use crate::deployments::health::Check;
+use crate::deployments::health::HealthCheck;
 use crate::server::state::Shared;
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -29,8 +29,8 @@ pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     (status, Json(Readiness { ready, checks })).into_response()
 }
 
-fn line(check: Check) -> ReadinessCheck {
-    let Check { name, waiting_for, note } = check;
+fn line(check: HealthCheck) -> ReadinessCheck {
+    let HealthCheck { name, waiting_for, note } = check;
     ReadinessCheck { name, ready: waiting_for.is_none(), waiting_for, note }
 }
 

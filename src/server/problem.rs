@@ -13,7 +13,7 @@ use crate::api::problem::ProblemBody;
 
 /// The kinds of errors; each has its `type`, title and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProblemKind {
     /// A parameter or header is not what it should be.
     BadRequest,
     /// The event cannot be used.
@@ -56,7 +56,7 @@ pub enum Kind {
     TookTooLong,
 }
 
-impl Kind {
+impl ProblemKind {
     /// Every kind, in the order of their statuses; the documentation's table is made of it.
     pub const ALL: [Self; 20] = [
         Self::BadRequest,
@@ -176,7 +176,7 @@ impl Kind {
 
 /// What an answer tells of an error, for whoever makes a page of it.
 #[derive(Debug, Clone)]
-pub(super) struct Shown {
+pub(super) struct ShownProblem {
     pub(super) title: &'static str,
     pub(super) detail: String,
 }
@@ -184,7 +184,7 @@ pub(super) struct Shown {
 /// An error on its way to a caller.
 #[derive(Debug)]
 pub struct Problem {
-    kind: Kind,
+    kind: ProblemKind,
     detail: String,
     /// When to come again, in seconds.
     retry_after: Option<u64>,
@@ -192,7 +192,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem of that kind, explained.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let retry_after = kind.is_passing().then_some(5);
         Self { kind, detail: detail.into(), retry_after }
     }
@@ -205,7 +205,7 @@ impl Problem {
     }
 
     /// Its kind.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ProblemKind {
         self.kind
     }
 }
@@ -221,10 +221,10 @@ impl IntoResponse for Problem {
             detail: Some(detail.clone()),
         };
         let mut response = (status, Json(body)).into_response();
-        response.extensions_mut().insert(Shown { title, detail });
+        response.extensions_mut().insert(ShownProblem { title, detail });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if kind == Kind::Unauthorized {
+        if kind == ProblemKind::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = retry_after {
@@ -236,13 +236,13 @@ impl IntoResponse for Problem {
 
 /// The answer to a path that there is not.
 pub(super) async fn unknown_route() -> Problem {
-    Problem::new(Kind::NotFound, "there is no such route; the API begins at /api/v1")
+    Problem::new(ProblemKind::NotFound, "there is no such route; the API begins at /api/v1")
 }
 
 /// The answer to a method that a path has not.
 pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(100).collect();
-    Problem::new(Kind::MethodNotAllowed, format!("{path} does not take {method}"))
+    Problem::new(ProblemKind::MethodNotAllowed, format!("{path} does not take {method}"))
 }
 
 #[cfg(test)]
@@ -251,15 +251,19 @@ mod tests {
 
     #[test]
     fn every_kind_is_in_the_table_of_all() {
-        assert_eq!(Kind::TookTooLong as usize + 1, Kind::ALL.len(), "the last one, and its place");
+        assert_eq!(
+            ProblemKind::TookTooLong as usize + 1,
+            ProblemKind::ALL.len(),
+            "the last one, and its place"
+        );
     }
 
     #[test]
     fn when_to_come_again_is_never_at_once_and_never_too_soon() {
-        let after = |wait| Problem::new(Kind::TooMany, "").after(wait).retry_after;
+        let after = |wait| Problem::new(ProblemKind::TooMany, "").after(wait).retry_after;
         assert_eq!(after(Duration::from_millis(1_001)), Some(2));
         assert_eq!(after(Duration::ZERO), Some(1));
-        assert_eq!(Problem::new(Kind::Conflict, "").retry_after, None);
-        assert_eq!(Problem::new(Kind::Overloaded, "").retry_after, Some(5));
+        assert_eq!(Problem::new(ProblemKind::Conflict, "").retry_after, None);
+        assert_eq!(Problem::new(ProblemKind::Overloaded, "").retry_after, Some(5));
     }
 }

@@ -104,7 +104,11 @@ impl<'q> Params<'q> {
             }
             if !known.iter().any(|one| one.name == name) {
                 let names: Vec<_> = known.iter().map(|one| one.name).collect();
-                return Err(format!("{} is not known: use {}", quote_value(name), names.join(", ")));
+                return Err(format!(
+                    "{} is not known: use {}",
+                    quote_value(name),
+                    names.join(", ")
+                ));
             }
         }
         Ok(Self(pairs))

@@ -22,8 +22,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::server::connections::{Connections, Phase, Place};
-use crate::server::socket::{Progress, Socket, followed};
+use crate::server::connections::{ConnectionPhase, ConnectionSlot, Connections};
+use crate::server::socket::{RequestProgress, Socket, followed};
 
 /// The kernel holds so much of each connection in each direction, and counts it as the service's.
 const KERNEL_BUFFER: u32 = 64 * 1024;
@@ -130,7 +130,7 @@ pub async fn serve(
 }
 
 /// A place for it, as soon as there is one; whoever comes later waits in the kernel's queue.
-async fn admitted(connections: &Connections, peer: SocketAddr) -> Place {
+async fn admitted(connections: &Connections, peer: SocketAddr) -> ConnectionSlot {
     loop {
         let now = Instant::now();
         if let Some(place) = connections.admit(peer.ip(), now) {
@@ -157,19 +157,19 @@ struct Client {
 
 impl Client {
     /// Answers one request after the other, until either side has had enough.
-    async fn answer(self, router: Router, place: Place, stop: CancellationToken) {
+    async fn answer(self, router: Router, place: ConnectionSlot, stop: CancellationToken) {
         let Self { stream, peer, timeout } = self;
         // Else a small answer may wait for the client's acknowledgement of what was before it.
         let _ = stream.set_nodelay(true);
-        let (connection, progress) = (place.connection(), Progress::default());
-        connection.enter(Phase::Head);
+        let (connection, progress) = (place.connection(), RequestProgress::default());
+        connection.enter(ConnectionPhase::Head);
         let socket = Socket::new(stream, connection.clone(), progress.clone(), timeout);
         let router = TowerToHyperService::new(router);
         let closed = connection.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             let (connection, progress) = (connection.clone(), progress.clone());
             progress.begin();
-            connection.enter(Phase::Working);
+            connection.enter(ConnectionPhase::Working);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(connection.clone());
             let answer = router.call(request);

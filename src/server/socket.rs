@@ -16,16 +16,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use crate::server::connections::{CloseReason, Connection, Phase};
+use crate::server::connections::{CloseReason, Connection, ConnectionPhase};
 
 /// So many bytes that a client has taken buy it another second.
 const BYTES_PER_SECOND: u64 = 4096;
 
 /// How far the connection is with its request, shared by its socket and its answer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Arc<AtomicU8>);
+pub(super) struct RequestProgress(Arc<AtomicU8>);
 
-impl Progress {
+impl RequestProgress {
     /// A request is awaited, worked on, or answered.
     const BUSY: u8 = 0;
     /// The answer has been handed over, and may stand in a buffer.
@@ -49,7 +49,7 @@ impl Progress {
 pub(super) struct Socket {
     stream: TcpStream,
     connection: Connection,
-    progress: Progress,
+    progress: RequestProgress,
     timeout: Duration,
     /// Since the client has not taken what there was for it; until then it must.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -59,7 +59,7 @@ impl Socket {
     pub(super) fn new(
         stream: TcpStream,
         connection: Connection,
-        progress: Progress,
+        progress: RequestProgress,
         timeout: Duration,
     ) -> Self {
         Self { stream, connection, progress, timeout, stalled: None }
@@ -103,8 +103,8 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let came = buffer.filled().len() > before;
-        if came && self.progress.step(Progress::IDLE, Progress::BUSY) {
-            self.connection.enter(Phase::Head);
+        if came && self.progress.step(RequestProgress::IDLE, RequestProgress::BUSY) {
+            self.connection.enter(ConnectionPhase::Head);
         }
         read
     }
@@ -136,8 +136,8 @@ impl AsyncWrite for Socket {
     /// Only when everything is written is it flushed: what comes next begins anew.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stalled = None;
-        if self.progress.step(Progress::ANSWERED, Progress::IDLE) {
-            self.connection.enter(Phase::Idle);
+        if self.progress.step(RequestProgress::ANSWERED, RequestProgress::IDLE) {
+            self.connection.enter(ConnectionPhase::Idle);
         }
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -151,22 +151,22 @@ impl AsyncWrite for Socket {
 #[derive(Debug)]
 pub(super) struct AnswerBody {
     body: Body,
-    progress: Progress,
+    progress: RequestProgress,
 }
 
 /// The answer, followed until its body has been sent.
 pub(super) fn followed(
     answer: Response<Body>,
     connection: &Connection,
-    progress: Progress,
+    progress: RequestProgress,
 ) -> Response<AnswerBody> {
     let kind = answer.headers().get(CONTENT_TYPE);
     let stays_open = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let bytes = answer.body().size_hint().lower();
     connection.enter(if stays_open {
-        Phase::Streaming
+        ConnectionPhase::Streaming
     } else {
-        Phase::Answering(usize::try_from(bytes).unwrap_or(usize::MAX))
+        ConnectionPhase::Answering(usize::try_from(bytes).unwrap_or(usize::MAX))
     });
     answer.map(|body| AnswerBody { body, progress })
 }
@@ -193,6 +193,6 @@ impl hyper::body::Body for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        self.progress.step(Progress::BUSY, Progress::ANSWERED);
+        self.progress.step(RequestProgress::BUSY, RequestProgress::ANSWERED);
     }
 }

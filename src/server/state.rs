@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::Deployments;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::callers::Pages;
-use crate::server::auth::Auth;
+use crate::server::auth::Authenticator;
 use crate::server::body_budget::BodyBudget;
-use crate::server::deliveries::{Delivery, DeliveryCounter};
-use crate::server::limits::{Limits, Slots, StreamLimit};
+use crate::server::deliveries::{DeliveryCounter, DeliveryResult};
+use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
 use crate::support::telemetry;
 
 /// Everything that the routes need; `app` builds it.
-pub(crate) struct State {
+pub(crate) struct ServerState {
     /// All use cases.
     pub deployments: Deployments,
     /// Counts webhooks.
@@ -27,11 +27,11 @@ pub(crate) struct State {
     /// What a webhook must satisfy.
     pub webhook: Webhook,
     /// Who may call, and what they may do.
-    pub auth: Auth,
+    pub auth: Authenticator,
     /// Who may see the pages.
     pub pages: Pages,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Cancelled when the server stops: then what stays open is closed.
     pub closing: CancellationToken,
     /// Begins every request id: one for each start of the process, so that no id comes twice.
@@ -51,8 +51,8 @@ pub struct Webhook {
 
 /// What the handlers share.
 pub(super) struct Shared {
-    pub(super) state: State,
-    pub(super) slots: Slots,
+    pub(super) state: ServerState,
+    pub(super) slots: RequestSlots,
     pub(super) bodies: Arc<BodyBudget>,
     /// All streams together.
     pub(super) streams: Arc<Semaphore>,
@@ -63,10 +63,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(state: State) -> Self {
+    pub(super) fn new(state: ServerState) -> Self {
         let limits = &state.limits;
         Self {
-            slots: Slots::new(limits),
+            slots: RequestSlots::new(limits),
             bodies: Arc::new(BodyBudget::new(limits)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             streams_of_callers: StreamLimit::default(),
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Counts a delivery of a webhook.
-    pub(super) fn count(&self, delivery: Delivery) {
+    pub(super) fn count(&self, delivery: DeliveryResult) {
         self.state.deliveries.count(delivery);
     }
 }

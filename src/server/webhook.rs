@@ -22,15 +22,15 @@ use crate::deployments::accept::Acceptance;
 use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
 use crate::model::event::{
-    CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
+    BranchPush, CheckRerun, DeploymentRequest, EventRefusal, PullRequest, Unused, WebhookEvent,
 };
 use crate::model::id::DeliveryId;
 use crate::server::auth::subscriber;
 use crate::server::body_budget::HeldBody;
-use crate::server::connections::{Connection, Phase};
-use crate::server::deliveries::Delivery;
-use crate::server::limits::{Class, Limits};
-use crate::server::problem::{Kind, Problem};
+use crate::server::connections::{Connection, ConnectionPhase};
+use crate::server::deliveries::DeliveryResult;
+use crate::server::limits::{Class, ServerLimits};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::{Shared, Webhook};
 use crate::store::Noted;
 
@@ -60,38 +60,38 @@ pub(super) async fn github(
         shared.state.deployments.recognize_repository(&named).await;
     }
     match event.map_err(|error| malformed(&shared, &error))? {
-        Event::Ping => {
-            shared.count(Delivery::Ping);
+        WebhookEvent::Ping => {
+            shared.count(DeliveryResult::Ping);
             Ok(Json(json!({"pong": true})).into_response())
         }
-        Event::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
-        Event::Push(push) => Ok(pushed(&shared, &push)),
-        Event::PullRequest(request) => note(&shared, request).await,
-        Event::Rerun(rerun) => make_again(&shared, rerun).await,
-        Event::Refused(refusal) => Err(refused(&shared, &refusal)),
-        Event::Deployment(request) => accept(&shared, headers, request).await,
+        WebhookEvent::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
+        WebhookEvent::Push(push) => Ok(pushed(&shared, &push)),
+        WebhookEvent::PullRequest(request) => note(&shared, request).await,
+        WebhookEvent::Rerun(rerun) => make_again(&shared, rerun).await,
+        WebhookEvent::Refused(refusal) => Err(refused(&shared, &refusal)),
+        WebhookEvent::Deployment(request) => accept(&shared, headers, request).await,
     }
 }
 
 /// The sender sees it in the answer, whoever asked for the deployment in its status.
-fn refused(shared: &Shared, refusal: &Refusal) -> Problem {
-    let Refusal { repository, forge_id, field, problem } = refusal;
+fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
+    let EventRefusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
-    shared.count(Delivery::Refused);
+    shared.count(DeliveryResult::Refused);
     shared.state.deployments.hints.look_at(&refusal.repository);
-    Problem::new(Kind::MalformedEvent, format!("{field}: {problem}"))
+    Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
 }
 
 /// A push is a hint: nothing is stored, what follows the branch looks at it soon.
-fn pushed(shared: &Shared, push: &Push) -> Response {
-    let Push { repository, branch, after: _ } = push;
+fn pushed(shared: &Shared, push: &BranchPush) -> Response {
+    let BranchPush { repository, branch, after: _ } = push;
     if shared.state.deployments.notice_push(push) {
         tracing::info!(%repository, branch, "push accepted");
         return hint(shared, json!({"refresh": true}));
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
-    shared.count(Delivery::Ignored(Unused::Repository));
+    shared.count(DeliveryResult::Ignored(Unused::Repository));
     Json(json!({"ignored": reason})).into_response()
 }
 
@@ -99,8 +99,11 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "a pull request could not be stored");
-        shared.count(Delivery::NotStored);
-        Problem::new(Kind::Unavailable, "the pull request could not be stored; deliver it again")
+        shared.count(DeliveryResult::NotStored);
+        Problem::new(
+            ProblemKind::Unavailable,
+            "the pull request could not be stored; deliver it again",
+        )
     })?;
     let preview = match noted {
         Noted::New => "waiting",
@@ -108,9 +111,9 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
         Noted::Forgotten => "forgotten",
         Noted::Full => {
             tracing::error!(%repository, number, "too many previews wait, this one is refused");
-            shared.count(Delivery::NotStored);
+            shared.count(DeliveryResult::NotStored);
             let detail = "too many previews wait; deliver it again later";
-            return Err(Problem::new(Kind::Unavailable, detail));
+            return Err(Problem::new(ProblemKind::Unavailable, detail));
         }
     };
     Ok(hint(shared, json!({"preview": preview})))
@@ -121,8 +124,8 @@ async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Prob
     let repository = rerun.repository.clone();
     let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
         tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
-        shared.count(Delivery::NotStored);
-        Problem::new(Kind::Unavailable, "the wish could not be stored; deliver it again")
+        shared.count(DeliveryResult::NotStored);
+        Problem::new(ProblemKind::Unavailable, "the wish could not be stored; deliver it again")
     })?;
     if found {
         return Ok(hint(shared, json!({"preview": "waiting"})));
@@ -135,13 +138,13 @@ async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Prob
 
 fn ignore(shared: &Shared, why: Unused, reason: &str) -> Response {
     tracing::info!(reason, "webhook ignored");
-    shared.count(Delivery::Ignored(why));
+    shared.count(DeliveryResult::Ignored(why));
     Json(json!({"ignored": reason})).into_response()
 }
 
 /// The answer to what is taken and becomes no deployment.
 fn hint(shared: &Shared, answer: Value) -> Response {
-    shared.count(Delivery::Hint);
+    shared.count(DeliveryResult::Hint);
     (StatusCode::ACCEPTED, Json(answer)).into_response()
 }
 
@@ -150,19 +153,23 @@ async fn accept(
     headers: &HeaderMap,
     request: DeploymentRequest,
 ) -> Result<Response, Problem> {
-    let delivery = DeliveryId::parse(header(headers, "x-github-delivery")?)
-        .map_err(|error| Problem::new(Kind::BadRequest, format!("X-GitHub-Delivery: {error}")))?;
+    let delivery = DeliveryId::parse(header(headers, "x-github-delivery")?).map_err(|error| {
+        Problem::new(ProblemKind::BadRequest, format!("X-GitHub-Delivery: {error}"))
+    })?;
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
     let accepted = shared.state.deployments.accept(&delivery, &request).await.map_err(|error| {
         tracing::error!(%delivery, %error, "a deployment could not be stored");
-        shared.count(Delivery::NotStored);
-        Problem::new(Kind::Unavailable, "the deployment could not be stored; deliver it again")
+        shared.count(DeliveryResult::NotStored);
+        Problem::new(
+            ProblemKind::Unavailable,
+            "the deployment could not be stored; deliver it again",
+        )
     })?;
     let (id, duplicate) = match accepted {
         Acceptance::New(id) => (id, false),
         Acceptance::Duplicate(id) => (id, true),
     };
-    shared.count(if duplicate { Delivery::Duplicate } else { Delivery::Accepted });
+    shared.count(if duplicate { DeliveryResult::Duplicate } else { DeliveryResult::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
 }
@@ -171,25 +178,25 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Problem> {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.ok_or_else(|| {
         let detail = format!("the header {name} is missing or not plain text");
-        Problem::new(Kind::BadRequest, detail)
+        Problem::new(ProblemKind::BadRequest, detail)
     })
 }
 
 fn unsupported() -> Problem {
     let detail = "send application/json or application/x-www-form-urlencoded, as GitHub does";
-    Problem::new(Kind::UnsupportedMediaType, detail)
+    Problem::new(ProblemKind::UnsupportedMediaType, detail)
 }
 
 /// The caller is told which value is wrong; the log only where it stands.
 fn malformed(shared: &Shared, error: &Malformed) -> Problem {
-    shared.count(Delivery::Malformed);
+    shared.count(DeliveryResult::Malformed);
     match error {
         Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
         Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {
             tracing::warn!(%error, "webhook refused: malformed");
         }
     }
-    Problem::new(Kind::MalformedEvent, error.to_string())
+    Problem::new(ProblemKind::MalformedEvent, error.to_string())
 }
 
 /// Returns what will tell whether the body is GitHub's.
@@ -211,15 +218,15 @@ async fn read_signed(
     let limits = shared.state.limits;
     let length = parts.headers.get(CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > Limits::LARGEST_BODY) {
+    if length.is_some_and(|length: usize| length > ServerLimits::LARGEST_BODY) {
         return Err(too_large(limits.body_bytes));
     }
-    enter(&parts.extensions, Phase::Reading);
+    enter(&parts.extensions, ConnectionPhase::Reading);
     // Whose share of the readers' places it takes.
     let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
     let address = origin.map_or_else(String::new, subscriber);
     let not_read = |problem| {
-        shared.count(Delivery::NotRead);
+        shared.count(DeliveryResult::NotRead);
         problem
     };
     let mut reader = shared.bodies.enter(&address).await.map_err(not_read)?;
@@ -232,9 +239,10 @@ async fn read_signed(
             chunk = timeout_at(until, chunks.next()) => chunk,
         };
         let Some(chunk) = chunk.map_err(|_| not_read(too_slow(since, received)))? else { break };
-        let chunk = chunk.map_err(|_| Problem::new(Kind::BadRequest, "the body broke off"))?;
+        let chunk =
+            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body broke off"))?;
         received = received.saturating_add(chunk.len());
-        if received > Limits::LARGEST_BODY {
+        if received > ServerLimits::LARGEST_BODY {
             break;
         }
         // One that is too large is read to its end nevertheless and forgotten: while a sender still
@@ -253,12 +261,12 @@ async fn read_signed(
         return Err(too_large(limits.body_bytes));
     }
     verifier.finish().map_err(|error| bad_signature(shared, error))?;
-    enter(&parts.extensions, Phase::Working);
+    enter(&parts.extensions, ConnectionPhase::Working);
     Ok(reader.finish())
 }
 
 /// Absent where the server is asked without a socket, as tests do.
-fn enter(extensions: &Extensions, phase: Phase) {
+fn enter(extensions: &Extensions, phase: ConnectionPhase) {
     if let Some(connection) = extensions.get::<Connection>() {
         connection.enter(phase);
     }
@@ -276,17 +284,17 @@ fn too_slow(since: Instant, received: usize) -> Problem {
         "the body came too slowly: {received} bytes of it within {} ms",
         since.elapsed().as_millis()
     );
-    Problem::new(Kind::SlowBody, detail)
+    Problem::new(ProblemKind::SlowBody, detail)
 }
 
 fn too_large(limit: usize) -> Problem {
-    Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes"))
+    Problem::new(ProblemKind::TooLarge, format!("the body is larger than {limit} bytes"))
 }
 
 fn bad_signature(shared: &Shared, error: BadSignature) -> Problem {
     tracing::warn!(%error, "webhook refused");
-    shared.count(Delivery::Unsigned);
-    Problem::new(Kind::BadSignature, error.to_string())
+    shared.count(DeliveryResult::Unsigned);
+    Problem::new(ProblemKind::BadSignature, error.to_string())
 }
 
 #[cfg(test)]

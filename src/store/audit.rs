@@ -1,19 +1,22 @@
 //! The audit log. An entry is written in the same transaction as its act, so that there is none
 //! without the other.
 
-use crate::model::audit::{AuthMethod, Entry, Found, Principal, Search};
+use crate::model::audit::{AuditRecord, AuditRecords, AuthMethod, Principal, Search};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, query, query_of};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 const DOING: &str = "writing the audit log";
 const READING: &str = "reading the audit log";
 
 /// Adds an entry to the transaction of its act.
-pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreError> {
-    let Entry { id, at, by, act, target, app, subject, reason, outcome } = entry;
+pub(super) async fn note(
+    write: &mut WriteTransaction,
+    entry: &AuditRecord,
+) -> Result<(), StoreError> {
+    let AuditRecord { id, at, by, act, target, app, subject, reason, outcome } = entry;
     let Principal { name, via, from, request } = by;
     let sql = "INSERT INTO audit (id, at, name, via, address, request, act, target, namespace, slug, \
          subject, reason, outcome) \
@@ -25,14 +28,14 @@ pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreEr
 
 impl Store {
     /// Adds an entry for an act that is not the database's.
-    pub async fn audit(&self, entry: &Entry) -> Result<(), StoreError> {
+    pub async fn audit(&self, entry: &AuditRecord) -> Result<(), StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         note(&mut write, entry).await?;
         write.commit().await
     }
 
     /// The newest entries that are looked for.
-    pub async fn audited(&self, search: &Search) -> Result<Found, StoreError> {
+    pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
         let limit = search.limit.clamp(1, LONGEST_PAGE);
         let Search { by, act, target, app, since, until, before, limit: _ } = search;
         let (tests, values) = conditions(
@@ -49,18 +52,18 @@ impl Store {
             None,
         );
         let sql = format!("SELECT * FROM audit {tests} ORDER BY id DESC LIMIT {}", limit + 1);
-        let size = |Entry { by, subject, reason, outcome, .. }: &Entry| {
+        let size = |AuditRecord { by, subject, reason, outcome, .. }: &AuditRecord| {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
         let page = query_of(sql, values).page(&self.pool, READING, limit, written, size);
         let (entries, more) = page.await?;
-        let next = entries.last().filter(|_| more).map(|last: &Entry| last.id.clone());
-        Ok(Found { entries, next })
+        let next = entries.last().filter(|_| more).map(|last: &AuditRecord| last.id.clone());
+        Ok(AuditRecords { entries, next })
     }
 }
 
-fn written(row: &Row) -> Result<Entry, StoreError> {
-    Ok(Entry {
+fn written(row: &Row) -> Result<AuditRecord, StoreError> {
+    Ok(AuditRecord {
         id: row.id("id")?,
         at: row.time("at")?,
         by: Principal {

@@ -1,6 +1,6 @@
 //! A deployment that has not begun to push is stopped by a person.
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
@@ -9,7 +9,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
 use crate::store::query::query;
 use crate::store::row::{self, Row, deployment_columns};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
 
 /// What became of a deployment that was to be cancelled.
@@ -35,7 +35,7 @@ impl Store {
     pub async fn cancel(
         &self,
         id: &DeployId,
-        entry: &Entry,
+        entry: &AuditRecord,
         reply: &Reply<Deployment>,
     ) -> Result<Cancelled, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -56,7 +56,7 @@ impl Store {
         let cancelled = row::deployment(&row)?;
         let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
         self.enqueue_messages(&mut write, id, &status, entry.at).await?;
-        let about = Entry {
+        let about = AuditRecord {
             target: Some(cancelled.request.target.clone()),
             app: cancelled.app.clone(),
             subject: format!("deployment {id} of {}", release.repository),
@@ -69,13 +69,20 @@ impl Store {
     }
 }
 
-async fn read(write: &mut Write, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
+async fn read(
+    write: &mut WriteTransaction,
+    id: &DeployId,
+) -> Result<Option<Deployment>, StoreError> {
     let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
     query(sql, id).first(write.sql(), DOING).await?.as_ref().map(row::deployment).transpose()
 }
 
 /// Ends it, unless its push has begun or it has ended.
-async fn end(write: &mut Write, id: &DeployId, entry: &Entry) -> Result<Option<Row>, StoreError> {
+async fn end(
+    write: &mut WriteTransaction,
+    id: &DeployId,
+    entry: &AuditRecord,
+) -> Result<Option<Row>, StoreError> {
     let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
     let sql = concat!(
         "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \

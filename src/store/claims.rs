@@ -17,13 +17,13 @@ use crate::model::deployment::Deployment;
 use crate::model::facts::{ClaimedObject, NotOwned, ObjectName, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, Slug, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
-use crate::store::connect::Kind;
+use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Findings};
 use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// So long after a success the claim counts: longer than any replica may take to see a push of
 /// another one, and than their clocks may differ.
@@ -117,7 +117,7 @@ impl Store {
 /// claims anything on the target until the transaction ends.
 pub(super) async fn conflict(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     claim: &Claim,
     known: &Findings,
     now: Timestamp,
@@ -146,7 +146,7 @@ pub(super) async fn conflict(
 
 /// Writes down what the deployment takes, in place of what an earlier attempt at it took.
 pub(super) async fn take(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     claim: &Claim,
     known: &Findings,
     now: Timestamp,
@@ -195,7 +195,7 @@ pub(super) async fn take(
 /// older ones; of a failure they go.
 pub(super) async fn settle(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     deployment: &Deployment,
     app: Option<&AppKey>,
     succeeded: bool,
@@ -235,7 +235,7 @@ pub(super) async fn settle(
 /// The app was taken off the target: what deployments of it had claimed is free, but for one that
 /// pushes.
 pub(super) async fn free(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,
 ) -> Result<(), StoreError> {
@@ -252,8 +252,12 @@ pub(super) async fn free(
 
 /// Two that claim on one target come one after the other. On SQLite whoever writes has locked
 /// everything.
-async fn lock(store: &Store, write: &mut Write, target: &TargetName) -> Result<(), StoreError> {
-    if store.kind == Kind::Sqlite {
+async fn lock(
+    store: &Store,
+    write: &mut WriteTransaction,
+    target: &TargetName,
+) -> Result<(), StoreError> {
+    if store.kind == DatabaseBackend::Sqlite {
         return Ok(());
     }
     let sql = "SELECT target FROM claim_turns WHERE target = $1";
@@ -271,7 +275,7 @@ async fn lock(store: &Store, write: &mut Write, target: &TargetName) -> Result<(
 }
 
 /// The deployment takes nothing any more.
-async fn drop_those_of(write: &mut Write, id: &DeployId) -> Result<(), StoreError> {
+async fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) -> Result<(), StoreError> {
     for (table, doing) in TABLES.into_iter().zip([DOING, DOING_OBJECTS]) {
         let sql = format!("DELETE FROM {table} WHERE deployment = $1");
         query_of(sql, id).execute(write.sql(), doing).await?;
@@ -356,7 +360,7 @@ fn route(row: &Row) -> Result<Route, StoreError> {
 /// Of two apps of a namespace whose deployments would make an object of one kind and name at the same moment,
 /// one is given the turn to push; the rule `collision` judges by what was live before. The first object that another app's deployment has claimed, and that the app does not have already.
 async fn object_conflict(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     (target, app): (&TargetName, &AppKey),
     objects: &[ObjectClaim],
     now: Timestamp,
@@ -404,7 +408,10 @@ async fn claimed_objects<'e>(
     let mut claimed = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);
-        let objects: BTreeSet<ObjectName> = objects.lines().filter_map(object_name).collect();
+        let parsed = objects.lines().map(|line| {
+            object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
+        });
+        let objects = parsed.collect::<Result<BTreeSet<ObjectName>, StoreError>>()?;
         claimed
             .extend(objects.into_iter().map(|object| ClaimedObject { app: app.clone(), object }));
     }

@@ -16,7 +16,7 @@ use crate::support::percent::encode_path;
 
 /// Which database it is; where the SQL must differ, it asks here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DatabaseBackend {
     Sqlite,
     Postgres,
 }
@@ -86,7 +86,7 @@ pub(super) struct Pools {
     /// On SQLite the one that writes: a second one would read again from the file what the first has changed.
     /// On PostgreSQL those of what somebody waits for.
     pub(super) writers: AnyPool,
-    pub(super) kind: Kind,
+    pub(super) kind: DatabaseBackend,
 }
 
 pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
@@ -99,17 +99,19 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     let open = |source| StoreError::open(shown.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
     let settings = match kind {
-        Kind::Sqlite => SQLITE,
-        Kind::Postgres => POSTGRES,
+        DatabaseBackend::Sqlite => SQLITE,
+        DatabaseBackend::Postgres => POSTGRES,
     };
     migrate(&options, settings, &shown).await?;
-    let pool = connections(kind, settings, CONNECTIONS);
+    let pool = connections(kind, settings, CONNECTIONS, RESTED);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
     let most = match kind {
-        Kind::Sqlite => 1,
-        Kind::Postgres => DURABLE_CONNECTIONS,
+        DatabaseBackend::Sqlite => 1,
+        DatabaseBackend::Postgres => DURABLE_CONNECTIONS,
     };
-    let writers = connections(kind, settings, most).connect_with(options).await.map_err(&open)?;
+    // Nobody sends an event again that met a connection which had gone.
+    let writers = connections(kind, settings, most, Duration::ZERO);
+    let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })
 }
 
@@ -171,7 +173,12 @@ pub(super) async fn sqlite_connection(
     AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
 }
 
-fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions {
+fn connections(
+    kind: DatabaseBackend,
+    settings: &'static str,
+    most: u32,
+    rested: Duration,
+) -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(most)
         .acquire_timeout(PATIENCE)
@@ -179,7 +186,7 @@ fn connections(kind: Kind, settings: &'static str, most: u32) -> AnyPoolOptions 
         // A file does not hang up; a server does, and a round trip finds it out.
         .before_acquire(move |connection, rest| {
             Box::pin(async move {
-                if kind == Kind::Postgres && rest.idle_for > RESTED {
+                if kind == DatabaseBackend::Postgres && rest.idle_for >= rested {
                     connection.ping().await?;
                 }
                 Ok(true)
@@ -200,7 +207,7 @@ fn migrator(migrations: &[(i64, &'static str, &'static str)]) -> Migrator {
 
 /// Where a database is: for the driver, and for people.
 struct Place {
-    kind: Kind,
+    kind: DatabaseBackend,
     url: String,
     shown: String,
 }
@@ -215,7 +222,7 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     let path = std::path::absolute(path).map_err(failed)?;
     make_private(&path)?;
     let url = format!("sqlite://{}", encode_path(path.as_os_str().as_encoded_bytes()));
-    Ok(Place { kind: Kind::Sqlite, url, shown })
+    Ok(Place { kind: DatabaseBackend::Sqlite, url, shown })
 }
 
 /// Makes the file before SQLite does: its journal files take over the owner and the permissions it has.
@@ -241,7 +248,7 @@ fn postgres(url: &SecretString) -> Result<Place, StoreError> {
         // The parser's own words are left out, they might quote a part of the URL.
         return Err(bad(&shown, "not a URL"));
     }
-    Ok(Place { kind: Kind::Postgres, url: url.to_owned(), shown })
+    Ok(Place { kind: DatabaseBackend::Postgres, url: url.to_owned(), shown })
 }
 
 /// Removes from a URL what might be secret: the user, the password, the options, and everything of

@@ -7,10 +7,10 @@ use sqlx::{AnyPool, AssertSqlSafe};
 use tokio::sync::watch;
 
 use crate::model::notice::Subscriptions;
-use crate::store::connect::{self, Kind};
+use crate::store::connect::{self, DatabaseBackend};
 use crate::store::error::StoreError;
 use crate::store::query::Query;
-use crate::store::write::{Write, Writers};
+use crate::store::write::{WriteTransaction, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Store {
     /// On SQLite the connection of all that write; on PostgreSQL those of what somebody waits for: nobody else
     /// stands before that.
     pub(super) writers: AnyPool,
-    pub(super) kind: Kind,
+    pub(super) kind: DatabaseBackend,
     pub(super) turns: Writers,
     pub(super) audience: Arc<Subscriptions>,
     /// Rings after each change of this process's.
@@ -62,12 +62,15 @@ impl Store {
 
     /// A transaction of which a power cut may take back the last ones: what is left to do is found out again
     /// from the manifest repository. A killed process loses none.
-    pub(super) async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
+    pub(super) async fn begin(&self, doing: &'static str) -> Result<WriteTransaction, StoreError> {
         self.begin_as(Durability::Process, false, doing).await
     }
 
     /// A transaction that somebody waits for, and that survives a power cut once it is committed.
-    pub(super) async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
+    pub(super) async fn begin_durable(
+        &self,
+        doing: &'static str,
+    ) -> Result<WriteTransaction, StoreError> {
         self.begin_as(Durability::Disk, true, doing).await
     }
 
@@ -89,38 +92,42 @@ impl Store {
         durability: Durability,
         at_once: bool,
         doing: &'static str,
-    ) -> Result<Write, StoreError> {
+    ) -> Result<WriteTransaction, StoreError> {
         let turn = match self.kind {
-            Kind::Sqlite => Some(self.turns.turn(at_once).await),
-            Kind::Postgres => None,
+            DatabaseBackend::Sqlite => Some(self.turns.turn(at_once).await),
+            DatabaseBackend::Postgres => None,
         };
         let pool = match (self.kind, durability) {
-            (Kind::Postgres, Durability::Process) => &self.pool,
+            (DatabaseBackend::Postgres, Durability::Process) => &self.pool,
             _ => &self.writers,
         };
         // On SQLite, one that begins by reading could find the write lock taken in its middle.
         let begin = match (self.kind, durability) {
-            (Kind::Sqlite, Durability::Process) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-            (Kind::Sqlite, Durability::Disk) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-            (Kind::Postgres, _) => "BEGIN",
+            (DatabaseBackend::Sqlite, Durability::Process) => {
+                "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
+            }
+            (DatabaseBackend::Sqlite, Durability::Disk) => {
+                "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"
+            }
+            (DatabaseBackend::Postgres, _) => "BEGIN",
         };
-        Write::begin(pool, begin, doing, turn, self.changed.clone()).await
+        WriteTransaction::begin(pool, begin, doing, turn, self.changed.clone()).await
     }
 
     /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
     /// is at, so that it waits for nobody.
     pub(super) fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(match self.kind {
-            Kind::Sqlite => format!("{statement}{query})"),
-            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
+            DatabaseBackend::Sqlite => format!("{statement}{query})"),
+            DatabaseBackend::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
         })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
     pub(super) fn locking(&self, sql: &str, lock: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(match self.kind {
-            Kind::Sqlite => sql.to_owned(),
-            Kind::Postgres => format!("{sql} {lock}"),
+            DatabaseBackend::Sqlite => sql.to_owned(),
+            DatabaseBackend::Postgres => format!("{sql} {lock}"),
         })
     }
 }
@@ -132,4 +139,29 @@ pub(super) enum Durability {
     Process,
     /// A power cut too: the commit waits for the disk.
     Disk,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::query::query;
+
+    /// How far the commit of a transaction waits for the disk: 2 is FULL, 1 is NORMAL.
+    async fn synchronous(mut write: WriteTransaction) -> i64 {
+        let row = query("PRAGMA synchronous", ()).one(write.sql(), "asking").await.unwrap();
+        let found = row.number("synchronous").unwrap();
+        write.commit().await.unwrap();
+        found
+    }
+
+    #[tokio::test]
+    async fn what_somebody_waits_for_is_on_the_disk_and_nothing_else_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("a.db").display());
+        let store = Store::open(&url.into()).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(synchronous(store.begin_durable("trying").await.unwrap()).await, 2);
+            assert_eq!(synchronous(store.begin("trying").await.unwrap()).await, 1);
+        }
+    }
 }

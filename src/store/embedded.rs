@@ -362,7 +362,10 @@ async fn prove(path: &Path) -> Result<Contents, EmbeddedError> {
     looked
 }
 
-async fn check_integrity(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
+async fn check_integrity(
+    connection: &mut AnyConnection,
+    path: &Path,
+) -> Result<Contents, EmbeddedError> {
     // The first row says `ok`, or the first fault.
     let row = sqlx::query_scalar("SELECT integrity_check FROM pragma_integrity_check");
     match row.fetch_one(&mut *connection).await {

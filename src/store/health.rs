@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::store::connect::Kind;
+use crate::store::connect::DatabaseBackend;
 use crate::store::db::{Durability, Store};
 use crate::store::error::StoreError;
 use crate::store::query::query;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 const DOING: &str = "trying whether the database takes writes";
 
@@ -23,8 +23,8 @@ const FILLER: usize = 64 << 10;
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
-    /// Checks that the database takes writes: writes a row of its own by both kinds of connections,
-    /// as events and as workers write.
+    /// Checks that the database takes writes: writes a row of its own as events do, and one as
+    /// workers do.
     ///
     /// On PostgreSQL each replica has a row of its name: one that stands still in the middle of its
     /// write would keep the others waiting for its row.
@@ -38,8 +38,8 @@ impl Store {
 
     async fn write_health(&self, replica: &str, now: Timestamp) -> Result<(), StoreError> {
         let row = match self.kind {
-            Kind::Sqlite => "file",
-            Kind::Postgres => replica,
+            DatabaseBackend::Sqlite => "file",
+            DatabaseBackend::Postgres => replica,
         };
         let write = self.begin_durable(DOING).await?;
         self.write_row(write, (row, "event"), now).await?;
@@ -50,7 +50,7 @@ impl Store {
 
     async fn write_row(
         &self,
-        mut write: Write,
+        mut write: WriteTransaction,
         (row, by): (&str, &str),
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -58,9 +58,9 @@ impl Store {
         // Other bytes than before: SQLite writes nothing where nothing has changed.
         let filler = format!("{by} {now} ");
         let filler = match self.kind {
-            Kind::Sqlite => filler.repeat(FILLER / filler.len()),
+            DatabaseBackend::Sqlite => filler.repeat(FILLER / filler.len()),
             // The server's journal is not ours; a small row shows whether it takes one.
-            Kind::Postgres => filler,
+            DatabaseBackend::Postgres => filler,
         };
         let sql = "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \
              ON CONFLICT (name) DO UPDATE SET at = $2, filler = $3";

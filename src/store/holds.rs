@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use sqlx::{Any, Executor};
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::Hold;
@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::Reply;
 use crate::store::query::{query, query_of};
 use crate::store::row::{Row, to_json};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
 
 const DOING: &str = "changing a hold";
@@ -25,7 +25,7 @@ impl Store {
     pub async fn place_hold(
         &self,
         hold: &Hold,
-        entry: &Entry,
+        entry: &AuditRecord,
         reply: &Reply<Hold>,
     ) -> Result<Hold, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -44,7 +44,7 @@ impl Store {
         &self,
         target: &TargetName,
         app: &AppKey,
-        entry: &Entry,
+        entry: &AuditRecord,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -94,7 +94,7 @@ pub(super) async fn find_hold<'e>(
 /// A rollback takes a hold, and a person's deployment ends those that were there when it was asked for;
 /// in the transaction of its success.
 pub(super) async fn after_success(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     deployment: &Deployment,
     app: Option<&AppKey>,
     now: Timestamp,
@@ -126,7 +126,7 @@ pub(super) async fn after_success(
 }
 
 pub(super) async fn place(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     id: &DeployId,
     hold: &Hold,
 ) -> Result<Hold, StoreError> {
@@ -144,14 +144,15 @@ pub(super) async fn place(
 
 /// Ends those that were placed until the first time, at the second.
 async fn end(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     (target, app): (&TargetName, &AppKey),
     (by, why): (&str, &str),
     (placed_until, now): (Timestamp, Timestamp),
 ) -> Result<Option<Hold>, StoreError> {
     let sql = "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
          AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *";
-    let row = query(sql, (target, app, now, by, why, placed_until)).fetch_all(write.sql(), DOING).await?;
+    let row =
+        query(sql, (target, app, now, by, why, placed_until)).fetch_all(write.sql(), DOING).await?;
     // Two that were placed at the same moment both end.
     row.first().map(hold).transpose()
 }

@@ -20,7 +20,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::lease::end_of;
 use crate::store::query::{Bind, Bound, query};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// For so long a repeat is known.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -167,7 +167,7 @@ impl<T> Reply<T> {
 /// # Errors
 /// [`StoreError::KeyLost`] where another request has the key by now: then the act must not be done.
 pub(super) async fn keep(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     kept: Option<&PendingAnswer>,
 ) -> Result<(), StoreError> {
     let Some(PendingAnswer { lease, answer }) = kept else { return Ok(()) };
@@ -179,7 +179,7 @@ pub(super) async fn keep(
 /// # Errors
 /// [`StoreError::KeyLost`], as for [`keep`].
 pub(super) async fn note_act(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     lease: Option<&KeyLease>,
     act: &DeployId,
 ) -> Result<(), StoreError> {
@@ -191,7 +191,10 @@ pub(super) async fn note_act(
 }
 
 /// The leases of processes that are known to be dead are over; see `Store::end_leases`.
-pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn abandon(
+    write: &mut WriteTransaction,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let sql = "UPDATE answers SET due_at = $1 WHERE status IS NULL AND due_at > $1";
     query(sql, now)
         .execute(write.sql(), "releasing the idempotency keys of a former process")
@@ -248,7 +251,7 @@ impl Store {
     /// Looks up what there is of a request that was begun before.
     async fn look_up(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Begin, StoreError> {
@@ -283,7 +286,7 @@ fn key_lost(lease: &KeyLease) -> StoreError {
 /// Writes the answer; returns whether it was written: nobody has the key but the lease, and there
 /// is no answer yet.
 async fn write_answer(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     lease: &KeyLease,
     answer: &StoredAnswer,
 ) -> Result<bool, StoreError> {
@@ -293,7 +296,7 @@ async fn write_answer(
     Ok(done == 1)
 }
 
-async fn forget_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+async fn forget_old(write: &mut WriteTransaction, now: Timestamp) -> Result<(), StoreError> {
     let before = now.checked_sub(KEPT).unwrap_or(Timestamp::UNIX_EPOCH);
     query("DELETE FROM answers WHERE begun_at <= $1", before)
         .execute(write.sql(), DOING)
@@ -303,7 +306,7 @@ async fn forget_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError>
 
 /// Inserts the key; returns whether it was not there.
 async fn insert(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     request: &IdempotencyKey,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
@@ -318,7 +321,7 @@ async fn insert(
 
 /// Another lease in place of one that has ended.
 async fn take_over(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     ended: KeyLease,
     now: Timestamp,
 ) -> Result<Begin, StoreError> {

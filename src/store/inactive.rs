@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::notice::Sink;
-use crate::model::removal::Removal;
+use crate::model::removal::RemovalRecord;
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
-use crate::store::connect::Kind;
+use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::outbox;
 use crate::store::query::{Bind, query};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 const DOING: &str = "leaving word of what is no longer live";
 
@@ -37,7 +37,7 @@ macro_rules! active {
 /// After this success, the older ones of its lane are no longer live.
 pub(super) async fn replaced(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     by: &Deployment,
     now: Timestamp,
 ) -> Result<(), StoreError> {
@@ -62,12 +62,12 @@ pub(super) async fn replaced(
 /// with the newest deployment, as of nothing else that is inactive after a success; so does Argo CD.
 pub(super) async fn removed(
     store: &Store,
-    write: &mut Write,
-    removal: &Removal,
+    write: &mut WriteTransaction,
+    removal: &RemovalRecord,
     commit: &CommitSha,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let Removal { target, app, actor, reason, .. } = removal;
+    let RemovalRecord { target, app, actor, reason, .. } = removal;
     if let Some(newest) = newest(store, write, removal).await? {
         let push = (ForgeState::Inactive, commit);
         store.tell_of_push(write, &newest, target, push, now).await?;
@@ -93,8 +93,8 @@ pub(super) async fn removed(
 /// succeeded, as with files that somebody else put there, one that has not.
 async fn newest(
     store: &Store,
-    write: &mut Write,
-    removal: &Removal,
+    write: &mut WriteTransaction,
+    removal: &RemovalRecord,
 ) -> Result<Option<DeployId>, StoreError> {
     let sql = "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
          ORDER BY CASE WHEN state = 'succeeded' THEN 0 ELSE 1 END, id DESC LIMIT 1";
@@ -109,14 +109,14 @@ async fn newest(
 /// waited for the lock is seen by the second question, and not by the first.
 async fn settled(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     sql: &'static str,
     values: impl Bind + Copy,
 ) -> Result<Vec<DeployId>, StoreError> {
     let locking = query(store.locking(sql, "FOR UPDATE OF d"), values);
     let mut locked = ids(&locking.fetch_all(write.sql(), DOING).await?)?;
     // On SQLite whoever writes is alone, and most lanes have nothing to say.
-    if store.kind == Kind::Postgres && !locked.is_empty() {
+    if store.kind == DatabaseBackend::Postgres && !locked.is_empty() {
         let again = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
         locked.retain(|id| again.contains(id));
     }
@@ -126,7 +126,7 @@ async fn settled(
 /// The deployment's own status alone: its commit was deployed all the same, and people hear of what
 /// took its place.
 async fn leave(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     deployments: &[DeployId],
     status: &ForgeStatus,
     now: Timestamp,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
@@ -11,7 +11,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::query;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, repositories};
 
 /// What became of an event.
@@ -49,7 +49,7 @@ impl Store {
         delivery: &DeliveryId,
         request: &DeploymentRequest,
         id: &DeployId,
-        act: Option<(&Entry, Option<&PendingAnswer>)>,
+        act: Option<(&AuditRecord, Option<&PendingAnswer>)>,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -86,7 +86,7 @@ impl Store {
 }
 
 async fn insert(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     delivery: &str,
     request: &DeploymentRequest,
     id: &DeployId,
@@ -118,7 +118,7 @@ async fn insert(
 
 /// Finds what was stored of the deployment before.
 async fn find(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     request: &DeploymentRequest,
 ) -> Result<Option<DeployId>, StoreError> {
     let sql = "SELECT id FROM deployments WHERE repository = $1 AND forge_id = $2";

@@ -7,20 +7,20 @@ use jiff::Timestamp;
 
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, RepoName, TargetName};
-use crate::model::lane::{Entry, Lane, Place};
+use crate::model::lane::{Lane, LaneEntry, LanePlace};
 use crate::model::status::ForgeStatus;
-use crate::store::connect::Kind;
+use crate::store::connect::DatabaseBackend;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 const DOING: &str = "looking at a lane";
 
 /// Makes the lane's row if need be, and locks it.
 pub(super) async fn ensure(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<(), StoreError> {
@@ -33,11 +33,11 @@ pub(super) async fn ensure(
 /// Locks the lane's row. On SQLite whoever writes has locked everything.
 pub(super) async fn lock(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<(), StoreError> {
-    if store.kind == Kind::Sqlite {
+    if store.kind == DatabaseBackend::Sqlite {
         return Ok(());
     }
     let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
@@ -51,10 +51,10 @@ pub(super) async fn lock(
 /// asks for a turn in one of them after it, and by nobody before.
 pub(super) async fn lock_all(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     target: Option<&TargetName>,
 ) -> Result<(), StoreError> {
-    if store.kind == Kind::Sqlite {
+    if store.kind == DatabaseBackend::Sqlite {
         return Ok(());
     }
     let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 ORDER BY repository, target";
@@ -66,7 +66,7 @@ pub(super) async fn lock_all(
 
 /// Reads what is in the lane; its row must be locked.
 pub(super) async fn read(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<Lane, StoreError> {
@@ -79,14 +79,14 @@ pub(super) async fn read(
          ORDER BY place DESC, id DESC LIMIT 1) AS newest";
     let rows = query(sql, (repository, target)).fetch_all(write.sql(), DOING).await?;
     let entries = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
-    let has_ended = |entry: &Entry| matches!(entry.state, State::Succeeded | State::Failed);
+    let has_ended = |entry: &LaneEntry| matches!(entry.state, State::Succeeded | State::Failed);
     let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
     Ok(Lane { open, newest_ended: ended.into_iter().next().map(|entry| entry.place) })
 }
 
-fn entry(row: &Row) -> Result<Entry, StoreError> {
-    Ok(Entry {
-        place: Place { number: row.number("place")?, id: row.id("id")? },
+fn entry(row: &Row) -> Result<LaneEntry, StoreError> {
+    Ok(LaneEntry {
+        place: LanePlace { number: row.number("place")?, id: row.id("id")? },
         state: row.word("state", State::parse)?,
         rollback: row.maybe_text("rollback")?.is_some(),
         due_at: row.time("due_at")?,
@@ -96,7 +96,7 @@ fn entry(row: &Row) -> Result<Entry, StoreError> {
 /// Ends each of these in favour of the newer one beside it.
 pub(super) async fn supersede(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     lane: &Lane,
     superseded: &[(DeployId, DeployId)],
     now: Timestamp,
@@ -119,7 +119,7 @@ fn superseded_by(lane: &Lane, by: &DeployId) -> ForgeStatus {
 /// Ends one, unless its worker ended it or began to push since the lane was read.
 async fn end(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     id: &DeployId,
     status: &ForgeStatus,
     now: Timestamp,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::id::DeployId;
-use crate::model::lane::{Lane, Place};
+use crate::model::lane::{Lane, LanePlace};
 use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
 use crate::model::status::ForgeStatus;
@@ -18,7 +18,7 @@ use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Findings, Held};
 use crate::store::query::{Bind, query};
 use crate::store::row::to_json;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{holds, inactive, lane, locks, owners, repositories};
 
 /// How a deployment ended.
@@ -149,7 +149,7 @@ impl Store {
     /// Locks the lane of a claim; the claim under the name that its repository has by then, if that is another.
     async fn lock_lane(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         claim: &Claim,
     ) -> Result<Option<Claim>, StoreError> {
         let Claim { deployment, .. } = claim;
@@ -233,7 +233,7 @@ impl Store {
 
 /// A lock that stops it. Where a push had begun, that one may have arrived, and is ended.
 async fn locked(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     claim: &Claim,
     known: &Findings,
     now: Timestamp,
@@ -250,7 +250,7 @@ async fn locked(
 /// Returns what a person said since the rules ran: a lock, or a hold that is newer than the claim. A
 /// hold that was there before has been judged by its rule.
 async fn stopped(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     claim: &Claim,
     known: &Findings,
     now: Timestamp,
@@ -267,7 +267,7 @@ async fn stopped(
 }
 
 /// The newer one that takes the deployment's place, unless nothing may any more.
-fn superseding(lane: &Lane, deployment: &Deployment) -> Option<Place> {
+fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     if deployment.state == State::Pushing || deployment.rollback.is_some() {
         return None;
     }
@@ -277,7 +277,7 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<Place> {
 
 /// Writes the state and what is known, if the claim still holds.
 async fn update_fenced(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     claim: &Claim,
     state: State,
     known: &Findings,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sqlx::{Any, Executor};
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::id::{AppKey, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::store::db::Store;
@@ -11,7 +11,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{PendingAnswer, Reply};
 use crate::store::query::{query, query_of};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
 
 /// What became of a lock that was to be placed.
@@ -63,7 +63,7 @@ impl Store {
         &self,
         id: &LockId,
         lock: &Lock,
-        entry: &Entry,
+        entry: &AuditRecord,
         kept: Option<&PendingAnswer>,
     ) -> Result<Locked, StoreError> {
         let mut write = self.begin_durable(PLACING).await?;
@@ -84,7 +84,7 @@ impl Store {
     pub async fn remove_lock(
         &self,
         id: &LockId,
-        entry: &Entry,
+        entry: &AuditRecord,
         reply: &Reply<(LockId, Lock)>,
     ) -> Result<Unlocked, StoreError> {
         let mut write = self.begin_durable(TAKING).await?;
@@ -146,17 +146,18 @@ pub(super) async fn stop<'e>(
     );
     // No owner of a lock is empty.
     let values = (now, target, app, owner.unwrap_or_default());
-    let rows = query_of(sql, values).fetch_all(database, "asking which locks stop a deployment").await?;
+    let rows =
+        query_of(sql, values).fetch_all(database, "asking which locks stop a deployment").await?;
     rows.iter().map(lock).collect()
 }
 
-async fn count(write: &mut Write, now: Timestamp) -> Result<i64, StoreError> {
+async fn count(write: &mut WriteTransaction, now: Timestamp) -> Result<i64, StoreError> {
     let sql = format!("SELECT '' AS id, COUNT(*) AS placed FROM locks WHERE {PLACED}");
     let row = query_of(sql, now).one(write.sql(), PLACING).await?;
     row.number("placed")
 }
 
-async fn insert(write: &mut Write, id: &LockId, lock: &Lock) -> Result<(), StoreError> {
+async fn insert(write: &mut WriteTransaction, id: &LockId, lock: &Lock) -> Result<(), StoreError> {
     let Lock { scope, reason, by, since, until } = lock;
     let (word, owner) = match scope {
         LockScope::Everything => ("everything", None),
@@ -183,14 +184,14 @@ fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
 }
 
 /// The entry with what it is about.
-fn about(entry: &Entry, id: &LockId, lock: &Lock) -> Entry {
+fn about(entry: &AuditRecord, id: &LockId, lock: &Lock) -> AuditRecord {
     let (target, app) = place(&lock.scope);
     let subject = format!("lock {id}, {}", lock.scope);
-    Entry { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
+    AuditRecord { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
 }
 
 /// Returns why a lock cannot be taken away.
-async fn gone(write: &mut Write, id: &LockId) -> Result<Unlocked, StoreError> {
+async fn gone(write: &mut WriteTransaction, id: &LockId) -> Result<Unlocked, StoreError> {
     let sql =
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
     let row = query_of(sql, id).first(write.sql(), TAKING).await?;

@@ -9,7 +9,7 @@ use crate::model::notice::{Endpoint, Sink};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::outbox::{self, Message};
+use crate::store::outbox::{self, OutboxMessage};
 use crate::store::query::query;
 use crate::store::row::Row;
 
@@ -22,7 +22,7 @@ const MOST: i64 = 20_000;
 
 /// One message about a deployment, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Notification {
     /// Who is told.
     pub sink: Sink,
     /// Its place among the deployment's messages for that sink, from 1.
@@ -43,7 +43,7 @@ pub struct Told {
 
 /// How much waits for one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct OutboxBacklog {
     /// Who is to be told.
     pub family: Endpoint,
     /// How many messages wait.
@@ -69,7 +69,7 @@ pub struct ForgeCalls {
 
 impl Store {
     /// Everything that anybody was or will be told of a deployment: by sink, then in order.
-    pub async fn messages(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+    pub async fn messages(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
              reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
         let rows = query(sql, id).fetch_all(&self.pool, "reading a deployment's messages").await?;
@@ -77,14 +77,14 @@ impl Store {
     }
 
     /// Returns what the forge was or will be told of a deployment, in order.
-    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let mut all = self.messages(id).await?;
         all.retain(|told| told.sink == Sink::Forge);
         Ok(all)
     }
 
     /// Returns what waits and what was given up, for each family that has such messages.
-    pub async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+    pub async fn waiting(&self) -> Result<Vec<OutboxBacklog>, StoreError> {
         let sql = "SELECT family AS id, \
              COUNT(CASE WHEN outcome IS NULL THEN 1 END) AS waiting, \
              MIN(CASE WHEN outcome IS NULL THEN at END) AS oldest, \
@@ -96,11 +96,14 @@ impl Store {
 
     /// The newest deployment of the message's commit to its target, if it is newer than the message's
     /// own.
-    pub async fn newer_of_commit(&self, message: &Message) -> Result<Option<DeployId>, StoreError> {
+    pub async fn newer_of_commit(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Option<DeployId>, StoreError> {
         let sql = "SELECT id FROM deployments WHERE repository = $1 AND target = $2 \
              AND (place > $3 OR (place = $3 AND id > $5)) AND commit_id = $4 \
              ORDER BY place DESC, id DESC LIMIT 1";
-        let Message { repository, target, place, commit, deployment, .. } = message;
+        let OutboxMessage { repository, target, place, commit, deployment, .. } = message;
         let values = (repository, target, place, commit, deployment);
         let row = query(sql, values).first(&self.pool, DOING).await?;
         row.map(|row| row.id("id")).transpose()
@@ -108,7 +111,10 @@ impl Store {
 
     /// Returns where the app was reached after the newest success of the lane before the message's
     /// deployment, where that is known.
-    pub async fn last_address(&self, message: &Message) -> Result<Option<String>, StoreError> {
+    pub async fn last_address(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
              AND (place < $3 OR (place = $3 AND id < $4)) AND state = 'succeeded' \
              ORDER BY place DESC, id DESC LIMIT 1";
@@ -119,13 +125,16 @@ impl Store {
 
     /// Returns what the newest check run says that was written for an older deployment of the
     /// message's commit to its target.
-    pub async fn last_check(&self, message: &Message) -> Result<Option<ForgeState>, StoreError> {
+    pub async fn last_check(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Option<ForgeState>, StoreError> {
         let sql = "SELECT d.id, o.state FROM deployments d \
              JOIN outbox o ON o.deployment = d.id AND o.sink = 'check' AND o.outcome = 'sent' \
              WHERE d.repository = $1 AND d.target = $2 AND d.commit_id = $4 \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $5)) \
              ORDER BY d.place DESC, d.id DESC LIMIT 1";
-        let Message { repository, target, place, commit, deployment, .. } = message;
+        let OutboxMessage { repository, target, place, commit, deployment, .. } = message;
         let values = (repository, target, place, commit, deployment);
         let row = query(sql, values).first(&self.pool, DOING).await?;
         row.map(|row| outbox::state(&row)).transpose()
@@ -133,14 +142,18 @@ impl Store {
 
     /// Returns what the message's sink was or will be told of the deployments before it in its
     /// lane, newest first.
-    pub async fn told_before(&self, message: &Message, most: u32) -> Result<Vec<Told>, StoreError> {
+    pub async fn told_before(
+        &self,
+        message: &OutboxMessage,
+        most: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
              o.done_at, o.reason, o.reference \
              FROM deployments d JOIN outbox o ON o.deployment = d.id \
              WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 \
              AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
-        let Message { repository, target, place, sink, deployment, .. } = message;
+        let OutboxMessage { repository, target, place, sink, deployment, .. } = message;
         let values = (repository, target, place, sink, most, deployment);
         let rows = query(sql, values).fetch_all(&self.pool, "reading what was told before").await?;
         rows.iter().map(read_notification).collect()
@@ -194,11 +207,11 @@ fn calls_of(row: &Row, is_told: bool, at: Option<Timestamp>) -> Result<ForgeCall
     Ok(ForgeCalls { repository: row.id("repository")?, told, at, count: row.count("calls")? })
 }
 
-fn read_notification(row: &Row) -> Result<Told, StoreError> {
+fn read_notification(row: &Row) -> Result<Notification, StoreError> {
     let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
     let done_at = row.maybe_time("done_at")?;
     let was = |word: &str| outcome.as_deref() == Some(word);
-    Ok(Told {
+    Ok(Notification {
         sink: outbox::sink(row)?,
         seq: row.number("seq")?,
         status: outbox::status(row)?,
@@ -210,9 +223,9 @@ fn read_notification(row: &Row) -> Result<Told, StoreError> {
     })
 }
 
-fn waiting(row: &Row) -> Result<Waiting, StoreError> {
+fn waiting(row: &Row) -> Result<OutboxBacklog, StoreError> {
     let word = row.text("id")?;
-    Ok(Waiting {
+    Ok(OutboxBacklog {
         family: Endpoint::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
         waiting: row.count("waiting")?,
         oldest: row.maybe_time("oldest")?,

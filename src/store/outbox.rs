@@ -15,12 +15,12 @@ use crate::store::error::StoreError;
 use crate::store::lease::{Held, end_of};
 use crate::store::query::query;
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// One message that a sender has taken, with what it takes to send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a message that is taken and not answered for waits until its lease ends"]
-pub struct Message {
+pub struct OutboxMessage {
     /// The deployment it tells of.
     pub deployment: DeployId,
     /// Whom to tell.
@@ -55,7 +55,7 @@ pub struct Message {
     pub continues: bool,
 }
 
-impl Message {
+impl OutboxMessage {
     /// Returns whether the forge does not have the deployment yet, and is to make it for this
     /// message.
     pub fn begins_there(&self) -> bool {
@@ -65,7 +65,7 @@ impl Message {
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum DeliveryOutcome {
     /// The other side took it.
     Sent {
         /// What the other side calls it, where that is of use later.
@@ -91,7 +91,7 @@ pub enum Answer {
 #[must_use = "one that is taken and not answered for is looked at when its lease ends"]
 pub struct Confirmation {
     /// What was told.
-    pub message: Message,
+    pub message: OutboxMessage,
     /// When the other side took it.
     pub told_at: Timestamp,
 }
@@ -119,7 +119,7 @@ impl Store {
         now: Timestamp,
         lease: Duration,
         most: u32,
-    ) -> Result<Vec<Message>, StoreError> {
+    ) -> Result<Vec<OutboxMessage>, StoreError> {
         let mut write = self.begin(DOING).await?;
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
              d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
@@ -152,7 +152,7 @@ impl Store {
     /// Records what became of messages, each as long as no other sender has taken it since.
     pub async fn answered(
         &self,
-        answers: &[(Message, Answer)],
+        answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
     ) -> Result<Vec<Held>, StoreError> {
         let mut write = self.begin("recording what became of messages").await?;
@@ -217,7 +217,7 @@ impl Store {
         let mut write = self.begin("recording that an end was looked at").await?;
         look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond)).await?;
         if let Some(at) = retold_at {
-            let Message { deployment, sink, seq, .. } = &confirmation.message;
+            let OutboxMessage { deployment, sink, seq, .. } = &confirmation.message;
             let sql =
                 "UPDATE outbox SET retold_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3";
             query(sql, (deployment, sink, seq, at)).execute(write.sql(), LOOKING).await?;
@@ -229,7 +229,7 @@ impl Store {
     /// been written in the same transaction, so that two never draw the same number.
     pub(super) async fn enqueue_messages(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         id: &DeployId,
         status: &ForgeStatus,
         now: Timestamp,
@@ -244,7 +244,7 @@ impl Store {
     /// [`Store::enqueue_messages`].
     pub(super) async fn tell_of_push(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         id: &DeployId,
         target: &TargetName,
         (state, commit): (ForgeState, &CommitSha),
@@ -257,7 +257,7 @@ impl Store {
 
 /// Leaves a message for one sink.
 pub(super) async fn leave(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     id: &DeployId,
     sink: &Sink,
     status: &ForgeStatus,
@@ -272,26 +272,29 @@ pub(super) async fn leave(
 }
 
 /// Messages that a dead process was sending may be looked for at once; see `Store::end_leases`.
-pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn abandon(
+    write: &mut WriteTransaction,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let sql = "UPDATE outbox SET due_at = $1 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1";
     query(sql, now).execute(write.sql(), "ending the leases of a former process").await.map(drop)
 }
 
 async fn record(
-    write: &mut Write,
-    message: &Message,
-    answer: &Answer,
+    write: &mut WriteTransaction,
+    message: &OutboxMessage,
+    answer: &DeliveryOutcome,
     now: Timestamp,
 ) -> Result<Held, StoreError> {
     let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
-        Answer::Sent { reference: called } => {
+        DeliveryOutcome::Sent { reference: called } => {
             reference = called.as_ref();
             (Some("sent"), None)
         }
-        Answer::Skipped(reason) => (Some("skipped"), Some(reason)),
-        Answer::Parked(reason) => (Some("parked"), Some(reason)),
-        Answer::Again { at, unsure: still, failed: in_vain } => {
+        DeliveryOutcome::Skipped(reason) => (Some("skipped"), Some(reason)),
+        DeliveryOutcome::Parked(reason) => (Some("parked"), Some(reason)),
+        DeliveryOutcome::Again { at, unsure: still, failed: in_vain } => {
             (due_at, unsure, failed) = (Some(*at), *still, *in_vain);
             (None, None)
         }
@@ -314,17 +317,21 @@ const FIRST_LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Returns when it is looked whether an end is still the newest, should anything before it have been
 /// in doubt.
-fn first_look(message: &Message, answer: &Answer, now: Timestamp) -> Option<Timestamp> {
+fn first_look(
+    message: &OutboxMessage,
+    answer: &DeliveryOutcome,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let shown = matches!(message.sink, Sink::Forge | Sink::Commit);
     let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
-    let sent = matches!(answer, Answer::Sent { .. });
+    let sent = matches!(answer, DeliveryOutcome::Sent { .. });
     (shown && ended && sent).then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
 }
 
 /// Sets when a message that was told is looked at again.
 async fn look_again(
-    write: &mut Write,
-    message: &Message,
+    write: &mut WriteTransaction,
+    message: &OutboxMessage,
     at: Option<i64>,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
@@ -338,11 +345,11 @@ async fn look_again(
 /// From here on it may have arrived: a sender that dies says nothing more. One that is taken while it
 /// may have arrived was in doubt, whatever is found out now: it may be applied late, too.
 async fn take(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     due: &Row,
     now: Timestamp,
     lease: Duration,
-) -> Result<Option<Message>, StoreError> {
+) -> Result<Option<OutboxMessage>, StoreError> {
     let sql = "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
          doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
@@ -353,8 +360,8 @@ async fn take(
 }
 
 /// Of the row as it was found, and as it is now that it is taken.
-fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
-    Ok(Message {
+fn message(before: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
+    Ok(OutboxMessage {
         deployment: row.id("id")?,
         sink: sink(row)?,
         seq: row.number("seq")?,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::audit::{AuthMethod, Entry, Principal};
+use crate::model::audit::{AuditRecord, AuthMethod, Principal};
 use crate::model::facts::Ownership;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::store::audit;
@@ -10,7 +10,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{query, query_of};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// One app on one target, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,10 @@ const FOREIGN_ATTEMPTS: &str = concat!(
 
 /// A deployment that has failed is none of an app that its repository may not deploy: it is known by its
 /// repository alone. Whoever may see the app learns nothing of who tried.
-pub(super) async fn disown(write: &mut Write, deployment: &DeployId) -> Result<(), StoreError> {
+pub(super) async fn disown(
+    write: &mut WriteTransaction,
+    deployment: &DeployId,
+) -> Result<(), StoreError> {
     let sql = concat!(
         "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id = $1 AND ",
         foreign!()
@@ -80,7 +83,7 @@ pub(super) async fn disown(write: &mut Write, deployment: &DeployId) -> Result<(
 /// The same of all that came before an app got its owner.
 async fn disown_all(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,
 ) -> Result<(), StoreError> {
@@ -94,7 +97,7 @@ async fn disown_all(
 /// Notes the repository of a deployment that has succeeded as its app's owner, unless it has one.
 pub(super) async fn claim(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     deployment: &DeployId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
@@ -117,8 +120,9 @@ impl Store {
     ) -> Result<Ownership, StoreError> {
         let sql = "SELECT DISTINCT repository AS id, repository, slug FROM owners \
              WHERE target = $1 AND namespace = $2 ORDER BY repository, slug";
-        let rows =
-            query(sql, (target, &app.namespace)).fetch_all(&self.pool, "asking whose an app is").await?;
+        let rows = query(sql, (target, &app.namespace))
+            .fetch_all(&self.pool, "asking whose an app is")
+            .await?;
         let mut owners = Ownership::default();
         for row in rows {
             let repository: RepoName = row.id("repository")?;
@@ -140,8 +144,9 @@ impl Store {
         let sql = format!(
             "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
         );
-        let rows =
-            query_of(sql, repository).fetch_all(&self.pool, "listing what is a repository's").await?;
+        let rows = query_of(sql, repository)
+            .fetch_all(&self.pool, "listing what is a repository's")
+            .await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.app()?))).collect()
     }
 
@@ -176,7 +181,7 @@ impl Store {
         let before = query(sql, (target, app)).first(write.sql(), doing).await?;
         let before: Option<RepoName> = before.map(|row| row.id("repository")).transpose()?;
         let was = before.as_ref().map_or("nobody", RepoName::as_str);
-        let moving = Entry {
+        let moving = AuditRecord {
             id: entry.clone(),
             at: now,
             by: Principal {

@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 use crate::store::lease::{Held, end_of};
 use crate::store::query::{Bind, Bound, query};
 use crate::store::row::{Row, to_json};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// What became of a pull request that was heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,7 +260,10 @@ impl Store {
 }
 
 /// Ends every lease on a preview; see [`Store::end_leases`].
-pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn abandon(
+    write: &mut WriteTransaction,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let sql = "UPDATE previews SET due_at = $1 \
          WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1";
     query(sql, now).execute(write.sql(), AT_WORK).await.map(drop)
@@ -279,7 +282,10 @@ impl KnownRequest {
     }
 }
 
-async fn find_known_request(write: &mut Write, of: &PullRequest) -> Result<Option<KnownRequest>, StoreError> {
+async fn find_known_request(
+    write: &mut WriteTransaction,
+    of: &PullRequest,
+) -> Result<Option<KnownRequest>, StoreError> {
     let sql = "SELECT * FROM previews WHERE repository = $1 AND number = $2";
     let row = query(sql, (&of.repository, of.number)).first(write.sql(), DOING).await?;
     let Some(row) = row else { return Ok(None) };
@@ -287,7 +293,11 @@ async fn find_known_request(write: &mut Write, of: &PullRequest) -> Result<Optio
     Ok(Some(KnownRequest { request: row.json("request")?, done }))
 }
 
-async fn upsert(write: &mut Write, of: &PullRequest, now: Timestamp) -> Result<(), StoreError> {
+async fn upsert(
+    write: &mut WriteTransaction,
+    of: &PullRequest,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let sql = "INSERT INTO previews (repository, number, request, updated_at, received_at, due_at, turn, \
          attempts, failures, summary, shown_turn) VALUES ($1, $2, $3, $4, $5, $5, 1, 0, 0, $6, 0) \
          ON CONFLICT (repository, number) DO UPDATE SET request = $3, updated_at = $4, \
@@ -299,14 +309,14 @@ async fn upsert(write: &mut Write, of: &PullRequest, now: Timestamp) -> Result<(
         .map(drop)
 }
 
-async fn delete(write: &mut Write, of: &PullRequest) -> Result<(), StoreError> {
+async fn delete(write: &mut WriteTransaction, of: &PullRequest) -> Result<(), StoreError> {
     query("DELETE FROM previews WHERE repository = $1 AND number = $2", (&of.repository, of.number))
         .execute(write.sql(), DOING)
         .await
         .map(drop)
 }
 
-async fn drop_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+async fn drop_old(write: &mut WriteTransaction, now: Timestamp) -> Result<(), StoreError> {
     let before = now.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
     let sql = "DELETE FROM previews WHERE done_at IS NOT NULL AND done_at < $1";
     query(sql, before).execute(write.sql(), DOING).await.map(drop)

@@ -104,23 +104,23 @@ pub(super) trait Bind {
 }
 
 /// What stands for one.
-pub(super) trait Value {
+pub(super) trait SqlValue {
     type Sql: for<'q> Encode<'q, Any> + Type<Any>;
     fn into_sql(self) -> Self::Sql;
 }
 
-impl<T: Value> Bind for T {
+impl<T: SqlValue> Bind for T {
     fn bind(self, query: Bound) -> Bound {
         query.bind(self.into_sql())
     }
 }
 
-impl<T: Value> Bind for Option<T>
+impl<T: SqlValue> Bind for Option<T>
 where
     Option<T::Sql>: for<'q> Encode<'q, Any> + Type<Any>,
 {
     fn bind(self, query: Bound) -> Bound {
-        query.bind(self.map(Value::into_sql))
+        query.bind(self.map(SqlValue::into_sql))
     }
 }
 
@@ -177,7 +177,7 @@ impl Bind for () {
     }
 }
 
-impl Value for i64 {
+impl SqlValue for i64 {
     type Sql = i64;
     fn into_sql(self) -> i64 {
         self
@@ -186,7 +186,7 @@ impl Value for i64 {
 
 macro_rules! values {
     ($sql:ty: $($type:ty),+ => $value:ident, $stored:expr) => {
-        $(impl Value for $type {
+        $(impl SqlValue for $type {
             type Sql = $sql;
             fn into_sql(self) -> $sql {
                 let $value = self;

@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::lease::{Claim, Held, end_of};
 use crate::store::query::query;
 use crate::store::row::{self, deployment_columns};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{deaths, idempotency_keys, lane, outbox, previews, removals, sweeps};
 
 /// How many lanes one claim looks at when others change under its eyes.
@@ -72,7 +72,7 @@ impl Store {
 
     async fn claim_next(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         worker: &str,
         now: Timestamp,
         lease: Duration,
@@ -137,7 +137,7 @@ impl Store {
     /// are passed over.
     async fn candidate(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         now: Timestamp,
     ) -> Result<Option<(RepoName, TargetName)>, StoreError> {
         let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
@@ -160,7 +160,7 @@ impl Store {
 /// was read. One that still had a worker lost it: that attempt has failed.
 async fn take(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     id: &DeployId,
     worker: &str,
     now: Timestamp,

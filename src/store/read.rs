@@ -130,7 +130,8 @@ impl Store {
                 places.join(", ")
             );
             let spots: Vec<_> = some.iter().map(|spot| (&spot.target, &spot.app)).collect();
-            for row in query_of(sql, spots).fetch_all(&self.pool, "reading what has failed").await? {
+            for row in query_of(sql, spots).fetch_all(&self.pool, "reading what has failed").await?
+            {
                 let spot = AppInstance { target: row.id("target")?, app: row.app()? };
                 found.insert(spot, (row.id("id")?, row.id("tag")?));
             }

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
 use crate::model::past::{Number, PastDeployment};
-use crate::model::removal::Removal;
+use crate::model::removal::RemovalRecord;
 use crate::model::rollback::{Hold, provisional_number};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::owners::Owned;
 use crate::store::query::query;
 use crate::store::row::to_json;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, holds, repositories};
 
 /// All that is still known.
@@ -26,7 +26,7 @@ pub struct Remembered {
     /// Deployments that were pushed, oldest first.
     pub deployments: Vec<RememberedDeployment>,
     /// Removals that were pushed.
-    pub removals: Vec<Removal>,
+    pub removals: Vec<RemovalRecord>,
     /// Whose the apps are that stand.
     pub owners: Vec<Owned>,
     /// Repositories by the forge's number: the name, and when it was last said.
@@ -69,7 +69,7 @@ impl Store {
     pub async fn rebuild(
         &self,
         remembered: &Remembered,
-        entry: &Entry,
+        entry: &AuditRecord,
         really: bool,
     ) -> Result<Rebuilt, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -95,7 +95,10 @@ impl Store {
 }
 
 /// Adds the deployment; returns whether it was added.
-async fn deployment(write: &mut Write, one: &RememberedDeployment) -> Result<bool, StoreError> {
+async fn deployment(
+    write: &mut WriteTransaction,
+    one: &RememberedDeployment,
+) -> Result<bool, StoreError> {
     let RememberedDeployment { past, number, newest, hold } = one;
     make_lane(write, past).await?;
     let added = match number {
@@ -114,7 +117,10 @@ async fn deployment(write: &mut Write, one: &RememberedDeployment) -> Result<boo
 }
 
 /// Its number is not known, or is another's: one deployment of the forge was begun twice.
-async fn without_number(write: &mut Write, past: &PastDeployment) -> Result<bool, StoreError> {
+async fn without_number(
+    write: &mut WriteTransaction,
+    past: &PastDeployment,
+) -> Result<bool, StoreError> {
     if is_known(write, past).await? {
         return Ok(false);
     }
@@ -131,7 +137,7 @@ async fn without_number(write: &mut Write, past: &PastDeployment) -> Result<bool
 /// Its place in its lane: the number that the forge gave it; without one, and of a rollback, the
 /// greatest of what came before it.
 async fn place(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     past: &PastDeployment,
     number: &Number,
 ) -> Result<i64, StoreError> {
@@ -146,12 +152,12 @@ async fn place(
     row.number("place")
 }
 
-async fn make_lane(write: &mut Write, past: &PastDeployment) -> Result<(), StoreError> {
+async fn make_lane(write: &mut WriteTransaction, past: &PastDeployment) -> Result<(), StoreError> {
     let sql = "INSERT INTO lanes (repository, target) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     query(sql, (&past.release.repository, &past.target)).execute(write.sql(), DOING).await.map(drop)
 }
 
-async fn is_known(write: &mut Write, past: &PastDeployment) -> Result<bool, StoreError> {
+async fn is_known(write: &mut WriteTransaction, past: &PastDeployment) -> Result<bool, StoreError> {
     let row = query("SELECT id FROM deployments WHERE id = $1", &past.id)
         .first(write.sql(), DOING)
         .await?;
@@ -159,7 +165,7 @@ async fn is_known(write: &mut Write, past: &PastDeployment) -> Result<bool, Stor
 }
 
 async fn insert(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     past: &PastDeployment,
     number: &Number,
 ) -> Result<u64, StoreError> {
@@ -196,7 +202,10 @@ async fn insert(
 }
 
 /// That the forge was told of the success. Whoever takes its place is told only of what it shows.
-async fn shown_as_live(write: &mut Write, past: &PastDeployment) -> Result<(), StoreError> {
+async fn shown_as_live(
+    write: &mut WriteTransaction,
+    past: &PastDeployment,
+) -> Result<(), StoreError> {
     let sink = Sink::Forge;
     let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure, outcome, done_at, reason) \
@@ -206,8 +215,8 @@ async fn shown_as_live(write: &mut Write, past: &PastDeployment) -> Result<(), S
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
-async fn removal(write: &mut Write, one: &Removal) -> Result<u64, StoreError> {
-    let Removal { id, target, app, actor, reason, taken, asked_at, ended } = one;
+async fn removal(write: &mut WriteTransaction, one: &RemovalRecord) -> Result<u64, StoreError> {
+    let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = one;
     let at = ended.as_ref().map_or(*asked_at, |ended| ended.at);
     let commit = ended.as_ref().and_then(|ended| ended.commit.as_ref());
     let sql = "INSERT INTO acts (id, kind, target, namespace, slug, actor, reason, details, asked_at, \
@@ -218,7 +227,7 @@ async fn removal(write: &mut Write, one: &Removal) -> Result<u64, StoreError> {
     query(sql, (about, asked_at, at, commit, summary)).execute(write.sql(), DOING).await
 }
 
-async fn owner(write: &mut Write, one: &Owned) -> Result<u64, StoreError> {
+async fn owner(write: &mut WriteTransaction, one: &Owned) -> Result<u64, StoreError> {
     let Owned { target, app, repository, since, moved: _ } = one;
     let sql = "INSERT INTO owners (target, namespace, slug, repository, since) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::audit::{Entry, Principal};
+use crate::model::audit::{AuditRecord, Principal};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::removal::{Ended, Removal};
+use crate::model::removal::{RemovalEnd, RemovalRecord};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
 use crate::store::lease::end_of;
 use crate::store::query::query;
 use crate::store::row::{Row, to_json};
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, claims, idempotency_keys, inactive, lane};
 
 /// Whether an act may begin.
@@ -41,12 +41,12 @@ impl Store {
     /// caller who may repeat it leads to the record.
     pub async fn begin_removal(
         &self,
-        (removal, by): (&Removal, &Principal),
+        (removal, by): (&RemovalRecord, &Principal),
         lease: Option<&KeyLease>,
         now: Timestamp,
         hold: Duration,
     ) -> Result<ActTurn, StoreError> {
-        let Removal { target, app, .. } = removal;
+        let RemovalRecord { target, app, .. } = removal;
         let mut write = self.begin_durable(DOING).await?;
         let repository = match &removal.taken.repository {
             Some(repository) => Some(repository.clone()),
@@ -92,10 +92,10 @@ impl Store {
     pub async fn end_removal(
         &self,
         id: &DeployId,
-        ended: &Ended,
+        ended: &RemovalEnd,
         kept: Option<&PendingAnswer>,
     ) -> Result<(), StoreError> {
-        let Ended { at, commit, summary } = ended;
+        let RemovalEnd { at, commit, summary } = ended;
         let mut write = self.begin_durable(DOING).await?;
         let sql = "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
              WHERE id = $1 AND finished_at IS NULL RETURNING *";
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// The removal of an id.
-    pub async fn removal(&self, id: &DeployId) -> Result<Option<Removal>, StoreError> {
+    pub async fn removal(&self, id: &DeployId) -> Result<Option<RemovalRecord>, StoreError> {
         let row = query("SELECT * FROM acts WHERE id = $1 AND kind = $2", (id, REMOVAL))
             .first(&self.pool, "reading a removal")
             .await?;
@@ -128,15 +128,19 @@ impl Store {
         &self,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<Vec<Removal>, StoreError> {
+    ) -> Result<Vec<RemovalRecord>, StoreError> {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
              ORDER BY id DESC LIMIT 100";
-        let rows = query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
+        let rows =
+            query(sql, (REMOVAL, target, app)).fetch_all(&self.pool, "reading removals").await?;
         rows.iter().map(removal).collect()
     }
 
     /// The removals whose process has died: how they ended is to be found out.
-    pub async fn abandoned_removals(&self, now: Timestamp) -> Result<Vec<Removal>, StoreError> {
+    pub async fn abandoned_removals(
+        &self,
+        now: Timestamp,
+    ) -> Result<Vec<RemovalRecord>, StoreError> {
         let sql = "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
              ORDER BY id LIMIT 100";
         let rows = query(sql, (REMOVAL, now)).fetch_all(&self.pool, "reading removals").await?;
@@ -146,9 +150,9 @@ impl Store {
 
 /// Returns the entry of the audit log: who began the removal. Its result is in the record of that
 /// id.
-fn entry(removal: &Removal, by: &Principal) -> Entry {
-    let Removal { id, target, app, reason, asked_at, .. } = removal;
-    Entry {
+fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
+    let RemovalRecord { id, target, app, reason, asked_at, .. } = removal;
+    AuditRecord {
         id: id.clone(),
         at: *asked_at,
         by: by.clone(),
@@ -163,7 +167,7 @@ fn entry(removal: &Removal, by: &Principal) -> Entry {
 
 /// Returns whether an act keeps the lane still; its row must be locked.
 pub(super) async fn keep_still(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
     now: Timestamp,
@@ -175,14 +179,17 @@ pub(super) async fn keep_still(
 }
 
 /// The acts of processes that are known to be dead are over; see `Store::end_leases`.
-pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn abandon(
+    write: &mut WriteTransaction,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let sql = "UPDATE acts SET due_at = $1 WHERE finished_at IS NULL AND due_at > $1";
     query(sql, now).execute(write.sql(), "ending the acts of a former process").await.map(drop)
 }
 
 /// Finds, where nothing else says it, the repository that deployed the app last.
 async fn newest_repository(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<RepoName>, StoreError> {
@@ -195,7 +202,7 @@ async fn newest_repository(
 /// A deployment that waits or runs: of the app, or of its repository's lane, since one that waits
 /// has not been read yet and may be the app's.
 async fn deploying(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: Option<&RepoName>,
     target: &TargetName,
     app: &AppKey,
@@ -208,7 +215,7 @@ async fn deploying(
 
 /// One whose process died is under way until somebody has found out how it ended.
 async fn acting(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,
 ) -> Result<Option<DeployId>, StoreError> {
@@ -219,12 +226,12 @@ async fn acting(
 }
 
 async fn insert(
-    write: &mut Write,
-    removal: &Removal,
+    write: &mut WriteTransaction,
+    removal: &RemovalRecord,
     repository: Option<&RepoName>,
     due_at: i64,
 ) -> Result<(), StoreError> {
-    let Removal { id, target, app, actor, reason, taken, asked_at, ended: _ } = removal;
+    let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended: _ } = removal;
     let sql = "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
          asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let about = (id, REMOVAL, target, app, repository);
@@ -232,12 +239,12 @@ async fn insert(
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }
 
-fn removal(row: &Row) -> Result<Removal, StoreError> {
+fn removal(row: &Row) -> Result<RemovalRecord, StoreError> {
     let ended = row.maybe_time("finished_at")?.map(|at| {
         let commit = row.maybe_id("commit_id")?;
-        Ok(Ended { at, commit, summary: row.text("summary")? })
+        Ok(RemovalEnd { at, commit, summary: row.text("summary")? })
     });
-    Ok(Removal {
+    Ok(RemovalRecord {
         id: row.id("id")?,
         target: row.id("target")?,
         app: row.app()?,

@@ -10,7 +10,7 @@ use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 const DOING: &str = "finding out which repository a name stands for";
 
@@ -84,7 +84,7 @@ impl Store {
 /// one gets nothing of what that one had.
 pub(super) async fn recognize(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     identity: Option<RepositoryIdentity>,
     name: &RepoName,
     now: Timestamp,
@@ -140,7 +140,10 @@ const BY_NUMBER: &str =
 const BY_NAME: &str = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
      WHERE LOWER(name) = LOWER($1) ORDER BY seen_at DESC";
 
-async fn find(write: &mut Write, number: i64) -> Result<Option<RememberedRepository>, StoreError> {
+async fn find(
+    write: &mut WriteTransaction,
+    number: i64,
+) -> Result<Option<RememberedRepository>, StoreError> {
     let row = query(BY_NUMBER, number).first(write.sql(), DOING).await?;
     row.as_ref().map(remembered).transpose()
 }
@@ -156,7 +159,7 @@ fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
 
 /// Other repositories that had the name when they were last heard of.
 async fn namesakes(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     number: i64,
     name: &RepoName,
 ) -> Result<Vec<RememberedRepository>, StoreError> {
@@ -171,7 +174,7 @@ async fn namesakes(
 /// whose it is.
 async fn retire(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     other: &RememberedRepository,
     at: Timestamp,
 ) -> Result<(), StoreError> {
@@ -192,7 +195,7 @@ fn retired_name(name: &RepoName, number: i64) -> Result<RepoName, StoreError> {
 
 async fn rename(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     from: &RepoName,
     to: &RepoName,
 ) -> Result<(), StoreError> {
@@ -202,7 +205,7 @@ async fn rename(
 
 async fn rename_records(
     store: &Store,
-    write: &mut Write,
+    write: &mut WriteTransaction,
     from: &RepoName,
     to: &RepoName,
 ) -> Result<(), StoreError> {
@@ -219,7 +222,7 @@ async fn rename_records(
 }
 
 async fn execute(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     sql: &'static str,
     from: &RepoName,
     to: &RepoName,
@@ -229,7 +232,7 @@ async fn execute(
 
 /// Takes note of what a commit says of a repository, unless its number or its name is known.
 pub(super) async fn remember(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     number: i64,
     name: &RepoName,
     at: Timestamp,
@@ -241,7 +244,7 @@ pub(super) async fn remember(
 }
 
 async fn note(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     number: i64,
     name: &RepoName,
     owner: Option<i64>,
@@ -256,7 +259,7 @@ async fn note(
 /// The name under which a deployment's repository is known now: it may have been renamed while it is worked
 /// on.
 pub(super) async fn name_of(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     deployment: &DeployId,
 ) -> Result<Option<RepoName>, StoreError> {
     let row = query("SELECT id, repository FROM deployments WHERE id = $1", deployment)

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::audit::Entry;
+use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::query::query;
 use crate::store::row::to_json;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, removals};
 
 /// A rollback as it is asked for. What is known of the revision is known of the deployment.
@@ -86,7 +86,7 @@ impl Store {
     pub async fn accept_rollback(
         &self,
         new: &NewRollback,
-        (entry, kept): (&Entry, Option<&PendingAnswer>),
+        (entry, kept): (&AuditRecord, Option<&PendingAnswer>),
         now: Timestamp,
     ) -> Result<RollbackTurn, StoreError> {
         let (repository, target) = (&new.request.release.repository, &new.request.target);
@@ -109,7 +109,7 @@ impl Store {
 
     async fn enqueue(
         &self,
-        write: &mut Write,
+        write: &mut WriteTransaction,
         new: &NewRollback,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -133,7 +133,7 @@ impl Store {
 
 /// The rollback of the lane that is not at its end.
 async fn open(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<Option<DeployId>, StoreError> {
@@ -143,7 +143,7 @@ async fn open(
 
 /// The greatest place that the lane ever had.
 async fn newest_place(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<i64, StoreError> {
@@ -154,7 +154,7 @@ async fn newest_place(
 }
 
 async fn insert(
-    write: &mut Write,
+    write: &mut WriteTransaction,
     new: &NewRollback,
     place: i64,
     now: Timestamp,

@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::store::lease::{Held, end_of};
 use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
-use crate::store::write::Write;
+use crate::store::write::WriteTransaction;
 
 /// A run that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl Store {
 }
 
 /// Whoever was at a sweep is not any more.
-pub(super) async fn abandon(write: &mut Write) -> Result<(), StoreError> {
+pub(super) async fn abandon(write: &mut WriteTransaction) -> Result<(), StoreError> {
     let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0 WHERE holder IS NOT NULL";
     let doing = "ending a former process's sweeps";
     query(sql, ()).execute(write.sql(), doing).await.map(drop)

@@ -34,34 +34,34 @@ pub(super) struct Writers {
 }
 
 /// The turn to write.
-pub(super) struct Turn {
+pub(super) struct WriteTurn {
     _all: OwnedMutexGuard<()>,
     _workers: Option<OwnedMutexGuard<()>>,
 }
 
 impl Writers {
-    pub(super) async fn turn(&self, at_once: bool) -> Turn {
+    pub(super) async fn turn(&self, at_once: bool) -> WriteTurn {
         let workers = if at_once { None } else { Some(Arc::clone(&self.workers)) };
         let workers = OptionFuture::from(workers.map(Mutex::lock_owned)).await;
-        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: workers }
+        WriteTurn { _all: Arc::clone(&self.all).lock_owned().await, _workers: workers }
     }
 }
 
 /// A transaction that writes; without a commit it never was.
-pub(super) struct Write {
+pub(super) struct WriteTransaction {
     /// None after the transaction has ended.
     connection: Option<PoolConnection<Any>>,
-    turn: Option<Turn>,
+    turn: Option<WriteTurn>,
     doing: &'static str,
     changed: watch::Sender<()>,
 }
 
-impl Write {
+impl WriteTransaction {
     pub(super) async fn begin(
         pool: &AnyPool,
         begin: &'static str,
         doing: &'static str,
-        turn: Option<Turn>,
+        turn: Option<WriteTurn>,
         changed: watch::Sender<()>,
     ) -> Result<Self, StoreError> {
         let connection = pool.acquire().await.map_err(StoreError::doing(doing))?;
@@ -104,7 +104,7 @@ impl Write {
 }
 
 /// Without a commit: it had nothing to write, a statement failed, or the caller has gone.
-impl Drop for Write {
+impl Drop for WriteTransaction {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let turn = self.turn.take();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 /// Values by key, each with a weight and until when it may be used.
 #[derive(Debug)]
-pub struct Cache<K, V> {
+pub struct BoundedCache<K, V> {
     capacity: usize,
     /// The sum of the weights.
     weight: usize,
@@ -25,7 +25,7 @@ struct Entry<V> {
     used: u64,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
+impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
     /// An empty cache; no more than `capacity` is kept, in entries or in what their weights are.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, weight: 0, uses: 0, entries: HashMap::new() }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_kept_until_its_time() {
-        let mut cache = Cache::new(2);
+        let mut cache = BoundedCache::new(2);
         cache.put("a", 1, at(10));
         assert_eq!((cache.get(&"a", at(9)), cache.get(&"b", at(9))), (Some(1), None));
         assert_eq!(cache.get(&"a", at(10)), None);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_one_that_was_of_no_use_longest_makes_room() {
-        let mut cache = Cache::new(2);
+        let mut cache = BoundedCache::new(2);
         cache.put("a", 1, at(10));
         cache.put("b", 2, at(10));
         assert_eq!(cache.get(&"a", at(1)), Some(1));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_may_be_by_weight_and_the_oldest_goes() {
-        let mut cache = Cache::new(3000);
+        let mut cache = BoundedCache::new(3000);
         for key in ["1", "2", "3", "3", "1", "4"] {
             cache.put_weighed(key, (), 1000, Timestamp::MAX);
         }

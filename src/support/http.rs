@@ -20,7 +20,7 @@ const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
 /// Who is trusted beside the machine's own authorities, and through whom requests go.
 #[derive(Debug, Clone, Default)]
-pub struct Outbound {
+pub struct OutboundHttp {
     /// Certificates of authorities that are trusted, too; each as DER.
     pub authorities: Vec<Vec<u8>>,
     /// The proxy for everything.
@@ -42,7 +42,7 @@ pub struct Proxy {
     pub except: Option<String>,
 }
 
-impl Outbound {
+impl OutboundHttp {
     /// A client that follows a few redirects, and gives up a connection after that time.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ static SUBSCRIBER: Once = Once::new();
 
 /// The log of this thread, from its beginning until it is dropped. Only for tests that run on
 /// one thread, as those of `#[tokio::test]` without a flavour do.
-pub(crate) struct Log(Rc<RefCell<Vec<u8>>>);
+pub(crate) struct CapturedLog(Rc<RefCell<Vec<u8>>>);
 
 #[derive(Clone)]
 struct Kept {
@@ -30,7 +30,7 @@ struct Kept {
     level: Level,
 }
 
-impl Log {
+impl CapturedLog {
     /// Begins one with everything from `level` up whose target begins with `target`: libraries
     /// too, if that is empty.
     pub(crate) fn of(target: &'static str, level: Level) -> Self {
@@ -51,7 +51,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for CapturedLog {
     fn drop(&mut self) {
         LOG.take();
     }

@@ -6,7 +6,7 @@
 
 /// One alert.
 #[derive(Debug, Clone, Copy)]
-pub struct Alert {
+pub struct AlertRule {
     /// Its name in `alerts`. In Prometheus it begins with a capital: `CpuThrottled`.
     pub name: &'static str,
     /// What it says, in one sentence.
@@ -57,7 +57,7 @@ pub const BURNS_SLOWLY: &str = "errorBudgetBurnsSlowly";
 /// The alerts as a table: the name, what an app must have, and what the threshold counts; what it says.
 macro_rules! alerts {
     ($($name:tt $needs:ident $($unit:ident)?; $about:literal;)*) => {
-        &[$(Alert {
+        &[$(AlertRule {
             name: $name,
             about: $about,
             threshold: alerts!(@threshold $($unit)?),
@@ -69,7 +69,7 @@ macro_rules! alerts {
 }
 
 /// Every alert, in the order in which they are rendered.
-pub const ALERTS: &[Alert] = alerts! {
+pub const ALERTS: &[AlertRule] = alerts! {
     "cpuThrottled" Pods Share;
         "The container was held back in more than this share of the CPU periods of 5 minutes.";
     "containerRestarts" Pods Count;
@@ -115,7 +115,7 @@ pub const ALERTS: &[Alert] = alerts! {
 };
 
 /// The alert of that name.
-pub fn find(name: &str) -> Option<&'static Alert> {
+pub fn find(name: &str) -> Option<&'static AlertRule> {
     ALERTS.iter().find(|alert| alert.name == name)
 }
 

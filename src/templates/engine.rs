@@ -28,7 +28,7 @@ const LARGEST_FILE: usize = 1024 * 1024;
 
 /// The files of one version of a template, parsed, with what all templates share.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(crate) struct TemplateEngine {
     tera: Tera,
     insertions: Insertions,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Engine {
 pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
-) -> Result<Engine, Vec<Violation>> {
+) -> Result<TemplateEngine, Vec<Violation>> {
     let named =
         |prefix: &str, file: &TemplateFile| (format!("{prefix}{}", file.path), file.text.clone());
     let shared = shared.iter().map(|file| named(COMPONENTS, file));
@@ -52,7 +52,7 @@ pub(crate) fn load<'a>(
         return Err(vec![violation]);
     }
     let (counted, insertions) = turns::counted(&all);
-    Ok(Engine { tera: parsed(counted, &insertions)?, insertions })
+    Ok(TemplateEngine { tera: parsed(counted, &insertions)?, insertions })
 }
 
 fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera, Vec<Violation>> {
@@ -91,13 +91,17 @@ fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
 }
 
 /// The top-level names that the files look at.
-pub(crate) fn variables(engine: &Engine, files: &[String]) -> HashSet<String> {
+pub(crate) fn variables(engine: &TemplateEngine, files: &[String]) -> HashSet<String> {
     let of = |file: &String| engine.tera.get_template_variables(file).unwrap_or_default();
     files.iter().flat_map(of).map(str::to_owned).collect()
 }
 
 /// Renders one file.
-pub(crate) fn render(engine: &Engine, file: &str, context: &Context) -> Result<String, Violation> {
+pub(crate) fn render(
+    engine: &TemplateEngine,
+    file: &str,
+    context: &Context,
+) -> Result<String, Violation> {
     let mut out = Capped { bytes: Vec::new() };
     let (rendered, stopped) = turns::limited(|| engine.tera.render_to(file, context, &mut out));
     if stopped {
@@ -325,7 +329,7 @@ mod tests {
     use super::*;
 
     /// An engine of one component and one file.
-    fn loaded(component: &str, file: &str) -> Result<Engine, Vec<Violation>> {
+    fn loaded(component: &str, file: &str) -> Result<TemplateEngine, Vec<Violation>> {
         let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let file = named("a/latest/b.yaml.tmpl", file);
         load(&[named("c.yaml.tmpl", component)], std::iter::once(&file))

@@ -5,8 +5,8 @@
 
 /// A word, a text, or anything else in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token<'t> {
-    pub(crate) kind: Kind,
+pub(crate) struct TagToken<'t> {
+    pub(crate) kind: TokenKind,
     /// As written; a text without its quotes.
     pub(crate) text: &'t str,
     /// Where it begins, in bytes.
@@ -15,7 +15,7 @@ pub(crate) struct Token<'t> {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A name or a keyword.
     Word,
     /// A text in quotes.
@@ -24,13 +24,13 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Token<'_> {
+impl TagToken<'_> {
     pub(crate) fn is(&self, sign: &str) -> bool {
-        self.kind == Kind::Other && self.text == sign
+        self.kind == TokenKind::Other && self.text == sign
     }
 
     pub(crate) fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text == word
+        self.kind == TokenKind::Word && self.text == word
     }
 }
 
@@ -38,9 +38,9 @@ impl Token<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tag<'t> {
     /// A value that is shown.
-    Shown(Vec<Token<'t>>),
+    Shown(Vec<TagToken<'t>>),
     /// An instruction.
-    Does(Vec<Token<'t>>),
+    Does(Vec<TagToken<'t>>),
 }
 
 /// All tags in order. Comments, and what stands in `raw`, are none.
@@ -79,7 +79,7 @@ fn after(text: &str, from: usize, end: &str) -> usize {
 }
 
 /// The tokens up to the end of a tag, which is `closing` and a brace outside of any map.
-fn tokens(text: &str, from: usize, closing: char) -> (Vec<Token<'_>>, usize) {
+fn tokens(text: &str, from: usize, closing: char) -> (Vec<TagToken<'_>>, usize) {
     let mut tokens = Vec::new();
     let (mut at, mut depth) = (from, 0_usize);
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -93,7 +93,7 @@ fn tokens(text: &str, from: usize, closing: char) -> (Vec<Token<'_>>, usize) {
                 let end =
                     rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |n| n + 1);
                 let inner = rest.get(1..end).unwrap_or_default();
-                tokens.push(Token { kind: Kind::Text, text: inner, at });
+                tokens.push(TagToken { kind: TokenKind::Text, text: inner, at });
                 end + 1
             }
             _ => {
@@ -104,7 +104,7 @@ fn tokens(text: &str, from: usize, closing: char) -> (Vec<Token<'_>>, usize) {
                     "}" => depth = depth.saturating_sub(1),
                     _ => {}
                 }
-                tokens.push(Token { kind, text, at });
+                tokens.push(TagToken { kind, text, at });
                 length
             }
         };
@@ -113,17 +113,17 @@ fn tokens(text: &str, from: usize, closing: char) -> (Vec<Token<'_>>, usize) {
     (tokens, text.len())
 }
 
-fn word_or_sign(rest: &str, c: char) -> (Kind, usize) {
+fn word_or_sign(rest: &str, c: char) -> (TokenKind, usize) {
     let length = |legal: fn(char) -> bool| rest.find(|c| !legal(c)).unwrap_or(rest.len());
     if c.is_alphabetic() || c == '_' {
-        return (Kind::Word, length(|c| c.is_alphanumeric() || c == '_'));
+        return (TokenKind::Word, length(|c| c.is_alphanumeric() || c == '_'));
     }
     if c.is_ascii_digit() {
-        return (Kind::Other, length(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_'));
+        return (TokenKind::Other, length(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_'));
     }
     let signs = ["...", "==", "!=", "<=", ">=", "?.", "?[", "//", "**"];
     let sign = signs.into_iter().find(|sign| rest.starts_with(sign));
-    (Kind::Other, sign.map_or(c.len_utf8(), str::len))
+    (TokenKind::Other, sign.map_or(c.len_utf8(), str::len))
 }
 
 /// Line, column (both from 1, in characters) of a byte.
@@ -143,7 +143,7 @@ mod tests {
             Tag::Shown(tokens) | Tag::Does(tokens) => tokens,
         };
         let texts =
-            |tokens: Vec<Token<'_>>| tokens.iter().map(|t| t.text.len()).collect::<Vec<_>>();
+            |tokens: Vec<TagToken<'_>>| tokens.iter().map(|t| t.text.len()).collect::<Vec<_>>();
         let _lengths: Vec<_> = tags(text).into_iter().map(of).map(texts).collect();
         tags(text).into_iter().map(of).map(|t| t.iter().map(|t| t.text).collect()).collect()
     }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use crate::model::id::{CommitSha, TemplateName, TemplateVersion};
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
-use crate::policy::Policies;
+use crate::policy::PolicySet;
 use crate::templates::engine;
-use crate::waml::identities::{Identity, Place};
+use crate::waml::identities::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, Node, Path, Value};
 use crate::waml::section::{Section, always_exists};
 use crate::waml::suggest;
@@ -25,13 +25,13 @@ use crate::waml::yaml::{self, Budget};
 
 /// A checked set of templates.
 #[derive(Debug)]
-pub struct Templates {
+pub struct TemplateSet {
     /// Where they come from, for people.
     pub origin: String,
     /// The commit, where they come from a repository.
     pub commit: Option<CommitSha>,
     /// The operator's own rules.
-    pub policies: Arc<Policies>,
+    pub policies: Arc<PolicySet>,
     by_id: BTreeMap<(TemplateName, TemplateVersion), Arc<Template>>,
 }
 
@@ -48,9 +48,9 @@ pub struct Template {
     pub defaults: Node,
     /// The names of its files in `engine`, sorted.
     pub(crate) files: Vec<String>,
-    pub(crate) engine: engine::Engine,
+    pub(crate) engine: engine::TemplateEngine,
     /// The operator's own rules, the same for all templates of the set.
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) policies: Arc<PolicySet>,
     uses: HashSet<String>,
 }
 
@@ -66,7 +66,7 @@ impl Template {
     }
 }
 
-impl Templates {
+impl TemplateSet {
     /// Parses and checks a set of templates.
     ///
     /// # Errors
@@ -74,9 +74,9 @@ impl Templates {
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
         let mut violations: Vec<Violation> = strangers(&sources.files).collect();
         violations.extend(odd_components(&sources.components));
-        let policies = Policies::load(&sources.policies).unwrap_or_else(|wrong| {
+        let policies = PolicySet::load(&sources.policies).unwrap_or_else(|wrong| {
             violations.extend(wrong);
-            Policies::default()
+            PolicySet::default()
         });
         let policies = Arc::new(policies);
         let mut by_id = BTreeMap::new();
@@ -254,7 +254,7 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
 }
 
 /// The same with each map that stands for the elements of a list put into one, for checking.
-fn listed(mut node: Node, place: Place<'_>) -> Node {
+fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
         let of_map = if identity.is_some() { place.element() } else { place };
@@ -270,14 +270,14 @@ fn listed(mut node: Node, place: Place<'_>) -> Node {
 }
 
 /// What a map of defaults cannot say, because each element says it itself.
-fn with_identity(mut node: Node, identity: Identity) -> Node {
-    if let (Identity::Name, Value::Map(map)) = (identity, &mut node.value) {
+fn with_identity(mut node: Node, identity: ElementIdentity) -> Node {
+    if let (ElementIdentity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =
             Value::Scalar(crate::waml::node::Scalar { text: "each".to_owned(), quoted: true });
         let name = Node::new(value, node.origin.clone());
         map.insert(
             "name".to_owned(),
-            crate::waml::node::Entry { key: node.origin.position.clone(), node: name },
+            crate::waml::node::MappingEntry { key: node.origin.position.clone(), node: name },
         );
     }
     node
@@ -287,13 +287,13 @@ fn with_identity(mut node: Node, identity: Identity) -> Node {
 mod tests {
     use super::*;
 
-    fn compiled(defaults: &str) -> Result<Templates, Rejection> {
+    fn compiled(defaults: &str) -> Result<TemplateSet, Rejection> {
         let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let files = vec![
             named("backend-default/defaults.yaml", defaults),
             named("backend-default/latest/x.yaml.tmpl", "{{ scaling.replicas }}"),
         ];
-        Templates::compile(&TemplateSources { files, ..TemplateSources::default() })
+        TemplateSet::compile(&TemplateSources { files, ..TemplateSources::default() })
     }
 
     /// The file as the source document prints it.

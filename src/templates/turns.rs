@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use tera::{Kwargs, State, Tera, TeraResult, Value};
 
 use crate::templates::lexer;
-use crate::templates::lexer::{Kind, Tag, Token};
+use crate::templates::lexer::{Tag, TagToken, TokenKind};
 
 /// What rendering one file may cost: bytes that are inserted, also those that no file has in the end.
 const MOST: usize = 16 * 1024 * 1024;
@@ -115,7 +115,7 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
         let count =
             |bytes: usize| format!("{{% if {COUNT_TURN}(bytes={bytes}) %}}{{% endif {close}");
         let mut words = tokens.iter().filter(|token| !token.is("-"));
-        match words.next().filter(|token| token.kind == Kind::Word).map(|token| token.text) {
+        match words.next().filter(|token| token.kind == TokenKind::Word).map(|token| token.text) {
             Some("for" | "component") => {
                 open.push((insertions.len(), end));
                 insertions.push((end, count(0)));
@@ -130,7 +130,7 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
                 }
             }
             Some("include") => {
-                let names = tokens.iter().filter(|token| token.kind == Kind::Text);
+                let names = tokens.iter().filter(|token| token.kind == TokenKind::Text);
                 let size = names.filter_map(|name| sizes.get(name.text)).max();
                 insertions.push((end, count(size.copied().unwrap_or(0))));
             }
@@ -142,9 +142,9 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
 }
 
 /// `[x for x in LIST if …]` becomes `[x for x in (LIST)|count if …]`.
-fn comprehensions(tokens: &[Token<'_>], wanted: &mut Vec<(usize, String)>) {
-    let begins = |token: &Token<'_>| ["(", "[", "{", "?["].iter().any(|sign| token.is(sign));
-    let ends = |token: &Token<'_>| [")", "]", "}"].iter().any(|sign| token.is(sign));
+fn comprehensions(tokens: &[TagToken<'_>], wanted: &mut Vec<(usize, String)>) {
+    let begins = |token: &TagToken<'_>| ["(", "[", "{", "?["].iter().any(|sign| token.is(sign));
+    let ends = |token: &TagToken<'_>| [")", "]", "}"].iter().any(|sign| token.is(sign));
     let mut brackets = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
         if begins(token) {
@@ -170,7 +170,7 @@ fn comprehensions(tokens: &[Token<'_>], wanted: &mut Vec<(usize, String)>) {
         });
         let list = length.and_then(|length| list.get(..length)).unwrap_or_default();
         if let (Some(first), Some(last)) = (list.first(), list.last()) {
-            let quotes = if last.kind == Kind::Text { 2 } else { 0 };
+            let quotes = if last.kind == TokenKind::Text { 2 } else { 0 };
             wanted.push((first.at, "(".to_owned()));
             wanted.push((last.at + last.text.len() + quotes, format!(")|{COUNT_EACH}")));
         }

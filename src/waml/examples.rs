@@ -141,7 +141,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         "Disruption" if is_number => format!("{{maxUnavailable: {text}}}"),
         "EnvVar" => {
             let name = text.split(['=', ':', ' ']).next().filter(|name| !name.is_empty())?;
-            format!("{{name: {}, value: {ELLIPSIS}}}", self::format_flow_text("", name)?)
+            format!("{{name: {}, value: {ELLIPSIS}}}", format_flow_text("", name)?)
         }
         "Grpc" | "Redis" if is_yes => "{}".to_owned(),
         "Grpc" => format!("{{port: {shown}}}"),
@@ -152,7 +152,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
                 Some((name, tag)) if !tag.contains('/') => name,
                 _ => name,
             };
-            format!("{{repository: {}}}", self::format_flow_text("", name)?)
+            format!("{{repository: {}}}", format_flow_text("", name)?)
         }
         "Ingress" if text.contains('.') => format!("{{host: {shown}}}"),
         "Ingress" if !text.contains('/') => format!("{{hostPrefix: {shown}}}"),

@@ -12,12 +12,12 @@ use crate::waml::shape::{Shape, Shapes};
 
 /// A place in a schema, followed beside a value: it knows the type of what may stand there.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'s> {
+pub struct ElementPlace<'s> {
     shapes: &'s Shapes,
     shape: &'s Shape,
 }
 
-impl<'s> Place<'s> {
+impl<'s> ElementPlace<'s> {
     pub(super) fn root(shapes: &'s Shapes) -> Self {
         Self { shapes, shape: shapes.root() }
     }
@@ -45,7 +45,7 @@ impl<'s> Place<'s> {
 
     /// What tells the elements of the list apart that stands here; `None` where it is a plain list, or
     /// none at all.
-    pub fn identity(self) -> Option<Identity> {
+    pub fn identity(self) -> Option<ElementIdentity> {
         match self.element().shape {
             Shape::Ref(name) => identity(name),
             _ => None,
@@ -83,19 +83,19 @@ impl<'s> Place<'s> {
 ///
 /// In a list of such, a later layer's element joins the earlier one of the same identity; others stay
 /// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
-fn identity(type_name: &str) -> Option<Identity> {
+fn identity(type_name: &str) -> Option<ElementIdentity> {
     match type_name {
-        "EnvVar" | "Secret" | "Volume" | "Port" | "Link" => Some(Identity::Name),
-        "Service" => Some(Identity::NameOrSlug),
-        "Ingress" => Some(Identity::Host),
-        "IngressPath" => Some(Identity::Path),
+        "EnvVar" | "Secret" | "Volume" | "Port" | "Link" => Some(ElementIdentity::Name),
+        "Service" => Some(ElementIdentity::NameOrSlug),
+        "Ingress" => Some(ElementIdentity::Host),
+        "IngressPath" => Some(ElementIdentity::Path),
         _ => None,
     }
 }
 
 /// What tells the elements of a list apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identity {
+pub enum ElementIdentity {
     /// `name`.
     Name,
     /// `name`, and the app's slug where there is none.
@@ -106,7 +106,7 @@ pub enum Identity {
     Path,
 }
 
-impl Identity {
+impl ElementIdentity {
     /// The keys that make the identity.
     pub fn keys(self) -> &'static [&'static str] {
         match self {
@@ -119,28 +119,28 @@ impl Identity {
 
 /// Reads the text that tells an element of such a list apart; `None` where the element does not
 /// say.
-pub fn read_identity(element: &Node, identity: Identity, slug: &str) -> Option<String> {
+pub fn read_identity(element: &Node, identity: ElementIdentity, slug: &str) -> Option<String> {
     element.as_map()?;
     let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
     match identity {
-        Identity::Name => text("name"),
-        Identity::NameOrSlug => text("name").or_else(|| Some(slug.to_owned())),
-        Identity::Host => {
+        ElementIdentity::Name => text("name"),
+        ElementIdentity::NameOrSlug => text("name").or_else(|| Some(slug.to_owned())),
+        ElementIdentity::Host => {
             text("host").or_else(|| text("hostPrefix").map(|prefix| format!("{prefix}.")))
         }
-        Identity::Path => text("path").or_else(|| Some("/".to_owned())),
+        ElementIdentity::Path => text("path").or_else(|| Some("/".to_owned())),
     }
 }
 
 /// Refuses lists in which two elements have the same identity.
-pub(crate) fn check(root: &mut Node, place: Place<'_>, violations: &mut Vec<Violation>) {
+pub(crate) fn check(root: &mut Node, place: ElementPlace<'_>, violations: &mut Vec<Violation>) {
     let slug = root.get("slug").and_then(Node::as_text).unwrap_or_default().to_owned();
     walk(root, place, &mut Path::root(), &slug, violations);
 }
 
 fn walk(
     node: &mut Node,
-    place: Place<'_>,
+    place: ElementPlace<'_>,
     path: &mut Path,
     slug: &str,
     violations: &mut Vec<Violation>,
@@ -170,7 +170,7 @@ fn walk(
 fn twice(
     list: &mut [Node],
     path: &Path,
-    identity: Identity,
+    identity: ElementIdentity,
     slug: &str,
     violations: &mut Vec<Violation>,
 ) {

@@ -7,7 +7,7 @@ use crate::support::text::with_line_feeds;
 use crate::waml::collect;
 use crate::waml::confidential::may_repeat_text;
 use crate::waml::examples;
-use crate::waml::identities::Place;
+use crate::waml::identities::ElementPlace;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::quote::quoted;
 use crate::waml::section::Defaults;
@@ -18,7 +18,12 @@ const RULE: &str = "ignored";
 
 /// Warns of keys without a value behind which a comment stands: `slack: #squad`. A comment for people has a space
 /// behind its `#`. A target without settings is as good as one with them, so there it is a comment in any case.
-pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &mut Vec<Violation>) {
+pub(crate) fn comments(
+    root: &Node,
+    place: ElementPlace<'_>,
+    text: &str,
+    violations: &mut Vec<Violation>,
+) {
     let text = with_line_feeds(text.strip_prefix('\u{feff}').unwrap_or(text));
     let lines: Vec<&str> = text.lines().collect();
     visit(root, place, &mut Path::root(), &mut |path, key, place| {
@@ -49,9 +54,9 @@ pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &m
 /// Calls `found` with every known key that has no value, and its place in the schema.
 fn visit<'s>(
     node: &Node,
-    place: Place<'s>,
+    place: ElementPlace<'s>,
     path: &mut Path,
-    found: &mut impl FnMut(&Path, &Position, Place<'s>),
+    found: &mut impl FnMut(&Path, &Position, ElementPlace<'s>),
 ) {
     match &node.value {
         Value::Null | Value::Scalar(_) => {}

@@ -54,11 +54,11 @@ pub struct Scalar {
 }
 
 /// A mapping from keys to values.
-pub type Map = IndexMap<String, Entry>;
+pub type Map = IndexMap<String, MappingEntry>;
 
 /// One key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct MappingEntry {
     /// Where the key is written; violations about a missing part point here.
     pub key: Position,
     /// Its value.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::TargetName;
 use crate::support::globs::Globs;
-use crate::waml::identities::Place;
+use crate::waml::identities::ElementPlace;
 use crate::waml::node::Node;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
@@ -105,7 +105,7 @@ impl Section {
     }
 
     /// The place of a whole section, for who walks one.
-    pub fn place() -> Place<'static> {
+    pub fn place() -> ElementPlace<'static> {
         READER.place()
     }
 

@@ -8,7 +8,7 @@ use schemars::Schema;
 use serde_json::{Map as JsonMap, Value as Json};
 
 use crate::waml::examples;
-use crate::waml::node::{Entry, Node, Value};
+use crate::waml::node::{MappingEntry, Node, Value};
 
 /// So many bytes of a line are shown.
 const LONGEST_LINE: usize = 160;
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     /// A mapping with free keys, perhaps of a named format.
     Map { keys: Option<String>, values: Box<Shape> },
     /// A mapping with known keys.
-    Object(Object),
+    Object(ObjectShape),
     /// The same, or null.
     Nullable(Box<Shape>),
     /// A named shape.
@@ -42,13 +42,13 @@ pub(crate) enum Shape {
 
 /// A mapping with known keys.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Object {
-    pub(crate) fields: IndexMap<String, Field>,
+pub(crate) struct ObjectShape {
+    pub(crate) fields: IndexMap<String, KnownKey>,
 }
 
 /// One known key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub(crate) struct KnownKey {
     pub(crate) shape: Shape,
     pub(crate) required: bool,
     /// The first line of its documentation.
@@ -89,15 +89,15 @@ impl Shapes {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deeper<'s> {
     /// The keys that lead there.
-    pub(crate) way: Vec<Step<'s>>,
+    pub(crate) way: Vec<KeyStep<'s>>,
     /// The key's right name.
     pub(crate) key: &'s str,
-    pub(crate) field: &'s Field,
+    pub(crate) field: &'s KnownKey,
 }
 
 /// A key on the way to another.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Step<'s> {
+pub(crate) struct KeyStep<'s> {
     pub(crate) key: &'s str,
     /// Whether it holds a list.
     pub(crate) is_list: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Step<'s> {
     pub(crate) type_name: &'s str,
 }
 
-impl Object {
+impl ObjectShape {
     /// The nearest key below whose name is taken by `is_meant`.
     pub(crate) fn find<'s>(
         &'s self,
@@ -113,7 +113,7 @@ impl Object {
         shapes: &'s Shapes,
     ) -> Option<Deeper<'s>> {
         const DEEPEST: usize = 3;
-        let mut level: Vec<(Vec<Step<'s>>, &'s Self)> = vec![(Vec::new(), self)];
+        let mut level: Vec<(Vec<KeyStep<'s>>, &'s Self)> = vec![(Vec::new(), self)];
         for _ in 0..DEEPEST {
             let mut below = Vec::new();
             for (way, object) in level {
@@ -122,7 +122,7 @@ impl Object {
                         continue;
                     };
                     let mut way = way.clone();
-                    way.push(Step { key: name, is_list, type_name });
+                    way.push(KeyStep { key: name, is_list, type_name });
                     if let Some((key, field)) = inner.fields.iter().find(|(key, _)| is_meant(key)) {
                         return Some(Deeper { way, key, field });
                     }
@@ -137,7 +137,7 @@ impl Object {
 
 impl Shape {
     /// The mapping with known keys that this is, or a list of; whether it is a list, and the type's name.
-    fn object<'s>(&'s self, shapes: &'s Shapes) -> Option<(&'s Object, bool, &'s str)> {
+    fn object<'s>(&'s self, shapes: &'s Shapes) -> Option<(&'s ObjectShape, bool, &'s str)> {
         let name = self.type_name().unwrap_or_default();
         match shapes.resolve(self) {
             Self::Object(object) => Some((object, false, name)),
@@ -196,7 +196,7 @@ impl Shape {
                 if shown.is_empty() {
                     shown.extend(object.fields.first());
                 }
-                let of = |(name, field): (&String, &Field)| {
+                let of = |(name, field): (&String, &KnownKey)| {
                     format!("{name}: {}", field.shape.example(shapes, name, None))
                 };
                 let parts: Vec<String> = shown.into_iter().map(of).collect();
@@ -221,7 +221,7 @@ impl Shape {
                     let whole = line.replacen('{', "{match: \"*\", ", 1);
                     return Some(if lacks_match { whole } else { line });
                 }
-                let of = |(key, entry): (&String, &Entry)| {
+                let of = |(key, entry): (&String, &MappingEntry)| {
                     examples::from_entry(items.type_name()?, key, &entry.node)
                 };
                 let all: Vec<String> = map.iter().map(of).collect::<Option<_>>()?;
@@ -389,9 +389,9 @@ fn object(schema: &JsonMap<String, Json>) -> Shape {
         let description = json.get("description").and_then(Json::as_str);
         let description = description.and_then(|text| text.lines().next()).map(str::to_owned);
         let required = required.contains(&name.as_str());
-        (name.clone(), Field { shape: shape(json), required, description })
+        (name.clone(), KnownKey { shape: shape(json), required, description })
     };
-    Shape::Object(Object { fields: properties.iter().map(field).collect() })
+    Shape::Object(ObjectShape { fields: properties.iter().map(field).collect() })
 }
 
 /// The keywords of a schema that this module does not understand, each with its place.

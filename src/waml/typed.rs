@@ -14,11 +14,11 @@ use crate::support::secret_text::is_random;
 use crate::waml::collect;
 use crate::waml::confidential::{is_confidential, may_repeat};
 use crate::waml::examples;
-use crate::waml::identities::Place;
-use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
+use crate::waml::identities::ElementPlace;
+use crate::waml::node::{Map, MappingEntry, Node, Path, Scalar, Step, Value};
 use crate::waml::quote::{quoted, quoted_name};
 use crate::waml::scalar::{self, Misread, untyped};
-use crate::waml::shape::{Deeper, Field, Object, Shape, Shapes};
+use crate::waml::shape::{Deeper, KnownKey, ObjectShape, Shape, Shapes};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -59,8 +59,8 @@ impl<T: JsonSchema> Reader<T> {
     }
 
     /// The place of the whole, from which others are reached.
-    pub fn place(&self) -> Place<'_> {
-        Place::root(&self.shapes)
+    pub fn place(&self) -> ElementPlace<'_> {
+        ElementPlace::root(&self.shapes)
     }
 
     /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
@@ -103,7 +103,7 @@ impl<T: JsonSchema + DeserializeOwned> Reader<T> {
 /// A mapping with known keys, and what its type is called.
 #[derive(Debug, Clone, Copy)]
 struct Whole<'a> {
-    object: &'a Object,
+    object: &'a ObjectShape,
     type_name: &'a str,
 }
 
@@ -266,7 +266,7 @@ impl Walk<'_> {
         collect::add(self.violations, violation.help(misread.help).at(path.to_string(), place));
     }
 
-    fn unknown_key(&mut self, key: &str, entry: &Entry, path: &Path, help: String) {
+    fn unknown_key(&mut self, key: &str, entry: &MappingEntry, path: &Path, help: String) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
         let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
         let message = format!("{whole} has no key {shown}");
@@ -334,7 +334,7 @@ impl Walk<'_> {
         line
     }
 
-    fn missing(&mut self, name: &str, field: &Field, path: &Path, place: &Position) {
+    fn missing(&mut self, name: &str, field: &KnownKey, path: &Path, place: &Position) {
         let holder = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
         let what = field.description.as_deref().map_or_else(String::new, |d| format!(": {d}"));
         let violation = Violation::error(RULE, format!("`{name}` is missing from {holder}"))

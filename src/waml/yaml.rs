@@ -14,7 +14,7 @@ use crate::model::violation::{Position, Violation};
 use crate::support::secret_mask::mask_values;
 use crate::waml::collect;
 use crate::waml::examples;
-use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
+use crate::waml::node::{Map, MappingEntry, Node, Origin, Scalar, Value};
 use crate::waml::quote::shown_key;
 use crate::waml::scalar;
 
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
             collect::add(self.violations, violation);
             return;
         }
-        map.insert(key.text, Entry { key: key.position, node });
+        map.insert(key.text, MappingEntry { key: key.position, node });
     }
 
     /// Applies `<<`: what the map says itself wins, then the first that says it.

@@ -9,8 +9,9 @@ use super::tell;
 /// What a file or a function is not called. A file is called by the noun it is about, a function by a verb with
 /// its object: `parse_trailers`, not `said`.
 const STOP: &[&str] = &[
-    "all", "asked", "begun", "does", "found", "has", "here", "kept", "known", "look", "made", "may", "meant",
-    "named", "once", "placed", "said", "says", "shown", "taken", "tell", "told", "wanted", "whence",
+    "all", "asked", "begun", "does", "found", "has", "here", "kept", "known", "look", "made",
+    "may", "meant", "named", "once", "placed", "said", "says", "shown", "taken", "tell", "told",
+    "wanted", "whence",
 ];
 
 /// Files and functions that may be called so, each with the reason.
@@ -33,7 +34,8 @@ fn files_and_functions_have_names_that_can_be_searched_for() {
             if !STOP.contains(&name.as_str()) {
                 continue;
             }
-            let exception = |(path, word, _): &&(&str, &str, &str)| *path == source.path && *word == name;
+            let exception =
+                |(path, word, _): &&(&str, &str, &str)| *path == source.path && *word == name;
             match EXCEPTIONS.iter().find(exception) {
                 Some(exception) => used.push(exception),
                 None => broken.push(format!("{}: `{name}`", source.at(line))),
@@ -58,13 +60,18 @@ fn a_public_type_has_a_name_of_its_own() {
             types.entry(name).or_default().push(source.at(line));
         }
     }
-    let allowed = |name: &str| SHARED.iter().find(|(one, _)| *one == name).map_or(1, |(_, most)| *most);
+    let allowed =
+        |name: &str| SHARED.iter().find(|(one, _)| *one == name).map_or(1, |(_, most)| *most);
     let many = types.iter().filter(|(name, at)| at.len() > allowed(name));
     let many: Vec<String> = many.map(|(name, at)| format!("{name}: {}", at.join(", "))).collect();
-    tell("a public type has a name of its own in the crate: say its module's noun (`RollbackRequest`)", &many);
+    tell(
+        "a public type has a name of its own in the crate: say its module's noun (`RollbackRequest`)",
+        &many,
+    );
     let count = |name: &str| types.get(name).map_or(0, Vec::len);
     let fewer = SHARED.iter().filter(|(name, most)| count(name) < *most);
-    let fewer: Vec<String> = fewer.map(|(name, most)| format!("{name}: {} of {most}", count(name))).collect();
+    let fewer: Vec<String> =
+        fewer.map(|(name, most)| format!("{name}: {} of {most}", count(name))).collect();
     tell("fewer types have these names now: lower the number, or strike it out (SHARED)", &fewer);
 }
 

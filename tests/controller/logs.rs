@@ -9,14 +9,14 @@ use tracing::Level;
 use crate::controller::acts::{TARGET, app};
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::process::client;
 
 #[tokio::test]
 async fn every_line_about_a_deployment_names_it() {
     let deployer = Deployer::start().await;
     let shop = app(&deployer, "shop");
-    let log = Log::of("the_deployer", Level::INFO);
+    let log = CapturedLog::of("the_deployer", Level::INFO);
     let id = shop.deploys(TARGET, "v1").await;
     deployer.github.fails(1, "GET contents", Fault::BadGateway);
     deployer.settle().await;

@@ -13,7 +13,7 @@ use tracing::Level;
 use crate::controller::acts::{TARGET, app};
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::process::Held;
 use crate::harness::requests::at;
 
@@ -137,7 +137,7 @@ async fn a_lease_is_kept_while_an_attempt_goes_on() {
 async fn a_worker_that_was_taken_for_dead_stops() {
     let (deployer, id) = lively().await;
     let met = deployer.github.met("GET contents");
-    let log = Log::of("the_deployer", Level::WARN);
+    let log = CapturedLog::of("the_deployer", Level::WARN);
     let (worked, ()) = tokio::join!(deployer.stepped().step(), async {
         met.await;
         // However often it renews its lease: by the heir's clock it ended long ago.

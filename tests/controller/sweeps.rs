@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use the_deployer::controller::sweep::{Kind, Outcome, Report};
+use the_deployer::controller::sweep::{SweepKind, SweepOutcome, SweepReport};
 use the_deployer::model::deployment::State;
 use tracing::Level;
 
@@ -11,18 +11,18 @@ use crate::controller::acts::{TARGET, app, pushes};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 use crate::harness::github::Webhooks;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::process::client;
 use crate::harness::requests::at;
 
 /// Which requests read what a delivery carried.
 const READ: &str = "GET app/hook/deliveries/";
 
-async fn sweep(deployer: &Deployer) -> Vec<Report> {
+async fn sweep(deployer: &Deployer) -> Vec<SweepReport> {
     deployer.stepped().sweep().await.unwrap()
 }
 
-fn healed(reports: &[Report]) -> u64 {
+fn healed(reports: &[SweepReport]) -> u64 {
     reports.iter().map(|report| report.healed).sum()
 }
 
@@ -89,7 +89,7 @@ async fn what_cannot_be_read_is_looked_at_once_and_stops_nothing() {
     shop.sends("push", push).await;
     let lost = shop.deploys(TARGET, "v1").await;
     wait(&deployer, 60);
-    let log = Log::of("the_deployer", Level::INFO);
+    let log = CapturedLog::of("the_deployer", Level::INFO);
     assert_eq!(sweep(&deployer).await[0].healed, 1);
     assert_eq!(deployer.github.count(READ), 4, "an event that nobody uses is not asked for");
     sweep(&deployer).await;
@@ -177,7 +177,7 @@ async fn many_are_replayed_in_several_runs_over_a_restart_and_of_a_lane_the_newe
     deployer.dies();
     deployer.starts().await;
     let second = sweep(&deployer).await;
-    assert_eq!((second[0].outcome, second[0].waiting), (Outcome::Done, 0));
+    assert_eq!((second[0].outcome, second[0].waiting), (SweepOutcome::Done, 0));
     let all = healed(&first) + healed(&second) + healed(&sweep(&deployer).await);
     assert_eq!(all, DEPLOYMENTS as u64, "none twice, whoever found it");
     assert_eq!(deployer.github.count(READ), PUSHES + DEPLOYMENTS);
@@ -301,7 +301,7 @@ async fn a_repository_that_is_gone_is_logged_once_and_holds_up_nobody() {
     deployer.github.webhooks(Webhooks::Unheard);
     let lost = shop.deploys(TARGET, "v1").await;
     wait(&deployer, 3700);
-    let log = Log::of("the_deployer", Level::INFO);
+    let log = CapturedLog::of("the_deployer", Level::INFO);
     assert_eq!(healed(&sweep(&deployer).await), 1);
     sweep(&deployer).await;
     let about = |line: &&str| line.contains("cannot be looked for") && line.contains("acme/gone");
@@ -316,7 +316,7 @@ async fn of_two_processes_one_sweeps_and_a_dead_one_is_followed() {
     let deployer = swept_once().await;
     let store = deployer.stepped().store();
     let lease = Duration::from_secs(100);
-    let name = Kind::Deliveries.as_str();
+    let name = SweepKind::Deliveries.as_str();
     let theirs = store.begin_sweep(name, "other", deployer.clock.now(), lease, true).await;
     assert!(theirs.unwrap().is_some());
     assert_eq!(sweep(&deployer).await.len(), 1, "the other kind alone");
@@ -341,7 +341,7 @@ async fn metrics_tell_what_was_found_and_what_waits() {
     deployer.settle().await;
     let now = deployer.clock.now();
     deployer.github.down_for(Duration::from_secs(1));
-    assert_eq!(sweep(&deployer).await[0].outcome, Outcome::Unreachable);
+    assert_eq!(sweep(&deployer).await[0].outcome, SweepOutcome::Unreachable);
     let url = format!("{}/metrics", deployer.url());
     let text = client().get(url).send().await.unwrap().text().await.unwrap();
     for line in [

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use the_deployer::model::platform::monitoring::Objectives;
 use the_deployer::templates::alerts::ALERTS;
-use the_deployer::templates::alerts::Alert;
+use the_deployer::templates::alerts::AlertRule;
 use the_deployer::templates::alerts::Needs;
-use the_deployer::templates::set::Templates;
+use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::node::Path;
 
-pub(super) fn markdown(templates: &Templates) -> String {
+pub(super) fn markdown(templates: &TemplateSet) -> String {
     let mut out = String::from(
         "| alert | what it says | needs | threshold | for | severity |\n|---|---|---|---|---|---|\n",
     );
@@ -32,7 +32,7 @@ pub(super) fn markdown(templates: &Templates) -> String {
 }
 
 /// What the first built-in template says that has the alert at all.
-fn default(templates: &Templates, alert: &Alert, key: &str) -> Option<String> {
+fn default(templates: &TemplateSet, alert: &AlertRule, key: &str) -> Option<String> {
     let path = Path::root().key("alerts").key(alert.name);
     let node = templates.iter().find_map(|template| template.defaults.at(&path))?;
     Some(node.get(key)?.as_text()?.to_owned())

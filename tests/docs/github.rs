@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use the_deployer::config::Sources;
+use the_deployer::config::SettingsSources;
 use the_deployer::config::access::GitAccess;
 
 use super::root;
@@ -42,7 +42,7 @@ fn every_configuration_of_the_app_page_is_one_that_the_service_takes() {
         let secrets = tempfile::tempdir().unwrap();
         put_secrets(secrets.path());
         let text = block.replace("/run/secrets", secrets.path().to_str().unwrap());
-        let sources = Sources {
+        let sources = SettingsSources {
             file: Some(("config.yaml".to_owned(), text)),
             variables: BTreeMap::new(),
             home: secrets.path().to_owned(),

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use the_deployer::config::Sources;
+use the_deployer::config::SettingsSources;
 
 use crate::architecture::IMPORTS;
 
@@ -80,17 +80,17 @@ fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
 
 #[test]
 fn the_table_of_errors_is_that_of_the_server() {
-    use the_deployer::server::problem::Kind;
+    use the_deployer::server::problem::ProblemKind;
     let mut table = String::from("| `type` ends in | status | when |\n|---|---|---|\n");
-    for kind in Kind::ALL {
+    for kind in ProblemKind::ALL {
         let (name, status, when) = kind.documented();
         writeln!(table, "| `{name}` | {status} | {when} |").unwrap();
     }
-    let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.documented().0).collect();
+    let mut names: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.documented().0).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), Kind::ALL.len(), "two kinds have one name");
-    assert!(Kind::ALL.is_sorted_by_key(|kind| kind.documented().1), "by status");
+    assert_eq!(names.len(), ProblemKind::ALL.len(), "two kinds have one name");
+    assert!(ProblemKind::ALL.is_sorted_by_key(|kind| kind.documented().1), "by status");
     hold("docs/api.md", &table);
 }
 
@@ -144,7 +144,7 @@ fn the_configuration_under_deploy_is_one_that_the_service_takes() {
     github::put_secrets(secrets.path());
     let text = map["data"]["config.yaml"].as_str().unwrap();
     let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
-    let sources = Sources {
+    let sources = SettingsSources {
         file: Some(("config.yaml".to_owned(), text)),
         variables: BTreeMap::new(),
         home: secrets.path().to_owned(),
@@ -209,7 +209,7 @@ fn the_configuration_on_the_page_about_argo_cd_is_one_that_the_service_takes() {
     let secrets = tempfile::tempdir().unwrap();
     github::put_secrets(secrets.path());
     let text = shown.replace("/run/secrets", secrets.path().to_str().unwrap());
-    let sources = Sources {
+    let sources = SettingsSources {
         file: Some(("config.yaml".to_owned(), text)),
         variables: BTreeMap::new(),
         home: secrets.path().to_owned(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use the_deployer::lookups::Patience;
-use the_deployer::lookups::registry::Builds;
 use the_deployer::lookups::registry::BuildsRange;
+use the_deployer::lookups::registry::ImageBuilds;
 
 use super::registry::{client, client_of, image, login, patient_client};
 use crate::harness::floods::Flood;
@@ -22,7 +22,7 @@ fn built(registry: &Registry) {
     world.build("a/b:main", "2026-11-22T10:00:00Z", "no commit at all");
 }
 
-async fn builds(registry: &Registry, with_login: bool, most: usize) -> Builds {
+async fn builds(registry: &Registry, with_login: bool, most: usize) -> ImageBuilds {
     let client = client(registry, with_login.then(|| login(PASSWORD)));
     client
         .builds(&image(registry, "a/b:any"), BuildsRange::first(most), PATIENCE, at(0))
@@ -30,7 +30,7 @@ async fn builds(registry: &Registry, with_login: bool, most: usize) -> Builds {
         .unwrap()
 }
 
-fn tags(builds: &Builds) -> Vec<&str> {
+fn tags(builds: &ImageBuilds) -> Vec<&str> {
     builds.builds.iter().map(|build| build.tag.as_str()).collect()
 }
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use the_deployer::config::Sources;
+use the_deployer::config::SettingsSources;
 use the_deployer::config::settings::Settings;
 use the_deployer::deployments::facts::FactCollector;
 use the_deployer::forge::Forge;
-use the_deployer::forge::local::Local;
+use the_deployer::forge::local::LocalForge;
 use the_deployer::git::writer::ManifestRepository;
-use the_deployer::inventory::Repository;
-use the_deployer::lookups::all::Lookups;
+use the_deployer::inventory::IndexedRepository;
+use the_deployer::lookups::all::LookupClients;
 use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, LockId, TargetName};
 use the_deployer::model::lock::{Lock, LockScope};
@@ -52,11 +52,11 @@ impl World {
         let manifests = place.open().await;
         let forge = tempfile::tempdir().unwrap();
         let (name, targets) = ("main".to_owned(), Globs::default());
-        let repository = Repository { name, repository: manifests.clone(), targets };
-        let host = Forge::Local(Local::new(forge.path()));
+        let repository = IndexedRepository { name, repository: manifests.clone(), targets };
+        let host = Forge::Local(LocalForge::new(forge.path()));
         let (store, clock_) = (db.store.clone(), clock.clone());
         let Settings { lookups, limits, outbound, .. } = &settings;
-        let lookups = Lookups::new(lookups.clone(), limits.lookups, outbound).unwrap();
+        let lookups = LookupClients::new(lookups.clone(), limits.lookups, outbound).unwrap();
         let gatherer = FactCollector::new(lookups, clock_, host, store, vec![repository]);
         Self { registry, keeper, db, place, manifests, forge, clock, settings, gatherer }
     }
@@ -117,7 +117,7 @@ fn settings(registry: &Registry, keeper: &Keeper) -> Settings {
     );
     let variables = [("TOKEN", "good-token"), ("PASSWORD", PASSWORD)];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let sources = Sources {
+    let sources = SettingsSources {
         file: Some(("config.yaml".to_owned(), text)),
         variables: BTreeMap::from(variables),
         home: "nowhere".into(),

@@ -5,46 +5,50 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use the_deployer::lookups::Patience;
-use the_deployer::lookups::image::Image;
+use the_deployer::lookups::image::ImageReference;
 use the_deployer::lookups::registry::ANY_OTHER;
-use the_deployer::lookups::registry::Found;
-use the_deployer::lookups::registry::Login;
+use the_deployer::lookups::registry::BasicLogin;
+use the_deployer::lookups::registry::ImageLookup;
 use the_deployer::lookups::registry::Registries;
-use the_deployer::lookups::registry::Registry as Known;
+use the_deployer::lookups::registry::RegistryAccess as Known;
 use the_deployer::support::credential::Credential;
-use the_deployer::support::http::Outbound;
+use the_deployer::support::http::OutboundHttp;
 
 use super::{PATIENCE, provider};
 use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
 use crate::harness::requests::at;
 
-pub(super) fn login(password: &str) -> Login {
+pub(super) fn login(password: &str) -> BasicLogin {
     let password = Credential { secret: password.into(), file: None };
-    Login { username: "deployer".to_owned(), password }
+    BasicLogin { username: "deployer".to_owned(), password }
 }
 
-pub(super) fn client(registry: &Registry, login: Option<Login>) -> Registries {
+pub(super) fn client(registry: &Registry, login: Option<BasicLogin>) -> Registries {
     client_of(registry, login, &[])
 }
 
 /// The same where the configuration names these hosts, too.
-pub(super) fn client_of(registry: &Registry, login: Option<Login>, others: &[&str]) -> Registries {
+pub(super) fn client_of(
+    registry: &Registry,
+    login: Option<BasicLogin>,
+    others: &[&str],
+) -> Registries {
     let other = |host: &&str| ((*host).to_owned(), Known { login: None, insecure: true });
     let mut known: BTreeMap<_, _> = others.iter().map(other).collect();
     known.insert(registry.host(), Known { login, insecure: true });
     provider();
-    Registries::new(known, PATIENCE, &Outbound::default()).unwrap()
+    Registries::new(known, PATIENCE, &OutboundHttp::default()).unwrap()
 }
 
 /// One that waits for as long as is said.
 pub(super) fn patient_client(registry: &Registry, patience: Patience) -> Registries {
     let known = BTreeMap::from([(registry.host(), Known { login: None, insecure: true })]);
     provider();
-    Registries::new(known, patience, &Outbound::default()).unwrap()
+    Registries::new(known, patience, &OutboundHttp::default()).unwrap()
 }
 
-pub(super) fn image(registry: &Registry, rest: &str) -> Image {
-    Image::parse(&format!("{}/{rest}", registry.host())).unwrap()
+pub(super) fn image(registry: &Registry, rest: &str) -> ImageReference {
+    ImageReference::parse(&format!("{}/{rest}", registry.host())).unwrap()
 }
 
 async fn has(client: &Registries, registry: &Registry, rest: &str, now: Timestamp) -> bool {
@@ -100,7 +104,7 @@ async fn that_a_tag_is_there_is_remembered_for_minutes_and_that_it_is_not_for_se
         assert_eq!(registry.asked().len(), asked, "{tag} at {second}");
     }
     let known = client.find_tag(&image(&registry, "a/b:1"), at(601)).await.unwrap();
-    assert_eq!(known, Found { there: true, at: at(600) }, "it is as old as the answer");
+    assert_eq!(known, ImageLookup { there: true, at: at(600) }, "it is as old as the answer");
 }
 
 #[tokio::test]
@@ -178,14 +182,14 @@ async fn only_what_is_configured_is_asked() {
     let registry = Registry::start(Entry::Open, &["a/b:1"]).await;
     let any = BTreeMap::from([(ANY_OTHER.to_owned(), Known::default())]);
     provider();
-    let any = Registries::new(any, PATIENCE, &Outbound::default()).unwrap();
-    let none = Registries::new(BTreeMap::new(), PATIENCE, &Outbound::default()).unwrap();
+    let any = Registries::new(any, PATIENCE, &OutboundHttp::default()).unwrap();
+    let none = Registries::new(BTreeMap::new(), PATIENCE, &OutboundHttp::default()).unwrap();
     let image = image(&registry, "a/b:1");
     for client in [&any, &none] {
         assert!(!client.may_ask(&image), "an address of this machine must be named");
         let said = client.find_tag(&image, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("is not under `registries`"), "{said}");
     }
-    assert!(any.may_ask(&Image::parse("ghcr.io/a/b:1").unwrap()));
+    assert!(any.may_ask(&ImageReference::parse("ghcr.io/a/b:1").unwrap()));
     assert_eq!(registry.asked(), Vec::<String>::new());
 }

@@ -5,31 +5,31 @@ use std::collections::BTreeSet;
 use the_deployer::lookups::kubernetes;
 use the_deployer::lookups::kubernetes::Kubernetes;
 use the_deployer::lookups::vault;
-use the_deployer::lookups::vault::Vault;
+use the_deployer::lookups::vault::VaultClient;
 use the_deployer::model::id::Namespace;
 use the_deployer::support::credential::Credential;
-use the_deployer::support::http::Outbound;
+use the_deployer::support::http::OutboundHttp;
 
 use super::{PATIENCE, provider};
 use crate::harness::requests::at;
 use crate::harness::secrets::{Keeper, Trouble};
 
-fn vault(keeper: &Keeper, token: &str) -> Vault {
+fn vault(keeper: &Keeper, token: &str) -> VaultClient {
     provider();
-    let settings = vault::Settings {
+    let settings = vault::VaultSettings {
         address: keeper.address(),
         mount: "kv".to_owned(),
         namespace: None,
         token: Credential { secret: token.into(), file: None },
     };
-    Vault::new(settings, PATIENCE, &Outbound::default()).unwrap()
+    VaultClient::new(settings, PATIENCE, &OutboundHttp::default()).unwrap()
 }
 
 fn cluster(keeper: &Keeper, token: &str) -> Kubernetes {
     provider();
     let token = Credential { secret: token.into(), file: None };
-    let settings = kubernetes::Settings { server: keeper.address(), token, ca: None };
-    Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap()
+    let settings = kubernetes::KubernetesSettings { server: keeper.address(), token, ca: None };
+    Kubernetes::new(settings, PATIENCE, &OutboundHttp::default()).unwrap()
 }
 
 fn set(keys: &[&str]) -> BTreeSet<String> {
@@ -108,14 +108,14 @@ async fn what_vault_does_not_say_is_not_known_and_why() {
 async fn a_wrong_mount_is_no_missing_secret() {
     let keeper = Keeper::start().await;
     provider();
-    let settings = vault::Settings {
+    let settings = vault::VaultSettings {
         address: format!("{}/", keeper.address()),
         mount: "secret".to_owned(),
         namespace: Some("team".to_owned()),
         token: Credential { secret: "good-token".into(), file: None },
     };
     keeper.lock().namespace = Some("team".to_owned());
-    let vault = Vault::new(settings, PATIENCE, &Outbound::default()).unwrap();
+    let vault = VaultClient::new(settings, PATIENCE, &OutboundHttp::default()).unwrap();
     for keys in [set(&[]), set(&["k"])] {
         let said = vault.keys("a/b", &keys, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("has no engine mounted at secret"), "{said}");
@@ -163,12 +163,13 @@ async fn what_a_cluster_does_not_say_is_not_known_and_why() {
 async fn settings_that_cannot_work_are_refused() {
     provider();
     let token = Credential { secret: "t".into(), file: None };
-    let settings = kubernetes::Settings {
+    let settings = kubernetes::KubernetesSettings {
         server: "https://localhost".to_owned(),
         token: token.clone(),
         ca: Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec()),
     };
-    assert!(Kubernetes::new(settings.clone(), PATIENCE, &Outbound::default()).is_err());
-    let settings = kubernetes::Settings { server: "nowhere".to_owned(), ca: None, ..settings };
-    assert!(Kubernetes::new(settings, PATIENCE, &Outbound::default()).is_err());
+    assert!(Kubernetes::new(settings.clone(), PATIENCE, &OutboundHttp::default()).is_err());
+    let settings =
+        kubernetes::KubernetesSettings { server: "nowhere".to_owned(), ca: None, ..settings };
+    assert!(Kubernetes::new(settings, PATIENCE, &OutboundHttp::default()).is_err());
 }

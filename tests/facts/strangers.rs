@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use the_deployer::lookups::image::Image;
+use the_deployer::lookups::image::ImageReference;
 use the_deployer::lookups::registry::ANY_OTHER;
 use the_deployer::lookups::registry::Registries;
-use the_deployer::lookups::registry::Registry as Known;
-use the_deployer::support::http::{Outbound, Proxy as Through};
+use the_deployer::lookups::registry::RegistryAccess as Known;
+use the_deployer::support::http::{OutboundHttp, Proxy as Through};
 
 use super::registry::{client, client_of, image, login};
 use super::{PATIENCE, provider};
@@ -42,7 +42,7 @@ impl Inner {
     }
 }
 
-fn any(outbound: &Outbound) -> Registries {
+fn any(outbound: &OutboundHttp) -> Registries {
     provider();
     let known = BTreeMap::from([(ANY_OTHER.to_owned(), Known::default())]);
     Registries::new(known, PATIENCE, outbound).unwrap()
@@ -81,16 +81,20 @@ fn hosts(port: u16) -> Vec<String> {
 #[tokio::test]
 async fn a_wildcard_stands_for_no_address_or_name_of_our_own_network() {
     let inner = Inner::start().await;
-    let client = any(&Outbound::default());
+    let client = any(&OutboundHttp::default());
     for host in hosts(inner.port) {
-        let image = Image::parse(&format!("{host}/a/b:1")).unwrap_or_else(|| panic!("{host}"));
+        let image =
+            ImageReference::parse(&format!("{host}/a/b:1")).unwrap_or_else(|| panic!("{host}"));
         assert!(!client.may_ask(&image), "{host}");
         let said = client.find_tag(&image, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("is not under `registries`"), "{host}: {said}");
     }
     inner.was_left_alone();
     for host in ["ghcr.io", "registry.example.com:5000", "8.8.8.8", "docker.io"] {
-        assert!(client.may_ask(&Image::parse(&format!("{host}/a/b:1")).unwrap()), "{host}");
+        assert!(
+            client.may_ask(&ImageReference::parse(&format!("{host}/a/b:1")).unwrap()),
+            "{host}"
+        );
     }
 }
 
@@ -98,8 +102,8 @@ async fn a_wildcard_stands_for_no_address_or_name_of_our_own_network() {
 async fn a_network_that_is_allowed_is_gone_to() {
     let inner = Inner::start().await;
     let private_networks = vec![("127.0.0.0".parse().unwrap(), 8)];
-    let client = any(&Outbound { private_networks, ..Outbound::default() });
-    let image = Image::parse(&format!("127.0.0.0x1:{}/a/b:1", inner.port)).unwrap();
+    let client = any(&OutboundHttp { private_networks, ..OutboundHttp::default() });
+    let image = ImageReference::parse(&format!("127.0.0.0x1:{}/a/b:1", inner.port)).unwrap();
     // It speaks no TLS.
     assert!(client.may_ask(&image) && client.find_tag(&image, at(0)).await.is_err());
     assert!(inner.visits.load(Ordering::SeqCst) > 0);
@@ -109,7 +113,7 @@ async fn a_network_that_is_allowed_is_gone_to() {
 async fn a_name_that_leads_to_our_own_network_is_not_connected_to() {
     let inner = Inner::start().await;
     provider();
-    let client = Outbound::default().public_builder().unwrap().no_proxy().build().unwrap();
+    let client = OutboundHttp::default().public_builder().unwrap().no_proxy().build().unwrap();
     let error = client.get(format!("http://localhost:{}/", inner.port)).send().await.unwrap_err();
     let said = format!("{error:?}");
     assert!(said.contains("LeadsTo(\"localhost\""), "{said}");
@@ -129,7 +133,8 @@ async fn a_registry_leads_to_no_redirect_within_our_own_network() {
         let to = to.replace('。', "%E3%80%82");
         registry.lock().elsewhere = Some(to);
         let client = client(&registry, None);
-        let said = client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
+        let said =
+            client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
         assert!(
             said.contains("name the host under `registries`, or its network"),
             "{place}: {said}"
@@ -160,7 +165,8 @@ async fn no_password_is_taken_to_a_token_service_within_our_own_network() {
     for place in ["127.0.0.1", "127.0.0.0x1", "localhost", "[::1]", "kubernetes.default.svc"] {
         registry.lock().realm = Some(format!("https://{place}:{}/token", inner.port));
         let client = client(&registry, Some(login(PASSWORD)));
-        let said = client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
+        let said =
+            client.find_tag(&image(&registry, "a/b:1"), at(0)).await.unwrap_err().to_string();
         assert!(
             said.contains("name the host under `registries`, or its network"),
             "{place}: {said}"
@@ -176,15 +182,15 @@ async fn through_a_proxy_names_of_our_own_network_are_not_asked_for() {
     let proxy = Proxy::start().await;
     let url = proxy.url.replace("127.0.0.1", "localhost");
     let through = Through { url, login: None, except: Some(String::new()) };
-    let client = any(&Outbound { proxy: Some(through), ..Outbound::default() });
+    let client = any(&OutboundHttp { proxy: Some(through), ..OutboundHttp::default() });
     for host in
         ["kubernetes.default.svc", "metadata.google.internal", "127.0.0.0x1", "localhost.:80"]
     {
-        let image = Image::parse(&format!("{host}/a/b:1")).unwrap();
+        let image = ImageReference::parse(&format!("{host}/a/b:1")).unwrap();
         assert!(client.find_tag(&image, at(0)).await.is_err());
     }
     assert_eq!(proxy.seen(), [""; 0]);
-    let image = Image::parse("registry.invalid/a/b:1").unwrap();
+    let image = ImageReference::parse("registry.invalid/a/b:1").unwrap();
     assert!(client.find_tag(&image, at(0)).await.is_err());
     assert_eq!(proxy.seen()[0], "CONNECT registry.invalid:443");
 }

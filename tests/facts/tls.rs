@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use the_deployer::lookups::kubernetes::Kubernetes;
-use the_deployer::lookups::kubernetes::Settings;
+use the_deployer::lookups::kubernetes::KubernetesSettings;
 use the_deployer::support::credential::Credential;
-use the_deployer::support::http::Outbound;
+use the_deployer::support::http::OutboundHttp;
 
 use super::{PATIENCE, provider};
 use crate::harness::secrets::Keeper;
@@ -19,9 +19,12 @@ async fn a_cluster_is_trusted_by_its_own_authority_and_by_no_other() {
     let server = over_tls(&keeper.address()).await;
     let ask = async |ca: Option<&str>| {
         let token = Credential { secret: "good-token".into(), file: None };
-        let settings =
-            Settings { server: server.clone(), token, ca: ca.map(|ca| ca.as_bytes().to_vec()) };
-        let cluster = Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap();
+        let settings = KubernetesSettings {
+            server: server.clone(),
+            token,
+            ca: ca.map(|ca| ca.as_bytes().to_vec()),
+        };
+        let cluster = Kubernetes::new(settings, PATIENCE, &OutboundHttp::default()).unwrap();
         cluster.keys(&"devx".parse().unwrap(), "db", &BTreeSet::new()).await
     };
     assert_eq!(ask(Some(CA)).await, Ok(Some(BTreeSet::new())));

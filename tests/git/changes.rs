@@ -1,6 +1,6 @@
 //! What a commit changed, as git itself says it; or that nobody here knows.
 
-use the_deployer::git::reading::{CommitChange, Touched};
+use the_deployer::git::reading::{CommitChange, PathTouch};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::CommitSha;
 
@@ -15,9 +15,9 @@ async fn change_of(repository: &ManifestRepository, commit: &str) -> Option<Comm
 fn assert_as_git_says(change: &CommitChange, bare: &Bare, commit: &str) {
     let arguments = ["diff-tree", "-r", "--root", "--no-commit-id", "--name-status", commit];
     let letter = |what| match what {
-        Touched::Added => "A",
-        Touched::Changed => "M",
-        Touched::Removed => "D",
+        PathTouch::Added => "A",
+        PathTouch::Changed => "M",
+        PathTouch::Removed => "D",
     };
     let lines = change.paths.iter().map(|one| format!("{}\t{}\n", letter(one.what), one.path));
     assert_eq!(lines.collect::<String>(), bare.run(&arguments));

@@ -4,14 +4,14 @@ use std::fs;
 
 use the_deployer::git::error::WriteError;
 use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
-use the_deployer::git::snapshot::{Content, Entry, Limits, Snapshot};
+use the_deployer::git::snapshot::{Content, Snapshot, SnapshotEntry, SnapshotLimits};
 use the_deployer::git::token::Tokens;
 use the_deployer::model::id::CommitSha;
 
 use crate::git::place::Place;
 use crate::harness::git_host::{Behaviour, TOKEN};
 
-const LIMITS: Limits = Limits { files: 3, bytes: 100, depth: 2 };
+const LIMITS: SnapshotLimits = SnapshotLimits { files: 3, bytes: 100, depth: 2 };
 
 pub(super) fn settings(place: &Place, clone: &str) -> RemoteSettings {
     let tokens = Tokens::fixed(TOKEN.into(), "give it one that may read");
@@ -29,7 +29,7 @@ async fn texts(
     folder: &str,
 ) -> Vec<(String, String)> {
     let entries = followed.folder(commit, folder, LIMITS).await.unwrap();
-    let text = |Entry { path, content }| {
+    let text = |SnapshotEntry { path, content }| {
         let Content::File(bytes) = content else { panic!("{path} is no file") };
         (path, String::from_utf8(bytes).unwrap())
     };
@@ -122,7 +122,7 @@ async fn links_and_submodules_are_told_apart_and_too_much_is_refused() {
     let followed = open(&place).await;
     let tip = followed.fetch_tip().await.unwrap();
     let entries = followed.folder(&tip, "x", LIMITS).await.unwrap();
-    assert_eq!(entries, [Entry { path: "link".to_owned(), content: Content::Link }]);
+    assert_eq!(entries, [SnapshotEntry { path: "link".to_owned(), content: Content::Link }]);
     place.bare.somebody_writes("x/large", &"x".repeat(101));
     let tip = followed.fetch_tip().await.unwrap();
     let error = followed.folder(&tip, "x", LIMITS).await.unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! What somebody changed in an app's `latest` beside us: noticed before it is overwritten, told, and
 //! replaced or left alone. Other people's files always stay.
 
-use the_deployer::git::writer::{ManifestRepository, Watch, Write, WriteError, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, Watch, WriteError, Written};
 use the_deployer::model::hand_edit::{Edited, EditedFile, HandEdit, HandEdits};
 use the_deployer::model::id::CommitSha;
 use the_deployer::support::retry::Disposition;
@@ -11,11 +11,11 @@ use crate::git::place::{APP, Place, deploy, deploy_files, id, pushed, write};
 /// Writes under a policy; what became of it, and what was noticed.
 async fn tried(
     repository: &ManifestRepository,
-    one: Write,
+    one: DeploymentChange,
     policy: HandEdits,
 ) -> (Result<Written, WriteError>, Option<HandEdit>) {
     let watch = Watch::new(policy);
-    let written = write(repository, Write { hand_edits: watch.clone(), ..one }).await;
+    let written = write(repository, DeploymentChange { hand_edits: watch.clone(), ..one }).await;
     (written, watch.read_hand_edit())
 }
 

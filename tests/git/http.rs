@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use the_deployer::git::refusal::Kind;
+use the_deployer::git::refusal::RefusalKind;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{ManifestRepository, WriteError, Written};
 use the_deployer::support::retry::Disposition;
@@ -53,7 +53,7 @@ async fn a_protected_branch_is_told_apart_and_not_tried_again() {
     place.host().requests();
     let error = write(&repository, deploy(2, "two")).await.unwrap_err();
     let WriteError::Refused { refusal, branch, .. } = &error else { panic!("{error}") };
-    assert_eq!((refusal.kind, branch.as_str()), (Kind::Protected, "main"));
+    assert_eq!((refusal.kind, branch.as_str()), (RefusalKind::Protected, "main"));
     assert_eq!(error.disposition(), Disposition::Stop);
     let text = error.to_string();
     assert!(text.contains("pre-receive hook declined (error: GH006: Protected branch"), "{text}");

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, ManifestRepository, Note, Now, PushBudget, PushBy, RemoteSettings, Settings,
-    Watch, Write, WriteError, Written,
+    CommitIdentity, DeploymentChange, ManifestRepository, Note, Now, PushAllowance, PushBy,
+    RemoteSettings, Watch, WriteError, WriterSettings, Written,
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
@@ -52,7 +52,7 @@ impl Place {
         self.host.as_ref().unwrap()
     }
 
-    pub(crate) fn settings(&self, clone: &str) -> Settings {
+    pub(crate) fn settings(&self, clone: &str) -> WriterSettings {
         let url = match &self.host {
             Some(host) => host.url("m.git"),
             None => self.bare.0.to_str().unwrap().to_owned(),
@@ -70,9 +70,9 @@ impl Place {
     }
 }
 
-pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
+pub(crate) fn settings(url: String, clone_dir: &Path) -> WriterSettings {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    Settings {
+    WriterSettings {
         remote: RemoteSettings {
             url,
             branch: "main".into(),
@@ -90,7 +90,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
             name: "the-deployer".into(),
             email: "deployer@example.com".into(),
         },
-        budget: PushBudget::GENEROUS,
+        budget: PushAllowance::GENEROUS,
         push: PushBy::Direct,
         now: Now::by(|| Moment { wall: noon(), monotonic: Duration::ZERO }),
     }
@@ -102,16 +102,16 @@ pub(crate) fn id(n: u32) -> DeployId {
 }
 
 /// Deployment `n` of `devx/my-app` to `prod-1`, with one file `deployment.yaml`.
-pub(crate) fn deploy(n: u32, text: &str) -> Write {
+pub(crate) fn deploy(n: u32, text: &str) -> DeploymentChange {
     deploy_files(n, "my-app", &[("deployment.yaml", text)])
 }
 
-pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Write {
+pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> DeploymentChange {
     let file = |(name, text): &(&str, &str)| ManifestFile {
         name: (*name).into(),
         bytes: text.as_bytes().to_vec(),
     };
-    Write {
+    DeploymentChange {
         revision: Revision {
             id: id(n),
             app: AppKey { namespace: "devx".parse().unwrap(), slug: slug.parse().unwrap() },
@@ -143,13 +143,13 @@ pub(crate) fn noon() -> Timestamp {
 
 pub(crate) async fn write(
     repository: &ManifestRepository,
-    write: Write,
+    write: DeploymentChange,
 ) -> Result<Written, WriteError> {
     repository.write(write, noon(), &Lease::without_end()).await
 }
 
 /// Writes and expects a new commit; says which.
-pub(crate) async fn pushed(repository: &ManifestRepository, one: Write) -> String {
+pub(crate) async fn pushed(repository: &ManifestRepository, one: DeploymentChange) -> String {
     match write(repository, one).await.unwrap() {
         Written::Pushed { commit } => commit.to_string(),
         other => panic!("{other:?}"),

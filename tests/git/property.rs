@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use the_deployer::git::writer::{ManifestRepository, Write, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, Written};
 
 use crate::git::place::{Place, deploy_files, id, settings, write};
 use crate::harness::git::Files;
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Model {
     files: Files,
     commits: usize,
-    deployed: Vec<Write>,
+    deployed: Vec<DeploymentChange>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -46,7 +46,7 @@ enum Expected {
 }
 
 impl Model {
-    fn deploy(&mut self, write: &Write) -> Expected {
+    fn deploy(&mut self, write: &DeploymentChange) -> Expected {
         let app = &write.revision.app.slug;
         let folder = format!("manifests/prod-1/devx/{app}/");
         let own = format!("{folder}{}/", write.revision.id);

@@ -1,6 +1,6 @@
 //! Many writers at once: nothing is lost, nothing is doubled, whoever they are.
 
-use the_deployer::git::writer::{ManifestRepository, Write, WriteError, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, WriteError, Written};
 
 use crate::git::place::{Place, deploy_files, write};
 use crate::harness::git::git;
@@ -9,7 +9,7 @@ use crate::harness::git::git;
 const EACH: u32 = 12;
 
 /// Deployment `n` of an app of this writer's own, with an id that no other writer has.
-fn own(writer: &str, n: u32) -> Write {
+fn own(writer: &str, n: u32) -> DeploymentChange {
     let id = n + 100 * u32::from(writer.as_bytes()[0]);
     deploy_files(id, writer, &[("deployment.yaml", &format!("{writer} {n}"))])
 }

@@ -3,7 +3,7 @@
 use the_deployer::git::footprint::Footprint;
 use the_deployer::git::layout::RepoPath;
 use the_deployer::git::writer::{
-    ConditionalEdit, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
 };
 use the_deployer::model::id::AppKey;
 use the_deployer::support::lease::Lease;
@@ -32,7 +32,7 @@ fn removal(n: u32, seen: &Footprint) -> ConditionalEdit {
     ConditionalEdit {
         seen: seen.seen.clone(),
         edits: seen.seen.iter().map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
-        message: Message::of_removal(&note),
+        message: CommitMessage::of_removal(&note),
     }
 }
 
@@ -231,7 +231,7 @@ async fn a_file_never_takes_the_place_of_a_folder_or_of_what_was_not_seen() {
     let write = |n: usize| ConditionalEdit {
         seen: found.iter().map(|one| (one.path.clone(), one.seen)).collect(),
         edits: vec![(found[n].path.clone(), Edit::File(b"ours".to_vec()))],
-        message: Message::of_preparation(1, 0),
+        message: CommitMessage::of_preparation(1, 0),
     };
     for (n, path) in [(0, "docs"), (2, "b.md")] {
         if n == 2 {

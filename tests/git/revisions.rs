@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use the_deployer::git::revisions::Around;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
-use the_deployer::model::live_history::Kept;
+use the_deployer::model::live_history::AppFolders;
 use the_deployer::model::revision::ManifestFile;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, id, pushed};
@@ -15,7 +15,7 @@ fn app() -> (TargetName, AppKey) {
     (TargetName::parse("prod-1").unwrap(), app)
 }
 
-async fn revisions(repository: &ManifestRepository) -> Kept {
+async fn revisions(repository: &ManifestRepository) -> AppFolders {
     let (target, app) = app();
     repository.revisions(&target, &app).await.unwrap()
 }
@@ -54,14 +54,14 @@ async fn revisions_are_listed_with_their_trees_and_the_live_one() {
 async fn an_edit_by_hand_is_no_revision_and_an_app_that_is_not_there_has_none() {
     let place = Place::local();
     let repository = place.open().await;
-    assert_eq!(revisions(&repository).await, Kept::default(), "there is no branch yet");
+    assert_eq!(revisions(&repository).await, AppFolders::default(), "there is no branch yet");
     pushed(&repository, deploy(1, "one")).await;
     place.bare.somebody_writes(&format!("{APP}/latest/deployment.yaml"), "by hand");
     let found = revisions(&repository).await;
     assert_eq!((found.live(), found.latest.is_some(), found.revisions.len()), (None, true, 1));
     let (target, app) = app();
     let other = TargetName::parse("prod-2").unwrap();
-    assert_eq!(repository.revisions(&other, &app).await.unwrap(), Kept::default());
+    assert_eq!(repository.revisions(&other, &app).await.unwrap(), AppFolders::default());
     assert_eq!(repository.files_of(&target, &app, Some(&id(2))).await.unwrap(), None);
     let latest = repository.files_of(&target, &app, None).await.unwrap().unwrap();
     assert_eq!(texts(&latest), [("deployment.yaml", "by hand")]);

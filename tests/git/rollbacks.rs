@@ -6,7 +6,7 @@ use the_deployer::git::writer::{
 };
 use the_deployer::model::hand_edit::HandEdits;
 use the_deployer::model::id::AppKey;
-use the_deployer::model::live_history::Kept;
+use the_deployer::model::live_history::AppFolders;
 use the_deployer::model::rollback::TreeId;
 use the_deployer::support::lease::Lease;
 
@@ -17,7 +17,7 @@ fn app() -> AppKey {
     deploy(1, "").revision.app
 }
 
-async fn kept(repository: &ManifestRepository) -> Kept {
+async fn kept(repository: &ManifestRepository) -> AppFolders {
     repository.read_history_beside(&"prod-1".parse().unwrap(), &app()).await.unwrap()
 }
 
@@ -43,7 +43,7 @@ fn replace() -> Watch {
     Watch::new(HandEdits::Replace)
 }
 
-fn tree_of(kept: &Kept, n: u32) -> TreeId {
+fn tree_of(kept: &AppFolders, n: u32) -> TreeId {
     kept.revisions.iter().find(|(one, _)| *one == id(n)).unwrap().1.clone()
 }
 

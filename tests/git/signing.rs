@@ -7,10 +7,10 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 use the_deployer::git::layout::RepoPath;
 use the_deployer::git::signing::SigningKey;
-use the_deployer::git::signing::key::Key;
+use the_deployer::git::signing::key::SigningPrivateKey;
 use the_deployer::git::writer::{
-    ConditionalEdit, Edit, ManifestRepository, Message, Note, RemovalNote, Settings, Write,
-    WriteError, Written,
+    CommitMessage, ConditionalEdit, DeploymentChange, Edit, ManifestRepository, Note, RemovalNote,
+    WriteError, WriterSettings, Written,
 };
 use the_deployer::support::lease::Lease;
 
@@ -24,20 +24,20 @@ const PGP: &str = include_str!("../../src/git/signing/tests/open.asc");
 const PGP_PUBLIC: &str = include_str!("../../src/git/signing/tests/open.pub.asc");
 const PGP_EXPIRED: &str = include_str!("../../src/git/signing/tests/expired.asc");
 
-fn ssh() -> Key {
-    Key::ssh(&SecretString::from(SSH), None).unwrap()
+fn ssh() -> SigningPrivateKey {
+    SigningPrivateKey::ssh(&SecretString::from(SSH), None).unwrap()
 }
 
-fn openpgp(text: &str) -> Key {
-    Key::openpgp(&SecretString::from(text), None).unwrap()
+fn openpgp(text: &str) -> SigningPrivateKey {
+    SigningPrivateKey::openpgp(&SecretString::from(text), None).unwrap()
 }
 
-fn settings(place: &Place, key: Key) -> Settings {
+fn settings(place: &Place, key: SigningPrivateKey) -> WriterSettings {
     let home = place.folder.path().join("gnupg");
-    Settings { signing: Some(SigningKey { key, home }), ..place.settings("clone") }
+    WriterSettings { signing: Some(SigningKey { key, home }), ..place.settings("clone") }
 }
 
-async fn open(place: &Place, key: Key) -> ManifestRepository {
+async fn open(place: &Place, key: SigningPrivateKey) -> ManifestRepository {
     ManifestRepository::open(settings(place, key)).await.unwrap()
 }
 
@@ -56,7 +56,7 @@ async fn commits(repository: &ManifestRepository) {
     pushed(repository, deploy(1, "one")).await;
     pushed(repository, deploy(2, "two")).await;
     let path = RepoPath::parse("README.md").unwrap();
-    for message in [Message::of_preparation(1, 0), removal()] {
+    for message in [CommitMessage::of_preparation(1, 0), removal()] {
         let (_, found) = repository.read_paths(vec![path.clone()]).await.unwrap();
         let edit = Edit::File(format!("{message:?}").into_bytes());
         let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
@@ -69,8 +69,8 @@ async fn commits(repository: &ManifestRepository) {
     }
 }
 
-fn removal() -> Message {
-    Message::of_removal(&RemovalNote {
+fn removal() -> CommitMessage {
+    CommitMessage::of_removal(&RemovalNote {
         id: id(9),
         app: deploy(1, "").revision.app,
         target: "prod-1".parse().unwrap(),
@@ -154,11 +154,11 @@ async fn a_repository_whose_key_cannot_sign_is_not_opened() {
 async fn the_author_is_the_person_and_the_committer_the_service() {
     for place in Place::both().await {
         let people = "users.noreply.github.com".to_owned();
-        let settings = Settings { people, ..place.settings("clone") };
+        let settings = WriterSettings { people, ..place.settings("clone") };
         let repository = ManifestRepository::open(settings).await.unwrap();
         let named = |actor: &str, n| {
             let one = deploy(n, &n.to_string());
-            Write { note: Note { actor: actor.to_owned(), ..one.note }, ..one }
+            DeploymentChange { note: Note { actor: actor.to_owned(), ..one.note }, ..one }
         };
         let service = "the-deployer <deployer@example.com>";
         for (n, actor, author) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use the_deployer::git::error::WriteError;
 use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
-use the_deployer::git::snapshot::{Content, Limits};
+use the_deployer::git::snapshot::{Content, SnapshotLimits};
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
 
@@ -29,10 +29,10 @@ fn followed(host: &SshHost, name: &str, folder: &Path) -> RemoteSettings {
     }
 }
 
-fn access(host: &SshHost, folder: &Path) -> ssh::Access {
+fn access(host: &SshHost, folder: &Path) -> ssh::SshAccess {
     // Longer than the name of a socket may be, with what could be taken apart.
     let deep = format!("a folder of 100%/{}", "deep/".repeat(20));
-    ssh::Access { known_hosts: host.known_hosts(), folder: folder.join(deep) }
+    ssh::SshAccess { known_hosts: host.known_hosts(), folder: folder.join(deep) }
 }
 
 fn crypto() {
@@ -53,7 +53,7 @@ async fn a_branch_is_followed_over_one_connection() {
     assert_eq!(std::fs::read_to_string(depth).unwrap().lines().count(), 1);
     bare.somebody_writes("x/a", "last");
     let tip = followed.fetch_tip().await.unwrap();
-    let limits = Limits { files: 3, bytes: 100, depth: 2 };
+    let limits = SnapshotLimits { files: 3, bytes: 100, depth: 2 };
     let files = followed.folder(&tip, "x", limits).await.unwrap();
     assert!(matches!(&files[0].content, Content::File(bytes) if bytes == b"last"), "{files:?}");
     followed.fetch_tip().await.unwrap();

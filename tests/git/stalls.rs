@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use the_deployer::git::writer::{
-    ConditionalEdit, Edit, ManifestRepository, Message, Now, RemovalNote, Settings, WriteError,
-    Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, Now, RemovalNote, WriteError,
+    WriterSettings, Written,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::{Lease, Moment};
@@ -249,7 +249,7 @@ impl Run {
         let mut repositories = Vec::new();
         for (n, replica) in self.replicas.iter().enumerate() {
             let looking = Arc::clone(replica);
-            let settings = Settings {
+            let settings = WriterSettings {
                 now: Now::by(move || looking.look()),
                 ..self.place.settings(&format!("clone-{n}"))
             };
@@ -421,7 +421,7 @@ impl Worker {
         let edits = there.map(|(path, _)| (path.clone(), Edit::Gone)).collect();
         let conditional_edit = ConditionalEdit {
             edits,
-            message: Message::of_removal(&note),
+            message: CommitMessage::of_removal(&note),
             seen: found.seen.clone(),
         };
         self.replica.step().await;
@@ -469,7 +469,8 @@ async fn live_after_a_pause(
             moment
         })
     };
-    let slow = ManifestRepository::open(Settings { now, ..place.settings("slow") }).await.unwrap();
+    let slow =
+        ManifestRepository::open(WriterSettings { now, ..place.settings("slow") }).await.unwrap();
     let quick = ManifestRepository::open(place.settings("quick")).await.unwrap();
     let release = |n, text| deploy_files(n, "shop", &[("deployment.yaml", text)]);
     stops.store(true, Ordering::SeqCst);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use the_deployer::git::writer::{
-    ManifestRepository, PushBudget, PushBy, Settings, Write, WriteError, Written,
+    DeploymentChange, ManifestRepository, PushAllowance, PushBy, WriteError, WriterSettings,
+    Written,
 };
 use the_deployer::model::release::Release;
 use the_deployer::support::lease::Lease;
@@ -16,7 +17,7 @@ use crate::harness::git::Bare;
 use crate::harness::git_host::Behaviour;
 
 /// A first deployment of so many apps, in their order.
-fn apps(count: u32) -> Vec<Write> {
+fn apps(count: u32) -> Vec<DeploymentChange> {
     let app = |n| deploy_files(n, &format!("app-{n}"), &[("deployment.yaml", &format!("{n}"))]);
     (100..100 + count).map(app).collect()
 }
@@ -25,8 +26,8 @@ fn apps(count: u32) -> Vec<Write> {
 async fn behind_a_push(
     place: &Place,
     repository: &ManifestRepository,
-    first: Write,
-    others: Vec<Write>,
+    first: DeploymentChange,
+    others: Vec<DeploymentChange>,
 ) -> Vec<Result<Written, WriteError>> {
     let hook = std::fs::read_to_string(place.bare.0.join("hooks/pre-receive")).unwrap_or_default();
     place.bare.hook("pre-receive", &format!("while [ ! -e go ]; do sleep 0.02; done\n{hook}"));
@@ -224,8 +225,8 @@ async fn a_file_in_the_way_of_one_app_does_not_stop_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_budget_delays_pushes_and_what_waits_goes_along() {
     let place = Place::http().await;
-    let budget = PushBudget { burst: 1, per_minute: 60 };
-    let settings = Settings { budget, ..place.settings("clone") };
+    let budget = PushAllowance { burst: 1, per_minute: 60 };
+    let settings = WriterSettings { budget, ..place.settings("clone") };
     let repository = ManifestRepository::open(settings).await.unwrap();
     pushed(&repository, deploy(1, "one")).await;
     place.host().requests();
@@ -269,7 +270,7 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
 async fn a_large_push_is_sound_here_and_there() {
     for push in [PushBy::Direct, PushBy::Libgit2] {
         for place in Place::both().await {
-            let settings = Settings { push, ..place.settings("clone") };
+            let settings = WriterSettings { push, ..place.settings("clone") };
             let repository = ManifestRepository::open(settings).await.unwrap();
             for round in 0..3_u32 {
                 let texts: Vec<String> = (0..150).map(|n| format!("{round} {n}")).collect();

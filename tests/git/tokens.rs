@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use the_deployer::git::follow::{FollowError, TrackedBranch};
 use the_deployer::git::token::{Ask, NoToken, Tokens};
-use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError, WriterSettings};
 use the_deployer::support::retry::Disposition;
 
 use crate::git::follow;
@@ -67,7 +67,7 @@ async fn a_token_that_expires_in_the_middle_is_asked_for_anew_once_and_the_push_
     for push in [PushBy::Direct, PushBy::Libgit2] {
         let place = Place::http().await;
         let issuer = Issuer::of(&[TOKEN, "second-t0ken"]);
-        let mut settings = Settings { push, ..place.settings("clone") };
+        let mut settings = WriterSettings { push, ..place.settings("clone") };
         settings.remote.tokens = issuer.source();
         let repository = ManifestRepository::open(settings).await.unwrap();
         pushed(&repository, deploy(1, "one")).await;

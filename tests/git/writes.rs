@@ -1,8 +1,8 @@
 //! What one writer does to a repository; each test runs on a folder and over HTTP.
 
-use the_deployer::git::reading::Touched;
+use the_deployer::git::reading::PathTouch;
 use the_deployer::git::writer::{
-    ManifestRepository, ProjectFile, Settings, Write, WriteError, Written,
+    DeploymentChange, ManifestRepository, ProjectFile, WriteError, WriterSettings, Written,
 };
 use the_deployer::model::id::CommitSha;
 use the_deployer::support::retry::Disposition;
@@ -44,7 +44,7 @@ async fn a_project_that_is_there_follows_and_is_otherwise_left_alone() {
     }
     let with = |n: u32, text: &str, list: &str| {
         let project = ProjectFile { bytes: format!("{list}\n").into_bytes(), follow };
-        Write { project: Some(project), ..deploy(n, text) }
+        DeploymentChange { project: Some(project), ..deploy(n, text) }
     };
     for place in Place::both().await {
         let repository = place.open().await;
@@ -207,7 +207,8 @@ async fn the_last_change_and_the_files_can_be_read() {
         let changes: Vec<_> = changes.iter().map(|c| (c.path.as_str(), c.what)).collect();
         let revision = format!("{APP}/{}/deployment.yaml", id(2));
         let latest = format!("{APP}/latest/deployment.yaml");
-        let expected = [(revision.as_str(), Touched::Added), (latest.as_str(), Touched::Changed)];
+        let expected =
+            [(revision.as_str(), PathTouch::Added), (latest.as_str(), PathTouch::Changed)];
         assert_eq!(changes, expected);
         let files = repository.files(&format!("{APP}/latest")).await.unwrap();
         assert_eq!(files, deploy(2, "two").revision.files);
@@ -255,7 +256,7 @@ async fn a_local_path_that_is_no_bare_repository_is_told_apart() {
 async fn a_local_repository_that_is_ours_alone_is_packed_and_stays_whole() {
     let place = Place::local();
     place.bare.run(&["config", "gc.auto", "50"]);
-    let settings = Settings { alone: true, ..place.settings("unused") };
+    let settings = WriterSettings { alone: true, ..place.settings("unused") };
     let repository = ManifestRepository::open(settings).await.unwrap();
     let packs = place.bare.0.join("objects/pack");
     let mut n = 0;

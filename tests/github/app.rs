@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::permission::Access;
+use the_deployer::forge::github::permission::AccessLevel;
 use the_deployer::model::id::{CommitSha, RepoName};
 use tracing::Level;
 
 use super::client::{Stage, as_app, check, commit_status, success, web};
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::process::client;
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_token_that_is_refused_is_made_anew_once() {
 async fn a_token_is_for_one_repository_and_one_purpose() {
     let stage = Stage::new().await;
     stage.world.repository("acme/shop");
-    let ask = async |access: Access, method: reqwest::Method, path: &str| {
+    let ask = async |access: AccessLevel, method: reqwest::Method, path: &str| {
         let token = stage.app().git_token(&web(), access).await.unwrap();
         assert!(token.expose_secret().len() > 500);
         let url = format!("{}{path}", stage.world.api_url());
@@ -95,18 +95,18 @@ async fn a_token_is_for_one_repository_and_one_purpose() {
     };
     let (get, post) = (reqwest::Method::GET, reqwest::Method::POST);
     let waml = "/repos/acme/web/contents/.weave.yaml";
-    assert_eq!(ask(Access::Read, get.clone(), waml).await, 200);
-    assert_eq!(ask(Access::Write, get.clone(), waml).await, 200);
-    assert_eq!(ask(Access::Read, get.clone(), "/repos/acme/shop").await, 404);
-    assert_eq!(ask(Access::Write, post, "/repos/acme/web/deployments").await, 403);
-    assert_eq!(ask(Access::Read, get, "/repos/acme/web/deployments").await, 403);
+    assert_eq!(ask(AccessLevel::Read, get.clone(), waml).await, 200);
+    assert_eq!(ask(AccessLevel::Write, get.clone(), waml).await, 200);
+    assert_eq!(ask(AccessLevel::Read, get.clone(), "/repos/acme/shop").await, 404);
+    assert_eq!(ask(AccessLevel::Write, post, "/repos/acme/web/deployments").await, 403);
+    assert_eq!(ask(AccessLevel::Read, get, "/repos/acme/web/deployments").await, 403);
     assert_eq!(stage.minted(), 2);
-    let refused = stage.app().git_token(&web(), Access::Read).await.unwrap();
-    stage.app().git_token_refused(&web(), Access::Read, &refused).await;
-    let another = stage.app().git_token(&web(), Access::Read).await.unwrap();
+    let refused = stage.app().git_token(&web(), AccessLevel::Read).await.unwrap();
+    stage.app().git_token_refused(&web(), AccessLevel::Read, &refused).await;
+    let another = stage.app().git_token(&web(), AccessLevel::Read).await.unwrap();
     assert_ne!(another.expose_secret(), refused.expose_secret());
     stage.clock.advance(Duration::from_mins(46));
-    stage.app().git_token(&web(), Access::Read).await.unwrap();
+    stage.app().git_token(&web(), AccessLevel::Read).await.unwrap();
     assert_eq!(stage.minted(), 4, "a clone takes its time");
     stage.world.settled();
 }
@@ -134,7 +134,7 @@ async fn a_repository_that_is_renamed_later_is_found_again() {
     stage.github.report(&web(), id, &success()).await.unwrap();
     stage.clock.advance(Duration::from_mins(56));
     stage.waml().await.unwrap();
-    let token = stage.app().git_token(&web(), Access::Read).await;
+    let token = stage.app().git_token(&web(), AccessLevel::Read).await;
     token.unwrap();
     assert_eq!(stage.world.told(id), ["success"]);
     stage.world.settled();
@@ -172,7 +172,7 @@ async fn repositories_are_those_of_all_installations_over_several_pages() {
 
 #[tokio::test]
 async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let stage = Stage::new().await;
     stage.world.forbids("acme", "checks");
     stage.waml().await.unwrap();
@@ -180,7 +180,7 @@ async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
     let text = log.text();
     assert!(text.contains("/repos/acme/web/installation"), "something is logged: {text}");
     let shown = format!("{text} {:?} {error} {error:?}", stage.github);
-    let token = stage.app().git_token(&web(), Access::Read).await.unwrap();
+    let token = stage.app().git_token(&web(), AccessLevel::Read).await.unwrap();
     let begins: String = token.expose_secret().chars().take(6).collect();
     assert!(begins.starts_with("ghs_"));
     assert!(!shown.contains("ghs_") && !shown.contains("eyJ"), "{shown}");

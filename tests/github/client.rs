@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use the_deployer::forge::check::{CheckRun, Conclusion};
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::auth::key::AppKey;
-use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
-use the_deployer::forge::{CommitState, CommitStatus, Forge, Status};
+use the_deployer::forge::github::auth::key::AppCredentials;
+use the_deployer::forge::github::client::{Credentials, GitHubClient, GitHubSettings};
+use the_deployer::forge::{CommitState, CommitStatus, DeploymentStatus, Forge};
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{CommitSha, RepoName};
 use the_deployer::support::clock::Clock;
-use the_deployer::support::http::Outbound;
+use the_deployer::support::http::OutboundHttp;
 
 use crate::harness::github::World;
 use crate::harness::requests::at;
@@ -40,7 +40,7 @@ impl Stage {
     }
 
     /// What knows tokens for git.
-    pub(super) fn app(&self) -> &GitHub {
+    pub(super) fn app(&self) -> &GitHubClient {
         let Forge::GitHub(github) = &self.github else { panic!("it is GitHub") };
         github
     }
@@ -57,23 +57,23 @@ impl Stage {
 
 /// The App with that key, at that address.
 pub(super) fn as_app(world: &World, clock: &Clock, api_url: &str, key: &str) -> Forge {
-    let key = AppKey::parse(&world.app().id.to_string(), &key.into()).unwrap();
+    let key = AppCredentials::parse(&world.app().id.to_string(), &key.into()).unwrap();
     at_github(api_url, Credentials::App(key, clock.clone()))
 }
 
 pub(super) fn at_github(api_url: &str, credentials: Credentials) -> Forge {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let settings = Settings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
-    let http = Outbound::default().client_without_redirects(PATIENCE).unwrap();
-    Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()))
+    let settings = GitHubSettings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
+    let http = OutboundHttp::default().client_without_redirects(PATIENCE).unwrap();
+    Forge::GitHub(Box::new(GitHubClient::new(settings, http).unwrap()))
 }
 
 pub(super) fn web() -> RepoName {
     RepoName::parse("acme/web").unwrap()
 }
 
-pub(super) fn success() -> Status {
-    Status {
+pub(super) fn success() -> DeploymentStatus {
+    DeploymentStatus {
         state: ForgeState::Success,
         description: "deployed".to_owned(),
         log_url: Some("https://deployer.example.com/x".to_owned()),

@@ -60,7 +60,7 @@ async fn a_token_that_is_none_and_one_of_a_job_are_told_apart() {
         stage.github.person(&secret(&token)).await.unwrap_err(),
         IdentityError::InvalidToken
     );
-    let access = the_deployer::forge::github::permission::Access::Read;
+    let access = the_deployer::forge::github::permission::AccessLevel::Read;
     let job = stage.app().git_token(&web(), access).await.unwrap();
     let error = stage.github.person(&job).await.unwrap_err();
     assert!(

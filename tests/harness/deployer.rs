@@ -11,10 +11,10 @@ use sqlx::Connection as _;
 use tempfile::TempDir;
 use the_deployer::app::stepped::SteppedApp;
 use the_deployer::app::{App, Bounds, StartError};
-use the_deployer::config::Sources;
+use the_deployer::config::SettingsSources;
 use the_deployer::config::settings::Settings;
 use the_deployer::model::deployment::Deployment;
-use the_deployer::server::Limits;
+use the_deployer::server::ServerLimits;
 use the_deployer::store::{Filter, Store};
 use the_deployer::support::clock::Clock;
 use tokio::task::JoinHandle;
@@ -154,7 +154,7 @@ impl Deployer {
     }
 
     /// Bounds on requests that a test can wait for.
-    pub(crate) fn limit(&mut self, limits: Limits) {
+    pub(crate) fn limit(&mut self, limits: ServerLimits) {
         self.bounds = Some(Bounds { requests: limits, attempt: None });
     }
 
@@ -216,7 +216,7 @@ impl Deployer {
 
     /// After how long an attempt is ended, whatever it is at.
     pub(crate) fn end_attempts_after(&mut self, time: Duration) {
-        self.bounds = Some(Bounds { requests: Limits::default(), attempt: Some(time) });
+        self.bounds = Some(Bounds { requests: ServerLimits::default(), attempt: Some(time) });
     }
 
     /// Where it listens: `http://HOST:PORT`.
@@ -257,7 +257,7 @@ impl Deployer {
     }
 
     fn settings_in(&self, home: &str) -> Settings {
-        let sources = Sources {
+        let sources = SettingsSources {
             file: Some(("config.yaml".to_owned(), self.config.clone())),
             variables: self.variables.clone(),
             home: self.folder.path().join(home),

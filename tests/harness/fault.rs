@@ -9,20 +9,20 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
-/// The bug, until it is dropped. Only for tests on one thread, as [`Log`] is; it keeps no log.
+/// The bug, until it is dropped. Only for tests on one thread, as [`CapturedLog`] is; it keeps no log.
 pub(crate) struct Bug {
     happened: Arc<AtomicBool>,
     _of_this_thread: DefaultGuard,
     /// Its subscriber hears all lines of all threads, so that `tracing` does not take any for unheard.
-    _log: Log,
+    _log: CapturedLog,
 }
 
 impl Bug {
     /// The next line of this thread with these words in its message panics.
     pub(crate) fn at(words: &'static str) -> Self {
-        let log = Log::of("nothing", Level::ERROR);
+        let log = CapturedLog::of("nothing", Level::ERROR);
         let happened = Arc::new(AtomicBool::new(false));
         let panics = Panics { words, happened: Arc::clone(&happened) };
         let subscriber = tracing_subscriber::registry().with(panics);

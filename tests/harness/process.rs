@@ -149,7 +149,7 @@ impl Home {
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let child = Arc::new(Mutex::new(child));
-        let log = Log::of(stderr, doom.map(|word| (word, Arc::clone(&child))));
+        let log = CapturedLog::of(stderr, doom.map(|word| (word, Arc::clone(&child))));
         let mut process =
             Process { child, log, address: String::new(), client: client(), secret: String::new() };
         let listening = process.line("listening", |line| line["message"] == "listening").await;
@@ -170,7 +170,7 @@ impl Home {
 /// A process that listens; it is killed when this is dropped.
 pub(crate) struct Process {
     child: Arc<Mutex<Child>>,
-    log: Log,
+    log: CapturedLog,
     address: String,
     client: reqwest::Client,
     pub(crate) secret: String,
@@ -380,12 +380,12 @@ impl Drop for Process {
 }
 
 /// What a process writes to standard error, as it comes.
-struct Log {
+struct CapturedLog {
     lines: Arc<Mutex<Vec<String>>>,
     count: watch::Receiver<usize>,
 }
 
-impl Log {
+impl CapturedLog {
     /// The one who is doomed dies by the hand of who reads the word: any detour would take longer
     /// than a stage does.
     fn of(stderr: ChildStderr, doom: Option<(String, Arc<Mutex<Child>>)>) -> Self {

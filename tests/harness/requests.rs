@@ -1,7 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
-use the_deployer::model::audit::{AuthMethod, Entry, Principal};
+use the_deployer::model::audit::{AuditRecord, AuthMethod, Principal};
 use the_deployer::model::event::{DeploymentRequest, PullRequest, Recipient};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
@@ -64,8 +64,14 @@ pub(crate) fn somebody() -> Principal {
 }
 
 /// What the audit log gets of somebody's act `n`.
-pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Timestamp) -> Entry {
-    Entry {
+pub(crate) fn entry(
+    act: &'static str,
+    n: i64,
+    by: &str,
+    reason: &str,
+    at: Timestamp,
+) -> AuditRecord {
+    AuditRecord {
         id: id(n),
         at,
         by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },

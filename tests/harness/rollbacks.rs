@@ -1,6 +1,6 @@
 //! Rollbacks, as short as a test wants them.
 
-use the_deployer::model::audit::{AuthMethod, Entry, Principal};
+use the_deployer::model::audit::{AuditRecord, AuthMethod, Principal};
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::AppKey;
 use the_deployer::model::rollback::{Rollback, TreeId, provisional_number};
@@ -14,9 +14,9 @@ pub(crate) fn app() -> AppKey {
 }
 
 /// What the audit log has of an act of Alice's.
-pub(crate) fn entry(n: i64, act: &'static str, reason: &str) -> Entry {
+pub(crate) fn entry(n: i64, act: &'static str, reason: &str) -> AuditRecord {
     let by = Principal { name: "alice".into(), via: AuthMethod::Token, from: None, request: None };
-    Entry {
+    AuditRecord {
         id: id(n),
         at: at(n),
         by,

@@ -70,7 +70,7 @@ async fn removes(deployer: &Deployer, app: &str) {
 }
 
 /// What became of the messages for Argo CD of the newest deployment.
-async fn message(deployer: &Deployer) -> the_deployer::store::Told {
+async fn message(deployer: &Deployer) -> the_deployer::store::Notification {
     let newest = deployer.deployments().await.pop().unwrap();
     let all = deployer.stepped().store().messages(&newest.id).await.unwrap();
     let mut all = all.into_iter().filter(|told| told.sink.to_string() == SINK);

@@ -56,13 +56,13 @@ async fn messages(deployer: &Deployer) -> Vec<(i64, String)> {
     let newest = deployer.deployments().await.pop().unwrap();
     let all = deployer.stepped().store().messages(&newest.id).await.unwrap();
     let events = all.into_iter().filter(|told| told.sink.to_string() == "events/warehouse");
-    let outcome = |told: the_deployer::store::Told| match (told.sent_at, told.parked, told.skipped)
-    {
-        (Some(_), ..) => "sent".to_owned(),
-        (_, Some(reason), _) => format!("parked: {reason}"),
-        (.., Some(reason)) => format!("skipped: {reason}"),
-        (None, None, None) => "waits".to_owned(),
-    };
+    let outcome =
+        |told: the_deployer::store::Notification| match (told.sent_at, told.parked, told.skipped) {
+            (Some(_), ..) => "sent".to_owned(),
+            (_, Some(reason), _) => format!("parked: {reason}"),
+            (.., Some(reason)) => format!("skipped: {reason}"),
+            (None, None, None) => "waits".to_owned(),
+        };
     events.map(|told| (told.seq, outcome(told))).collect()
 }
 

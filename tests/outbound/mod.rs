@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use the_deployer::forge::Forge;
 use the_deployer::forge::error::ForgeError;
-use the_deployer::forge::github::auth::key::AppKey;
-use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
+use the_deployer::forge::github::auth::key::AppCredentials;
+use the_deployer::forge::github::client::{Credentials, GitHubClient, GitHubSettings};
 use the_deployer::model::id::{CommitSha, RepoName};
 use the_deployer::support::clock::Clock;
-use the_deployer::support::http::{Outbound, Proxy as Through};
+use the_deployer::support::http::{OutboundHttp, Proxy as Through};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -37,27 +37,28 @@ impl Stage {
     }
 
     /// Reads the WAML as the App.
-    async fn reads(&self, api_url: &str, outbound: &Outbound) -> Result<Vec<u8>, ForgeError> {
+    async fn reads(&self, api_url: &str, outbound: &OutboundHttp) -> Result<Vec<u8>, ForgeError> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let app = self.world.app();
-        let key = AppKey::parse(&app.id.to_string(), &app.key.into()).unwrap();
+        let key = AppCredentials::parse(&app.id.to_string(), &app.key.into()).unwrap();
         let credentials = Credentials::App(key, self.clock.clone());
-        let settings = Settings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
+        let settings =
+            GitHubSettings { api_url: api_url.to_owned(), credentials, timeout: PATIENCE };
         let http = outbound.client_without_redirects(PATIENCE).unwrap();
-        let github = Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()));
+        let github = Forge::GitHub(Box::new(GitHubClient::new(settings, http).unwrap()));
         let web = RepoName::parse("acme/web").unwrap();
         github.file(&web, &self.commit, ".weave.yaml", 1000).await
     }
 }
 
-fn trusting() -> Outbound {
+fn trusting() -> OutboundHttp {
     trusting_in(CA)
 }
 
-fn trusting_in(pem: &str) -> Outbound {
+fn trusting_in(pem: &str) -> OutboundHttp {
     let der = rustls::pki_types::pem::PemObject::from_pem_slice(pem.as_bytes());
     let der: rustls::pki_types::CertificateDer<'static> = der.unwrap();
-    Outbound { authorities: vec![der.to_vec()], ..Outbound::default() }
+    OutboundHttp { authorities: vec![der.to_vec()], ..OutboundHttp::default() }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the field is")]
@@ -69,7 +70,7 @@ fn through(proxy: &Proxy, except: &str) -> Option<Through> {
 async fn an_enterprise_server_is_trusted_by_the_authority_that_was_given_and_by_no_other() {
     let stage = Stage::new().await;
     let api_url = over_tls(&stage.world.api_url()).await;
-    let error = stage.reads(&api_url, &Outbound::default()).await.unwrap_err();
+    let error = stage.reads(&api_url, &OutboundHttp::default()).await.unwrap_err();
     assert!(matches!(error, ForgeError::NotSent { .. }), "{error}");
     assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     assert_eq!(stage.world.seen().len(), 0, "our signature went nowhere");
@@ -93,7 +94,7 @@ async fn tls_goes_through_the_proxy_as_a_tunnel_and_the_rest_as_it_is() {
     let stage = Stage::new().await;
     let (plain, proxy) = (stage.world.api_url(), Proxy::start().await);
     let tls = over_tls(&plain).await;
-    let outbound = Outbound { proxy: through(&proxy, ""), ..trusting() };
+    let outbound = OutboundHttp { proxy: through(&proxy, ""), ..trusting() };
     assert_eq!(stage.reads(&tls, &outbound).await.unwrap(), b"slug: web\n");
     let address = tls.trim_start_matches("https://").trim_end_matches("/api/v3");
     let tunnels = proxy.seen();
@@ -110,7 +111,7 @@ async fn what_is_excepted_goes_past_the_proxy() {
     let stage = Stage::new().await;
     let proxy = Proxy::start().await;
     for except in ["127.0.0.1", "10.0.0.0/8,127.0.0.0/8"] {
-        let outbound = Outbound { proxy: through(&proxy, except), ..Outbound::default() };
+        let outbound = OutboundHttp { proxy: through(&proxy, except), ..OutboundHttp::default() };
         stage.reads(&stage.world.api_url(), &outbound).await.unwrap();
     }
     assert_eq!(proxy.seen(), [""; 0]);
@@ -125,7 +126,7 @@ async fn a_proxy_that_refuses_us_kept_the_request_from_being_sent() {
     for (password, good) in [("wrong", false), ("right", true)] {
         let mut through = through(&proxy, "").unwrap();
         through.login = Some(("deployer".to_owned(), password.into()));
-        let outbound = Outbound { proxy: Some(through), ..trusting() };
+        let outbound = OutboundHttp { proxy: Some(through), ..trusting() };
         match stage.reads(&api_url, &outbound).await {
             Ok(_) => assert!(good),
             Err(error) => {

@@ -12,7 +12,7 @@ use the_deployer::model::id::TargetName;
 use the_deployer::model::template::TemplateFile;
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
-use the_deployer::templates::set::Templates;
+use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::{self, Waml};
 
 use super::{facts, release};
@@ -141,11 +141,11 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// The built-in templates, and policies that look at everything.
-static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
+static TEMPLATES: LazyLock<Arc<TemplateSet>> = LazyLock::new(|| {
     let text = "{name: all, message: m, expression: 'objects.all(o, size(o) > 0) && waml != {}'}\n";
     let mut sources = the_deployer::templates::sources::built_in();
     sources.policies = vec![TemplateFile { path: "p.yaml".to_owned(), text: text.to_owned() }];
-    Arc::new(Templates::compile(&sources).unwrap())
+    Arc::new(TemplateSet::compile(&sources).unwrap())
 });
 
 /// What reading the file holds at once, and what planning it for its first target does.

@@ -30,7 +30,7 @@ use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::Input;
 use the_deployer::pipeline::plan;
 use the_deployer::pipeline::render::Rendered;
-use the_deployer::templates::set::Templates;
+use the_deployer::templates::set::TemplateSet;
 use the_deployer::waml::Waml;
 
 pub(crate) fn release() -> Release {
@@ -41,13 +41,13 @@ pub(crate) fn release() -> Release {
     }
 }
 
-pub(crate) fn templates() -> Arc<Templates> {
+pub(crate) fn templates() -> Arc<TemplateSet> {
     TEMPLATES.clone()
 }
 
 /// Compiled once: it takes longer than what most tests do with them.
-static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-    Templates::compile(&the_deployer::templates::sources::built_in()).unwrap().into()
+static TEMPLATES: LazyLock<Arc<TemplateSet>> = LazyLock::new(|| {
+    TemplateSet::compile(&the_deployer::templates::sources::built_in()).unwrap().into()
 });
 
 pub(crate) fn facts() -> Facts {
@@ -59,7 +59,7 @@ pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rej
 }
 
 /// The built-in templates or those of a case, and the company's policies beside them.
-fn templates_of(case: &Path) -> Arc<Templates> {
+fn templates_of(case: &Path) -> Arc<TemplateSet> {
     let (own, policies) = (case.join("templates"), case.join("policies.yaml"));
     if !own.exists() && !policies.exists() {
         return templates();
@@ -75,14 +75,14 @@ fn templates_of(case: &Path) -> Arc<Templates> {
     let policies = fs::read_to_string(policies).ok();
     let policies = policies.map(|text| TemplateFile { path: "policies.yaml".to_owned(), text });
     sources.policies.extend(policies);
-    Arc::new(Templates::compile(&sources).unwrap())
+    Arc::new(TemplateSet::compile(&sources).unwrap())
 }
 
 fn planned_on(
     text: &[u8],
     target: Option<&str>,
     platform: Platform,
-    templates: Arc<Templates>,
+    templates: Arc<TemplateSet>,
 ) -> Result<Rendered, Rejection> {
     planned_for(text, target, Clusters::Any(Box::new(platform)), templates)
 }
@@ -91,7 +91,7 @@ fn planned_for(
     text: &[u8],
     target: Option<&str>,
     clusters: Clusters,
-    templates: Arc<Templates>,
+    templates: Arc<TemplateSet>,
 ) -> Result<Rendered, Rejection> {
     let facts = Facts { clusters, ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;

@@ -7,7 +7,7 @@ use the_deployer::model::kubernetes::KubernetesVersion;
 use the_deployer::model::platform::Platform;
 use the_deployer::model::target::{Clusters, Target};
 use the_deployer::model::template::{TemplateFile, TemplateSources};
-use the_deployer::templates::set::Templates;
+use the_deployer::templates::set::TemplateSet;
 
 use super::{planned_for, templates};
 
@@ -82,7 +82,7 @@ spec:
       containers: [{name: app, image: {{ image.reference }}}]
 ";
 
-fn own_templates(condition: &str, end: &str) -> Arc<Templates> {
+fn own_templates(condition: &str, end: &str) -> Arc<TemplateSet> {
     let text = POD.replace("CONDITION", condition).replace("END", end);
     let file =
         |path: &str, text: &str| TemplateFile { path: path.to_owned(), text: text.to_owned() };
@@ -91,12 +91,12 @@ fn own_templates(condition: &str, end: &str) -> Arc<Templates> {
         file("backend-default/latest/deployment.yaml.tmpl", &text),
     ];
     let sources = TemplateSources { files, ..TemplateSources::default() };
-    Arc::new(Templates::compile(&sources).unwrap_or_else(|rejection| panic!("{rejection:#?}")))
+    Arc::new(TemplateSet::compile(&sources).unwrap_or_else(|rejection| panic!("{rejection:#?}")))
 }
 
 const WAML: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy: {t: {}}\n";
 
-fn rendered_in(version: &str, templates: Arc<Templates>) -> Result<String, Vec<String>> {
+fn rendered_in(version: &str, templates: Arc<TemplateSet>) -> Result<String, Vec<String>> {
     let clusters = one_cluster("t", KubernetesVersion::parse(version), Platform::default());
     match planned_for(WAML.as_bytes(), None, clusters, templates) {
         Ok(rendered) => Ok(String::from_utf8(rendered.files[0].bytes.clone()).unwrap()),

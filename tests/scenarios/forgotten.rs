@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use the_deployer::app::rebuild::{NotRebuilt, Options, Report, rebuild};
+use the_deployer::app::rebuild::{NotRebuilt, RebuildOptions, RebuildReport, rebuild};
 use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::{Deployer, on_both};
@@ -12,11 +12,14 @@ use crate::harness::github::{Ask, Fault};
 use crate::harness::process::client;
 use crate::scenarios::{TARGET, app};
 
-fn options() -> Options {
-    Options { by: "jo".to_owned(), ..Options::default() }
+fn options() -> RebuildOptions {
+    RebuildOptions { by: "jo".to_owned(), ..RebuildOptions::default() }
 }
 
-async fn rebuilt(deployer: &Deployer, options: &Options) -> Result<Report, NotRebuilt> {
+async fn rebuilt(
+    deployer: &Deployer,
+    options: &RebuildOptions,
+) -> Result<RebuildReport, NotRebuilt> {
     rebuild(&deployer.settings(), options, &deployer.clock).await
 }
 
@@ -52,14 +55,14 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
         deployer.dies();
         deployer.loses_its_record().await;
 
-        let dry = rebuilt(deployer, &Options { dry_run: true, ..options() }).await.unwrap();
+        let dry = rebuilt(deployer, &RebuildOptions { dry_run: true, ..options() }).await.unwrap();
         assert_eq!((dry.deployments, dry.numbered, dry.apps), (5, 5, 2), "{dry:?}");
         let report = rebuilt(deployer, &options()).await.unwrap();
         assert_eq!(report.added.deployments, 5, "{report:?}");
         assert!(report.notes.is_empty(), "{report:?}");
         let refused = rebuilt(deployer, &options()).await.unwrap_err();
         assert!(matches!(refused, NotRebuilt::NotEmpty(5)), "{refused}");
-        let again = rebuilt(deployer, &Options { merge: true, ..options() }).await.unwrap();
+        let again = rebuilt(deployer, &RebuildOptions { merge: true, ..options() }).await.unwrap();
         assert_eq!(again.added.deployments, 0, "{again:?}");
 
         deployer.clock.advance(Duration::from_mins(5));
@@ -114,7 +117,7 @@ async fn nothing_is_written_while_github_cannot_be_asked() {
     deployer.github.fails(1, "GET deployments", Fault::BadCredentials);
     let refused = rebuilt(&deployer, &options()).await.unwrap_err();
     assert!(refused.to_string().contains("--offline"), "{refused}");
-    let offline = Options { offline: true, ..options() };
+    let offline = RebuildOptions { offline: true, ..options() };
     let report = rebuilt(&deployer, &offline).await.unwrap();
     assert_eq!((report.added.deployments, report.numbered), (1, 0), "{report:?}");
     deployer.starts().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use the_deployer::controller::sweep::{Outcome, Report};
+use the_deployer::controller::sweep::{SweepOutcome, SweepReport};
 use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::{Deployer, on_both};
@@ -17,11 +17,11 @@ const EVERY: Duration = Duration::from_mins(5);
 const HEALED: SignedDuration = SignedDuration::from_mins(8);
 
 /// What the sweeps of one moment did.
-async fn sweeps(deployer: &Deployer) -> Vec<Report> {
+async fn sweeps(deployer: &Deployer) -> Vec<SweepReport> {
     deployer.stepped().sweep().await.unwrap()
 }
 
-fn healed(reports: &[Report]) -> u64 {
+fn healed(reports: &[SweepReport]) -> u64 {
     reports.iter().map(|report| report.healed).sum()
 }
 
@@ -118,7 +118,7 @@ async fn a_limit_in_the_middle_of_a_sweep_is_kept_and_the_rest_found_afterwards(
         deployer.clock.advance(EVERY);
         deployer.github.fails(1, "GET repos/example/app-3/deployments", Fault::Wait(403, 600));
         let reports = sweeps(deployer).await;
-        assert_eq!((healed(&reports), reports[0].outcome), (2, Outcome::Limited));
+        assert_eq!((healed(&reports), reports[0].outcome), (2, SweepOutcome::Limited));
         assert!(sweeps(deployer).await.is_empty(), "it leaves GitHub alone");
         let begin = deployer.clock.now();
         deployer.clock.advance(Duration::from_mins(10));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use the_deployer::app::rebuild::{Options, rebuild};
+use the_deployer::app::rebuild::{RebuildOptions, rebuild};
 use the_deployer::model::deployment::State;
 use the_deployer::store::Owned;
 
@@ -195,7 +195,8 @@ async fn a_rename_after_a_lost_record_keeps_the_app() {
         deployer.settle().await;
         deployer.dies();
         deployer.loses_its_record().await;
-        let options = Options { by: "jo".to_owned(), offline: true, ..Options::default() };
+        let options =
+            RebuildOptions { by: "jo".to_owned(), offline: true, ..RebuildOptions::default() };
         rebuild(&deployer.settings(), &options, &deployer.clock).await.unwrap();
         deployer.clock.advance(Duration::from_mins(5));
         deployer.starts().await;
@@ -234,7 +235,7 @@ async fn a_name_that_was_taken_before_the_record_was_lost_gives_its_new_reposito
     assert_eq!(record.state, State::Succeeded, "{}", record.summary);
     deployer.dies();
     deployer.loses_its_record().await;
-    let options = Options { by: "jo".to_owned(), ..Options::default() };
+    let options = RebuildOptions { by: "jo".to_owned(), ..RebuildOptions::default() };
     let report = rebuild(&deployer.settings(), &options, &deployer.clock).await.unwrap();
     let told = report.notes.iter().find(|note| note.starts_with("devx/shop on"));
     assert!(told.is_some_and(|note| note.contains("-example/shop.former-")), "{report:?}");

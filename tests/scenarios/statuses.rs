@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use the_deployer::model::notice::Sink;
-use the_deployer::store::Told;
+use the_deployer::store::Notification;
 
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::events::waml;
@@ -25,7 +25,7 @@ fn commit_states(repository: &Repository<'_>, sha: &str) -> Vec<String> {
 }
 
 /// What became of the messages to one sink about a deployment.
-async fn messages(deployer: &Deployer, forge_id: i64, sink: Sink) -> Vec<Told> {
+async fn messages(deployer: &Deployer, forge_id: i64, sink: Sink) -> Vec<Notification> {
     let id = deployer.deployment(forge_id).await.id;
     let all = deployer.stepped().store().messages(&id).await.unwrap();
     all.into_iter().filter(|told| told.sink == sink).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use the_deployer::controller::sweep::{Outcome, Report};
+use the_deployer::controller::sweep::{SweepOutcome, SweepReport};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::github::{Fault, Webhooks};
@@ -24,11 +24,11 @@ async fn as_app() -> Deployer {
     deployer
 }
 
-async fn sweeps(deployer: &Deployer) -> Vec<Report> {
+async fn sweeps(deployer: &Deployer) -> Vec<SweepReport> {
     deployer.stepped().sweep().await.unwrap()
 }
 
-fn healed(reports: &[Report]) -> u64 {
+fn healed(reports: &[SweepReport]) -> u64 {
     reports.iter().map(|report| report.healed).sum()
 }
 
@@ -70,7 +70,7 @@ async fn what_we_refused_ourselves_is_a_failed_delivery_and_is_looked_at_once() 
     let wrong = app(&deployer, "shop").deploys("Prod EU", "v1").await;
     assert_eq!(deployer.github.answers(), [400]);
     deployer.clock.advance(Duration::from_mins(5));
-    let refused = |reports: Vec<Report>| reports.iter().map(|one| one.refused).sum::<u64>();
+    let refused = |reports: Vec<SweepReport>| reports.iter().map(|one| one.refused).sum::<u64>();
     assert_eq!(refused(sweeps(&deployer).await), 1);
     let read = deployer.github.count("GET app/hook/deliveries/");
     for _ in 0..3 {
@@ -95,7 +95,7 @@ async fn a_limit_among_many_lost_events_is_kept_and_none_is_lost_or_doubled() {
     deployer.clock.advance(Duration::from_mins(1));
     deployer.github.fails(1, "GET repos/example/app-3/deployments", Fault::Wait(403, 300));
     let reports = sweeps(&deployer).await;
-    assert_eq!((reports[0].outcome, reports[0].healed), (Outcome::Limited, 2), "newest first");
+    assert_eq!((reports[0].outcome, reports[0].healed), (SweepOutcome::Limited, 2), "newest first");
     deployer.clock.advance(Duration::from_mins(5));
     assert_eq!(healed(&sweeps(&deployer).await), 3);
     deployer.settle().await;

@@ -13,7 +13,7 @@ use super::world::{Answer, get, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 use crate::harness::github::Fault;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
 pub(super) const TARGET: &str = "prod-cluster-1";
 pub(super) const LIST: &str = "/api/v1/deployments";
@@ -268,7 +268,7 @@ async fn a_target_can_ask_for_a_team_beside() {
 
 #[tokio::test]
 async fn github_is_asked_once_a_minute_and_learns_no_token_that_is_not_its_own() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let deployer = at_github().await;
     let alice = deployer.github.token_of("alice");
     deployer.github.lets("alice", "acme/shop", "push");

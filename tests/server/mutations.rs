@@ -11,7 +11,7 @@ use tracing::Level;
 
 use super::world::{Answer, Delivery, SHA, send};
 use crate::harness::deployer::Deployer;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
 /// A text that no log may have.
 const FOREIGN: &str = "f0reign";
@@ -121,7 +121,7 @@ impl Place {
     /// Delivers it; the answer must be one of ours, and neither it nor the log may carry control
     /// characters or much of what came. True for one that was taken.
     fn assert_answered(&self, event: &str, body: Vec<u8>) -> bool {
-        let log = Log::of("", Level::TRACE);
+        let log = CapturedLog::of("", Level::TRACE);
         let answer = self.delivers(event, body);
         let status = answer.status.as_u16();
         assert!(matches!(status, 200 | 202 | 400), "{answer:?}");

@@ -11,7 +11,7 @@ use super::shop::{FOLDER, TARGET, ask_as, asks, asks_with, deploys, recovers};
 use super::world::{Answer, get, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::receiver::{Does, Receiver, SECRET};
 
 /// What a browser asks for.
@@ -255,7 +255,7 @@ fn basic(login: &str) -> String {
 
 #[tokio::test]
 async fn a_browser_gives_a_token_as_the_password() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let deployer = asking_for("t0ken:text", "token").await;
     asks(&deployer, "v1").await;
     let first = newest(&deployer).await;

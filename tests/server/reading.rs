@@ -10,7 +10,7 @@ use super::shop::{TARGET, ask_as, recovers};
 use super::world::{Answer, deliver, get, request, send};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
 const LIST: &str = "/api/v1/deployments";
 
@@ -150,7 +150,7 @@ async fn every_answer_has_a_request_id_and_a_callers_own_is_not_taken() {
 
 #[tokio::test]
 async fn with_a_token_configured_the_api_asks_for_it_and_the_probes_do_not() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let deployer = asking_for("t0ken-text", "token").await;
     let call = async |authorization: &str| {
         let request = request(&deployer, Method::GET, LIST);

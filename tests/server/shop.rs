@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use the_deployer::model::audit::{Entry, Search};
+use the_deployer::model::audit::{AuditRecord, Search};
 
 use super::world::{Answer, request, send};
 use crate::harness::deployer::Deployer;
@@ -66,7 +66,7 @@ pub(super) async fn ask_as(deployer: &Deployer, token: &str, path: &str, body: &
 }
 
 /// What people did, newest first.
-pub(super) async fn audited(deployer: &Deployer) -> Vec<Entry> {
+pub(super) async fn audited(deployer: &Deployer) -> Vec<AuditRecord> {
     let search = Search { limit: 100, ..Search::default() };
     deployer.stepped().store().audited(&search).await.unwrap().entries
 }

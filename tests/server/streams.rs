@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use the_deployer::server::Limits;
+use the_deployer::server::ServerLimits;
 use the_deployer::store::{Claim, Filter, Held, Store};
 
 use super::admission::configure_people;
@@ -111,7 +111,7 @@ async fn with_one() -> (Deployer, String) {
     (deployer, path)
 }
 
-async fn within(limits: Limits) -> (Deployer, String) {
+async fn within(limits: ServerLimits) -> (Deployer, String) {
     let mut deployer = Deployer::prepared().await;
     deployer.limit(limits);
     deployer.starts().await;
@@ -166,7 +166,7 @@ async fn each_change_is_told_once_until_the_end() {
 
 #[tokio::test]
 async fn what_another_replica_changed_is_found_without_a_bell() {
-    let (deployer, path) = within(Limits { look: LOOK, ..Limits::default() }).await;
+    let (deployer, path) = within(ServerLimits { look: LOOK, ..ServerLimits::default() }).await;
     let mut stream = open(&deployer, &path, None).await.unwrap();
     assert_eq!(stream.state().await, "queued");
     let of_another = Store::open(&deployer.settings().storage.url).await.unwrap();
@@ -202,7 +202,11 @@ async fn who_comes_again_hears_nothing_twice_and_misses_nothing() {
 async fn it_outlives_the_bound_on_requests_and_many_bells_and_ends_some_time() {
     let (mut deployer, path) = with_one().await;
     deployer.dies();
-    deployer.limit(Limits { look: LOOK, request_timeout: LOOK * 2, ..Limits::default() });
+    deployer.limit(ServerLimits {
+        look: LOOK,
+        request_timeout: LOOK * 2,
+        ..ServerLimits::default()
+    });
     deployer.starts().await;
     let mut stream = open(&deployer, &path, None).await.unwrap();
     assert_eq!(stream.state().await, "queued");
@@ -223,7 +227,7 @@ async fn it_outlives_the_bound_on_requests_and_many_bells_and_ends_some_time() {
 #[tokio::test]
 async fn who_may_not_see_it_any_more_hears_no_more() {
     let mut deployer = Deployer::prepared().await;
-    deployer.limit(Limits { look: LOOK, ..Limits::default() });
+    deployer.limit(ServerLimits { look: LOOK, ..ServerLimits::default() });
     configure_people(&mut deployer);
     deployer.starts().await;
     let shop = deployer.github.repository("acme/shop");
@@ -263,7 +267,7 @@ async fn opens(deployer: &Deployer, token: &str, path: &str) -> Stream {
 #[tokio::test]
 async fn one_caller_has_so_many_open() {
     let mut deployer = Deployer::prepared().await;
-    deployer.limit(Limits { streams_of_one: 2, ..Limits::default() });
+    deployer.limit(ServerLimits { streams_of_one: 2, ..ServerLimits::default() });
     tokens(&mut deployer, &[("one", "scope: read"), ("two", "scope: read")]);
     deployer.starts().await;
     let path = one_waits(&deployer).await;
@@ -279,7 +283,7 @@ async fn one_caller_has_so_many_open() {
 
 #[tokio::test]
 async fn there_is_a_bound_on_how_many_are_open() {
-    let (deployer, path) = within(Limits { streams: 1, ..Limits::default() }).await;
+    let (deployer, path) = within(ServerLimits { streams: 1, ..ServerLimits::default() }).await;
     let none = "/api/v1/deployments/20261121-054812123-3f9a2c/events";
     assert_eq!(open(&deployer, none, None).await.err(), Some(StatusCode::NOT_FOUND));
     let odd = "/api/v1/deployments/x/events";

@@ -6,12 +6,12 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use sqlx::{Executor as _, raw_sql};
 use the_deployer::forge::github::webhook::signature::sign;
-use the_deployer::server::Limits;
+use the_deployer::server::ServerLimits;
 use tracing::Level;
 
 use super::world::{Answer, Delivery, deliver, event, get, send};
 use crate::harness::deployer::{Deployer, SECRET};
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
 const PREVIOUS: &str = "the secret of last year";
 
@@ -21,7 +21,7 @@ async fn said(deployer: &Deployer, delivery: Delivery) -> Answer {
 }
 
 /// The service with other bounds on requests.
-async fn within(limits: Limits) -> Deployer {
+async fn within(limits: ServerLimits) -> Deployer {
     let mut deployer = Deployer::prepared().await;
     deployer.limit(limits);
     deployer.starts().await;
@@ -190,7 +190,7 @@ async fn every_delivery_is_counted_by_what_became_of_it() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_with_and_without_its_length() {
-    let deployer = within(Limits { body_bytes: 100, ..Limits::default() }).await;
+    let deployer = within(ServerLimits { body_bytes: 100, ..ServerLimits::default() }).await;
     let large = "x".repeat(101);
     said(&deployer, Delivery::raw(large.clone())).await.problem(413, "too-large");
     let bytes = large.into_bytes().into_iter().map(|byte| Ok::<_, std::io::Error>(vec![byte]));
@@ -205,7 +205,7 @@ async fn a_body_over_the_limit_is_413_with_and_without_its_length() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_408() {
     let body_timeout = Duration::from_millis(50);
-    let deployer = within(Limits { body_timeout, ..Limits::default() }).await;
+    let deployer = within(ServerLimits { body_timeout, ..ServerLimits::default() }).await;
     let begin = futures::stream::iter([Ok::<_, std::io::Error>(b"{\"action\":".to_vec())]);
     let chunks = reqwest::Body::wrap_stream(begin.chain(futures::stream::pending()));
     let slow = Delivery::raw("").request(&deployer).body(chunks);
@@ -218,7 +218,7 @@ async fn a_body_that_does_not_come_is_408() {
 #[tokio::test]
 async fn trouble_behind_the_server_is_told_apart_and_worth_another_delivery() {
     let request_timeout = Duration::from_secs(1);
-    let deployer = within(Limits { request_timeout, ..Limits::default() }).await;
+    let deployer = within(ServerLimits { request_timeout, ..ServerLimits::default() }).await;
     let mut other = deployer.another_connection().await;
     other.execute(raw_sql("BEGIN IMMEDIATE")).await.unwrap();
     deliver(&deployer, "d-1", "prod").await.problem(504, "took-too-long");
@@ -237,7 +237,7 @@ async fn trouble_behind_the_server_is_told_apart_and_worth_another_delivery() {
 
 #[tokio::test]
 async fn one_request_more_than_the_bound_is_told_to_come_again() {
-    let deployer = within(Limits { webhooks: 1, ..Limits::default() }).await;
+    let deployer = within(ServerLimits { webhooks: 1, ..ServerLimits::default() }).await;
     let mut other = deployer.another_connection().await;
     other.execute(raw_sql("BEGIN IMMEDIATE")).await.unwrap();
     // One of them has the slot and waits for the database, the other one waits for the slot.
@@ -254,7 +254,7 @@ async fn one_request_more_than_the_bound_is_told_to_come_again() {
 
 #[tokio::test]
 async fn neither_the_secret_nor_the_body_is_ever_logged() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let deployer = Deployer::start().await;
     let accepted = deliver(&deployer, "d-1", "prod-cluster-1").await;
     assert_eq!(accepted.status, 202);

@@ -15,7 +15,7 @@ use super::world::event;
 use crate::harness::deployer::{Deployer, SECRET};
 use crate::harness::events::waml;
 use crate::harness::github::Fault;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 
 /// A client is waited for no longer than this, so that a test need not wait for longer either.
 const SOON: Duration = Duration::from_millis(50);
@@ -55,7 +55,7 @@ async fn heard(stream: &mut TcpStream, wanted: &str) -> String {
 
 #[tokio::test]
 async fn a_delivery_is_answered_and_the_server_stops_cleanly() {
-    let log = Log::of("the_deployer::app", Level::INFO);
+    let log = CapturedLog::of("the_deployer::app", Level::INFO);
     let deployer = Deployer::prepared().await;
     let running = deployer.runs().await;
     let address = running.address;
@@ -71,7 +71,7 @@ async fn a_delivery_is_answered_and_the_server_stops_cleanly() {
 
 #[tokio::test]
 async fn stopping_waits_for_open_requests_no_longer_than_the_grace() {
-    let log = Log::of("the_deployer::app", Level::INFO);
+    let log = CapturedLog::of("the_deployer::app", Level::INFO);
     let deployer = Deployer::prepared().await;
     let running = deployer.runs_with(|settings| settings.server.shutdown_grace = SOON).await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_stream_stays_open_for_longer_than_any_client_is_waited_for() {
 
 #[tokio::test]
 async fn half_a_request_holds_up_no_end_and_is_not_waited_for() {
-    let log = Log::of("the_deployer::app", Level::INFO);
+    let log = CapturedLog::of("the_deployer::app", Level::INFO);
     let deployer = Deployer::prepared().await;
     let running = deployer.runs_with(|settings| settings.limits.header_timeout = SOON).await;
     let mut half = TcpStream::connect(running.address).await.unwrap();

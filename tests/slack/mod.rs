@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use the_deployer::model::notice::Sink;
-use the_deployer::store::Told;
+use the_deployer::store::Notification;
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
@@ -92,7 +92,7 @@ impl Office {
     }
 
     /// What became of a deployment's messages to a sink.
-    async fn told(&self, forge_id: i64, sink: &Sink) -> Vec<Told> {
+    async fn told(&self, forge_id: i64, sink: &Sink) -> Vec<Notification> {
         let id = self.deployer.deployment(forge_id).await.id;
         let mut all = self.deployer.stepped().store().messages(&id).await.unwrap();
         all.retain(|told| told.sink == *sink);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_deployer::model::audit::Search;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId};
-use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{ActTurn, Completion, Findings, Held, Store};
 
 use crate::harness::database::run_on_both;
@@ -18,8 +18,8 @@ fn app(lane: &str) -> AppKey {
 }
 
 /// Removal `n` of the lane's app, asked for at second `n`.
-fn removal(lane: &str, n: i64) -> Removal {
-    Removal {
+fn removal(lane: &str, n: i64) -> RemovalRecord {
+    RemovalRecord {
         id: id(n),
         target: "prod".parse().unwrap(),
         app: app(lane),
@@ -39,9 +39,9 @@ async fn begin(store: &Store, lane: &str, n: i64) -> ActTurn {
     store.begin_removal((&removal(lane, n), &somebody()), None, at(n), HOLD).await.unwrap()
 }
 
-fn ended(n: i64) -> Ended {
+fn ended(n: i64) -> RemovalEnd {
     let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
-    Ended { at: at(n), commit, summary: "gone".to_owned() }
+    RemovalEnd { at: at(n), commit, summary: "gone".to_owned() }
 }
 
 /// Deploys to the end, so that the store knows the app's repository.
@@ -60,13 +60,14 @@ async fn a_removal_is_recorded_before_and_after() {
     run_on_both(async |db| {
         assert_eq!(begin(&db.store, "web", 5).await, ActTurn::Yes);
         let open = db.store.removals(&"prod".parse().unwrap(), &app("web")).await.unwrap();
-        let expected = Removal { reason: "not used any more".to_owned(), ..removal("web", 5) };
+        let expected =
+            RemovalRecord { reason: "not used any more".to_owned(), ..removal("web", 5) };
         assert_eq!(open, std::slice::from_ref(&expected));
         db.store.end_removal(&id(5), &ended(6), None).await.unwrap();
-        let later = Ended { commit: None, summary: "too late".to_owned(), ..ended(9) };
+        let later = RemovalEnd { commit: None, summary: "too late".to_owned(), ..ended(9) };
         db.store.end_removal(&id(5), &later, None).await.unwrap();
         let after = db.reopened().await.removals(&"prod".parse().unwrap(), &app("web")).await;
-        assert_eq!(after.unwrap(), [Removal { ended: Some(ended(6)), ..expected }]);
+        assert_eq!(after.unwrap(), [RemovalRecord { ended: Some(ended(6)), ..expected }]);
     })
     .await;
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use the_deployer::model::audit::{AuthMethod, Entry, Principal, Search};
+use the_deployer::model::audit::{AuditRecord, AuthMethod, Principal, Search};
 use the_deployer::model::id::{AppKey, TargetName};
 use the_deployer::store::{Accepted, Moved, Store};
 
@@ -19,14 +19,14 @@ fn prod() -> TargetName {
 }
 
 /// An act at second `n`.
-fn entry(n: i64, name: &str, act: &'static str) -> Entry {
+fn entry(n: i64, name: &str, act: &'static str) -> AuditRecord {
     let by = Principal {
         name: name.to_owned(),
         via: AuthMethod::GitHub,
         from: Some("192.0.2.1".to_owned()),
         request: Some(format!("r-{n}")),
     };
-    Entry {
+    AuditRecord {
         id: id(n),
         at: at(n),
         by,
@@ -48,7 +48,7 @@ async fn found(store: &Store, search: Search) -> Vec<String> {
 async fn a_deployment_that_was_asked_for_here_has_one_entry_and_its_duplicate_none() {
     run_on_both(async |db| {
         let (asked, by) = (request("web", "prod", 1), entry(1, "alice", "deploy"));
-        let accept = async |n, entry: &Entry| {
+        let accept = async |n, entry: &AuditRecord| {
             db.store
                 .accept_act(&delivery(1), &asked, &id(n), Some((entry, None)), at(n))
                 .await
@@ -84,7 +84,7 @@ async fn entries_are_found_newest_first_by_who_what_where_and_when_in_pages() {
         let rest = rest.unwrap();
         assert_eq!((rest.entries.len(), rest.next), (1, None));
         let whole = &page.entries[1];
-        let Entry { id, at, by, act, target, app, subject, reason, outcome } =
+        let AuditRecord { id, at, by, act, target, app, subject, reason, outcome } =
             entry(3, "alice", "remove");
         assert_eq!((&whole.id, whole.at, &whole.by), (&id, at, &by));
         assert_eq!((&*whole.act, &whole.target, &whole.app), (&*act, &target, &app));

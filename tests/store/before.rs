@@ -4,7 +4,7 @@ use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Endpoint, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
-    Accepted, Answer, Completion, FinalState, Findings, Held, Message, Store,
+    Accepted, Completion, DeliveryOutcome, FinalState, Findings, Held, OutboxMessage, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -35,7 +35,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
 }
 
 /// The check's message of the deployment, answered.
-async fn check(store: &Store, n: i64, answer: Answer) -> Message {
+async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage {
     loop {
         let some = store.take_messages(&Endpoint::Forge, at(n), LEASE, 1).await.unwrap();
         let message = some.into_iter().next().expect("there is one");
@@ -52,20 +52,20 @@ async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
         let store =
             db.store.clone().telling(Subscriptions { checks: true, ..Subscriptions::default() });
         ends(&store, 1, true).await;
-        let first = check(&store, 1, Answer::Skipped("nothing to close".to_owned())).await;
+        let first = check(&store, 1, DeliveryOutcome::Skipped("nothing to close".to_owned())).await;
         assert_eq!(store.newer_of_commit(&first).await.unwrap(), None);
         ends(&store, 2, false).await;
-        let written = Answer::Sent { reference: Some("77".to_owned()) };
+        let written = DeliveryOutcome::Sent { reference: Some("77".to_owned()) };
         let second = check(&store, 2, written).await;
         assert_eq!(store.newer_of_commit(&first).await.unwrap(), Some(id(2)));
         assert_eq!(store.last_check(&second).await.unwrap(), None, "a skipped one is none");
         let live = store.last_address(&second).await.unwrap();
         assert_eq!(live.as_deref(), Some("https://v1.example.com/"), "what failed is not there");
         ends(&store, 3, true).await;
-        let third = check(&store, 3, Answer::Sent { reference: None }).await;
+        let third = check(&store, 3, DeliveryOutcome::Sent { reference: None }).await;
         assert_eq!(store.last_check(&third).await.unwrap(), Some(ForgeState::Failure));
         ends(&store, 4, true).await;
-        let fourth = check(&store, 4, Answer::Sent { reference: None }).await;
+        let fourth = check(&store, 4, DeliveryOutcome::Sent { reference: None }).await;
         assert_eq!(store.last_check(&fourth).await.unwrap(), Some(ForgeState::Success));
     })
     .await;

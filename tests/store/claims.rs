@@ -5,7 +5,7 @@ use the_deployer::model::claim::ObjectClaim;
 use the_deployer::model::deployment::State;
 use the_deployer::model::facts::ObjectName;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
-use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::model::route::{Route, RouteClaim};
 use the_deployer::store::{
     ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, Held, Moved, PushTurn,
@@ -391,7 +391,7 @@ async fn a_removal_gives_the_apps_routes_free() {
             repository: RepoName::parse("acme/web").ok(),
             notes: vec![],
         };
-        let removal = Removal {
+        let removal = RemovalRecord {
             id: id(7),
             target: prod(),
             app: app("shop/web"),
@@ -406,7 +406,7 @@ async fn a_removal_gives_the_apps_routes_free() {
         assert_eq!(turn, ActTurn::Yes);
         assert!(!is_free(store, "one.io/", 3).await);
         let commit = "ab".repeat(20).parse().ok();
-        let ended = Ended { at: at(4), commit, summary: "gone".to_owned() };
+        let ended = RemovalEnd { at: at(4), commit, summary: "gone".to_owned() };
         store.end_removal(&id(7), &ended, None).await.unwrap();
         assert!(is_free(store, "one.io/", 5).await);
         assert_eq!(claimed(5).await, 0);

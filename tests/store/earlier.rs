@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::{Contact, ForgeState};
 use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
-use the_deployer::store::{Answer, Completion, Findings, Store};
+use the_deployer::store::{Completion, DeliveryOutcome, Findings, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -37,8 +37,8 @@ async fn a_sender_knows_what_was_told_of_its_lane_before() {
         messages.retain(|message| message.sink == Sink::Channel);
         messages.sort_by_key(|message| message.forge_id);
         let [first, second, _, fourth, _] = messages.try_into().unwrap();
-        let sent = Answer::Sent { reference: Some("C1 1.0 1.0 squad".to_owned()) };
-        let skipped = Answer::Skipped("nobody asked".to_owned());
+        let sent = DeliveryOutcome::Sent { reference: Some("C1 1.0 1.0 squad".to_owned()) };
+        let skipped = DeliveryOutcome::Skipped("nobody asked".to_owned());
         let answers = [(first.clone(), sent), (second, skipped)];
         let _held = store.answered(&answers, at(10)).await.unwrap();
         let [newer, older] = store.told_before(&fourth, 50).await.unwrap().try_into().unwrap();

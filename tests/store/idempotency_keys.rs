@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::LockId;
 use the_deployer::model::lock::{Lock, LockScope};
-use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::model::rollback::Hold;
 use the_deployer::store::{
     ActTurn, Begin, Held, IdempotencyKey, KeyLease, Reply, Store, StoreError, StoredAnswer,
@@ -263,7 +263,7 @@ async fn a_deployment_is_cancelled_with_its_answer() {
 async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
     run_on_both(async |db| {
         let store = &db.store;
-        let removal = Removal {
+        let removal = RemovalRecord {
             id: id(5),
             target: "prod".parse().unwrap(),
             app: app(),
@@ -290,7 +290,7 @@ async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
         store.release_key(&next, at(601)).await.unwrap();
         let third = lease(store.begin_idempotent(&one, at(601)).await);
         assert_eq!(third.act(), Some(&id(5)));
-        let ended = Ended { at: at(602), commit: None, summary: "gone".to_owned() };
+        let ended = RemovalEnd { at: at(602), commit: None, summary: "gone".to_owned() };
         let kept = Reply::new(Some(third), answer).answer(&());
         store.end_removal(&id(5), &ended, kept.as_ref()).await.unwrap();
         let again = store.begin_idempotent(&one, at(603)).await.unwrap();

@@ -3,16 +3,16 @@
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{Endpoint, Subscriptions};
-use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
-    ActTurn, Answer, Completion, FinalState, Findings, Held, PushTurn, Store,
+    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, somebody};
 use crate::store::{LEASE, accept, claim, push, succeeded, told};
 
-const SENT: Answer = Answer::Sent { reference: None };
+const SENT: DeliveryOutcome = DeliveryOutcome::Sent { reference: None };
 
 fn app() -> AppKey {
     AppKey { namespace: Namespace::parse("shop").unwrap(), slug: Slug::parse("web").unwrap() }
@@ -29,7 +29,7 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
 }
 
 /// Whatever the forge is to be told gets that answer.
-async fn answer_all(store: &Store, seconds: i64, answer: Answer) {
+async fn answer_all(store: &Store, seconds: i64, answer: DeliveryOutcome) {
     loop {
         let some = store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap();
         if some.is_empty() {
@@ -72,7 +72,7 @@ async fn a_success_makes_the_older_ones_of_its_lane_inactive_once() {
 async fn one_that_the_forge_never_heard_of_is_left_alone() {
     run_on_both(async |db| {
         succeeds(&db.store, "web", 1).await;
-        answer_all(&db.store, 2, Answer::Parked("gone".to_owned())).await;
+        answer_all(&db.store, 2, DeliveryOutcome::Parked("gone".to_owned())).await;
         accept(&db.store, "web", 2).await;
         let failed = claim(&db.store, 3).await.unwrap();
         let ending = Completion { end: FinalState::Failed, ..succeeded() };
@@ -90,7 +90,7 @@ async fn an_app_that_is_removed_is_inactive() {
     run_on_both(async |db| {
         succeeds(&db.store, "web", 1).await;
         answer_all(&db.store, 2, SENT).await;
-        let removal = |n| Removal {
+        let removal = |n| RemovalRecord {
             id: id(n),
             target: TargetName::parse("prod").unwrap(),
             app: app(),
@@ -112,7 +112,7 @@ async fn an_app_that_is_removed_is_inactive() {
                 ActTurn::Yes
             );
         };
-        let ended = |commit| Ended { at: at(4), commit, summary: "done".to_owned() };
+        let ended = |commit| RemovalEnd { at: at(4), commit, summary: "done".to_owned() };
         begin(90).await;
         db.store.end_removal(&id(90), &ended(None), None).await.unwrap();
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success, "nothing was taken away");
@@ -142,7 +142,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             let lane = format!("web{round}");
             succeeds(&store, &lane, first).await;
             answer_all(&store, first, SENT).await;
-            let removal = Removal {
+            let removal = RemovalRecord {
                 id: id(act),
                 target: TargetName::parse("prod").unwrap(),
                 app: app(),
@@ -162,7 +162,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             let known = Findings { app: Some(app()), ..Findings::default() };
             let ending = Completion { known, ..succeeded() };
             let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
-            let ended = Ended { at: at(second), commit, summary: "gone".to_owned() };
+            let ended = RemovalEnd { at: at(second), commit, summary: "gone".to_owned() };
             let act = id(act);
             let (finished, removed) = tokio::join!(
                 store.finish(&claimed, &ending, at(second)),

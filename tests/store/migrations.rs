@@ -15,7 +15,9 @@ use the_deployer::model::deployment::{Deployment, ForgeState, State};
 use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::Endpoint;
-use the_deployer::store::{Answer, Begin, Filter, Findings, Held, IdempotencyKey, PushTurn, Store};
+use the_deployer::store::{
+    Begin, DeliveryOutcome, Filter, Findings, Held, IdempotencyKey, PushTurn, Store,
+};
 
 use crate::harness::database::{run_on_both, run_on_empty};
 use crate::store::{LEASE, succeeded};
@@ -255,7 +257,7 @@ async fn goes_on(store: &Store, version: i64) {
         if some.is_empty() {
             break;
         }
-        let answer = || Answer::Sent { reference: None };
+        let answer = || DeliveryOutcome::Sent { reference: None };
         sent.extend(some.iter().map(|message| (message.forge_id, message.status.state)));
         let answers: Vec<_> = some.into_iter().map(|message| (message, answer())).collect();
         store.answered(&answers, at(3)).await.unwrap();

@@ -2,19 +2,24 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Endpoint, Subscriptions};
-use the_deployer::store::{Answer, Held, Message, Store, Waiting};
+use the_deployer::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
 use crate::store::{LEASE, accept, claim};
 
-const SENT: Answer = Answer::Sent { reference: None };
+const SENT: DeliveryOutcome = DeliveryOutcome::Sent { reference: None };
 
-async fn take(store: &Store, seconds: i64) -> Vec<Message> {
+async fn take(store: &Store, seconds: i64) -> Vec<OutboxMessage> {
     store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap()
 }
 
-async fn answer(store: &Store, message: &Message, answer: Answer, seconds: i64) -> Held {
+async fn answer(
+    store: &Store,
+    message: &OutboxMessage,
+    answer: DeliveryOutcome,
+    seconds: i64,
+) -> Held {
     store.answered(&[(message.clone(), answer)], at(seconds)).await.unwrap()[0]
 }
 
@@ -82,7 +87,10 @@ async fn a_dead_senders_status_is_sent_by_another() {
         assert_eq!(take(&db.store, 61).await, []);
         let heir = take(&db.store, 62).await.pop().unwrap();
         assert_eq!(heir.attempts, 2);
-        assert_eq!(answer(&db.store, &dead, Answer::Parked("no".to_owned()), 63).await, Held::Lost);
+        assert_eq!(
+            answer(&db.store, &dead, DeliveryOutcome::Parked("no".to_owned()), 63).await,
+            Held::Lost
+        );
         assert_eq!(answer(&db.store, &heir, SENT, 63).await, Held::Yes);
         assert_eq!(answer(&db.store, &heir, SENT, 64).await, Held::Lost, "once is enough");
     })
@@ -96,8 +104,13 @@ async fn a_status_that_is_not_taken_is_tried_again_and_later_ones_wait() {
         let _claim = claim(&db.store, 2).await;
         let first = take(&db.store, 3).await.pop().unwrap();
         assert_eq!(
-            answer(&db.store, &first, Answer::Again { at: at(30), unsure: false, failed: true }, 4)
-                .await,
+            answer(
+                &db.store,
+                &first,
+                DeliveryOutcome::Again { at: at(30), unsure: false, failed: true },
+                4
+            )
+            .await,
             Held::Yes
         );
         assert_eq!(take(&db.store, 29).await, []);
@@ -113,7 +126,7 @@ async fn a_parked_status_says_why_and_lets_the_next_one_go() {
         let _claim = claim(&db.store, 2).await;
         let first = take(&db.store, 3).await.pop().unwrap();
         assert_eq!(
-            answer(&db.store, &first, Answer::Parked("gone".to_owned()), 63).await,
+            answer(&db.store, &first, DeliveryOutcome::Parked("gone".to_owned()), 63).await,
             Held::Yes
         );
         assert_eq!(take(&db.store, 4).await.pop().unwrap().seq, 2);
@@ -130,12 +143,13 @@ async fn only_what_was_tried_in_vain_is_a_failure() {
         accept(&db.store, "web", 1).await;
         let first = take(&db.store, 2).await.pop().unwrap();
         assert_eq!((first.due_at, first.attempts, first.failures), (at(1), 1, 0));
-        let untried = Answer::Again { at: first.due_at, unsure: first.unsure, failed: false };
+        let untried =
+            DeliveryOutcome::Again { at: first.due_at, unsure: first.unsure, failed: false };
         assert_eq!(answer(&db.store, &first, untried, 3).await, Held::Yes);
         let second = take(&db.store, 3).await.pop().unwrap();
         assert_eq!((second.due_at, second.attempts, second.failures), (at(1), 2, 0));
         assert!(!second.unsure, "it was given back as it was");
-        let in_vain = Answer::Again { at: at(9), unsure: true, failed: true };
+        let in_vain = DeliveryOutcome::Again { at: at(9), unsure: true, failed: true };
         assert_eq!(answer(&db.store, &second, in_vain, 4).await, Held::Yes);
         let third = take(&db.store, 9).await.pop().unwrap();
         assert_eq!((third.due_at, third.attempts, third.failures), (at(9), 3, 1));
@@ -151,7 +165,7 @@ async fn what_is_given_back_keeps_its_place() {
             accept(&db.store, &format!("app{n}"), n).await;
         }
         let first = db.store.take_messages(&Endpoint::Forge, at(5), LEASE, 1).await.unwrap();
-        let back = Answer::Again { at: first[0].due_at, unsure: false, failed: false };
+        let back = DeliveryOutcome::Again { at: first[0].due_at, unsure: false, failed: false };
         assert_eq!(answer(&db.store, &first[0], back, 6).await, Held::Yes);
         let order: Vec<_> = take(&db.store, 7).await.into_iter().map(|m| m.forge_id).collect();
         assert_eq!(order, [1, 2, 3]);
@@ -186,8 +200,11 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
             accept(&store, &format!("app{n}"), n).await;
         }
         let first = take(&store, 3).await;
-        assert_eq!(answer(&store, &first[0], Answer::Parked("no".to_owned()), 3).await, Held::Yes);
-        let waits = |family, oldest, waiting, parked| Waiting {
+        assert_eq!(
+            answer(&store, &first[0], DeliveryOutcome::Parked("no".to_owned()), 3).await,
+            Held::Yes
+        );
+        let waits = |family, oldest, waiting, parked| OutboxBacklog {
             family,
             waiting,
             oldest: Some(at(oldest)),

@@ -3,14 +3,15 @@
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
-use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
-    ActTurn, Answer, Completion, FinalState, Findings, Held, Message, PushTurn, Store, Told,
+    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, Notification, OutboxMessage,
+    PushTurn, Store,
 };
 use tracing::Level;
 
 use crate::harness::database::run_on_both;
-use crate::harness::log::Log;
+use crate::harness::log::CapturedLog;
 use crate::harness::requests::{at, id, somebody};
 use crate::store::{LEASE, accept, claim, push, succeeded};
 
@@ -40,7 +41,7 @@ async fn ends(store: &Store, lane: &str, n: i64, end: FinalState) {
 /// The app is removed at second `n`, and that is recorded twice; the commit.
 async fn removes(store: &Store, n: i64) -> CommitSha {
     let repository = Some(RepoName::parse("acme/web").unwrap());
-    let removal = Removal {
+    let removal = RemovalRecord {
         id: id(n),
         target: prod(),
         app: app(),
@@ -53,20 +54,21 @@ async fn removes(store: &Store, n: i64) -> CommitSha {
     let turn = store.begin_removal((&removal, &somebody()), None, at(n), LEASE).await.unwrap();
     assert_eq!(turn, ActTurn::Yes);
     let commit = CommitSha::parse("cd".repeat(20)).unwrap();
-    let ended = Ended { at: at(n), commit: Some(commit.clone()), summary: "removed".to_owned() };
+    let ended =
+        RemovalEnd { at: at(n), commit: Some(commit.clone()), summary: "removed".to_owned() };
     for _ in 0..2 {
         store.end_removal(&removal.id, &ended, None).await.unwrap();
     }
     commit
 }
 
-async fn messages(store: &Store, n: i64) -> Vec<Told> {
+async fn messages(store: &Store, n: i64) -> Vec<Notification> {
     let mut all = store.messages(&id(n)).await.unwrap();
     all.retain(|told| told.sink == Sink::ArgoCd(prod()));
     all
 }
 
-async fn take(store: &Store, seconds: i64) -> Vec<Message> {
+async fn take(store: &Store, seconds: i64) -> Vec<OutboxMessage> {
     let family = Endpoint::ArgoCd(prod());
     store.take_messages(&family, at(seconds), LEASE, 10).await.unwrap()
 }
@@ -110,7 +112,7 @@ async fn a_removal_is_told_with_its_commit_once() {
 async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() {
     run_on_both(async |db| {
         let store = telling(&db.store, &["prod"]);
-        let log = Log::of("the_deployer", Level::INFO);
+        let log = CapturedLog::of("the_deployer", Level::INFO);
         removes(&store, 1).await;
         let text = log.text();
         let told = text.lines().filter(|line| line.contains("nobody is told of a removal"));
@@ -133,12 +135,13 @@ async fn one_that_was_not_taken_stays_before_the_later_ones() {
         for n in 1..=3 {
             ends(&store, &format!("app{n}"), n, succeeded().end).await;
         }
-        let order =
-            |taken: &[Message]| taken.iter().map(|one| one.deployment.clone()).collect::<Vec<_>>();
+        let order = |taken: &[OutboxMessage]| {
+            taken.iter().map(|one| one.deployment.clone()).collect::<Vec<_>>()
+        };
         let taken = take(&store, 4).await;
         assert_eq!(order(&taken), [id(1), id(2), id(3)]);
-        let back = |one: &Message, seconds| {
-            (one.clone(), Answer::Again { at: at(seconds), unsure: false, failed: true })
+        let back = |one: &OutboxMessage, seconds| {
+            (one.clone(), DeliveryOutcome::Again { at: at(seconds), unsure: false, failed: true })
         };
         let answers = [back(&taken[0], 9), back(&taken[1], 5), back(&taken[2], 5)];
         store.answered(&answers, at(5)).await.unwrap();

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, ManifestRepository, Now, PushBudget, PushBy, RemoteSettings, Settings, Written,
+    CommitIdentity, ManifestRepository, Now, PushAllowance, PushBy, RemoteSettings, WriterSettings,
+    Written,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::Lease;
@@ -34,9 +35,9 @@ impl Ours {
     }
 }
 
-fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Settings {
+fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> WriterSettings {
     let clock = Clock::system();
-    Settings {
+    WriterSettings {
         remote: RemoteSettings {
             url: host.url(REPOSITORY),
             branch: branch.to_owned(),
@@ -52,7 +53,7 @@ fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Sett
         people: "users.noreply.example.com".to_owned(),
         signing: None,
         // No way waits for a budget here.
-        budget: PushBudget { burst: 100_000, per_minute: 100_000 },
+        budget: PushAllowance { burst: 100_000, per_minute: 100_000 },
         push,
         now: Now::by(move || clock.moment()),
     }

@@ -19,11 +19,11 @@ use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
-use crate::git::past::{Past, Standing};
+use crate::git::past::{Past, PresentApp};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::whose;
-use crate::model::audit::{AuthMethod, Entry, Principal};
-use crate::model::event::{DeploymentRequest, Event};
+use crate::model::audit::{AuditRecord, AuthMethod, Principal};
+use crate::model::event::{DeploymentRequest, WebhookEvent};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::past::{CommitRecord, Number, PastDeployment};
 use crate::model::revision::Digest;
@@ -37,7 +37,7 @@ pub use crate::store::Rebuilt;
 
 /// How a rebuild goes about it.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct RebuildOptions {
     /// Only say what would be written.
     pub dry_run: bool,
     /// Into a record that has deployments, beside what it has.
@@ -50,7 +50,7 @@ pub struct Options {
 
 /// What was found, and written.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct RebuildReport {
     /// Deployments that commits speak of.
     pub deployments: usize,
     /// Those of them that the forge has a number of.
@@ -91,9 +91,9 @@ const NUMBERS: u32 = 1_000;
 /// [`NotRebuilt`]; then nothing was written.
 pub async fn rebuild(
     settings: &Settings,
-    options: &Options,
+    options: &RebuildOptions,
     clock: &Clock,
-) -> Result<Report, NotRebuilt> {
+) -> Result<RebuildReport, NotRebuilt> {
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     refuse_elsewhere(&settings.storage)?;
@@ -106,15 +106,15 @@ pub async fn rebuild(
 async fn into(
     store: &Store,
     settings: &Settings,
-    options: &Options,
+    options: &RebuildOptions,
     clock: &Clock,
-) -> Result<Report, NotRebuilt> {
+) -> Result<RebuildReport, NotRebuilt> {
     let there: u64 = store.counts().await.map_err(cannot_use("the database"))?.values().sum();
     if there > 0 && !options.merge {
         return Err(NotRebuilt::NotEmpty(there));
     }
     let forge = code_host::unasked_forge(settings, clock)?;
-    let mut report = Report::default();
+    let mut report = RebuildReport::default();
     let mut remembered = Remembered::default();
     for one in &settings.manifests {
         let past = past_of(settings, one, &forge, clock).await?;
@@ -147,7 +147,7 @@ async fn past_of(
     let clone = one.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
     // Nothing is committed, so nothing is signed.
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
-    let writer = writer::Settings { remote, alone: false, signing: None, ..writer };
+    let writer = writer::WriterSettings { remote, alone: false, signing: None, ..writer };
     // What is made here is the service's, which goes on with it.
     if let Some(folder) = clone.parent() {
         ownership::create_folders(folder).map_err(cannot_use("the folder of clones"))?;
@@ -166,7 +166,7 @@ fn take_in(
     one: &ManifestRepositorySettings,
     past: Past,
     now: Timestamp,
-    (remembered, report): (&mut Remembered, &mut Report),
+    (remembered, report): (&mut Remembered, &mut RebuildReport),
 ) {
     let Past { records, standing, unread, cut } = past;
     let is_here =
@@ -216,11 +216,11 @@ fn take_in(
 }
 
 /// Apps that were deployed and do not stand any more, each once.
-fn gone(standing: &[Standing], deployments: &[RememberedDeployment]) -> Vec<Standing> {
+fn gone(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
     let stands: BTreeSet<_> = standing.iter().map(|it| (&it.target, &it.app)).collect();
     let deployed: BTreeSet<_> =
         deployments.iter().map(|one| (&one.past.target, &one.past.app)).collect();
-    let gone = deployed.difference(&stands).map(|(target, app)| Standing {
+    let gone = deployed.difference(&stands).map(|(target, app)| PresentApp {
         target: (*target).clone(),
         app: (*app).clone(),
         live: None,
@@ -254,7 +254,7 @@ fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
 
 /// The newest deed of an app that stands is the one that the code host shows. If it is a rollback, its
 /// hold has not been ended by a deployment; that somebody released it, no commit says.
-fn mark_newest(settings: &Settings, stands: &Standing, deployments: &mut [RememberedDeployment]) {
+fn mark_newest(settings: &Settings, stands: &PresentApp, deployments: &mut [RememberedDeployment]) {
     let is_of_it = |one: &&mut RememberedDeployment| {
         one.past.target == stands.target && one.past.app == stands.app
     };
@@ -278,7 +278,11 @@ fn mark_newest(settings: &Settings, stands: &Standing, deployments: &mut [Rememb
 }
 
 /// Returns whose an app is: as its Application says, else as who deployed what is live.
-fn owner(stands: &Standing, deployments: &[RememberedDeployment], now: Timestamp) -> Option<Owned> {
+fn owner(
+    stands: &PresentApp,
+    deployments: &[RememberedDeployment],
+    now: Timestamp,
+) -> Option<Owned> {
     let of_it = |one: &&RememberedDeployment| {
         one.past.target == stands.target && one.past.app == stands.app
     };
@@ -297,7 +301,7 @@ async fn ask_numbers(
     forge: &Forge,
     settings: &Settings,
     remembered: &mut Remembered,
-    report: &mut Report,
+    report: &mut RebuildReport,
 ) -> Result<(), NotRebuilt> {
     let mut found: BTreeMap<DeployId, Number> = BTreeMap::new();
     let mut by_repository: BTreeMap<&RepoName, Vec<&PastDeployment>> = BTreeMap::new();
@@ -334,7 +338,7 @@ async fn numbers_of(
     let rules = &settings.webhook.rules;
     let asked =
         listed.iter().filter_map(|one| match listed::read(repository, one, rules).ok()?.event {
-            Event::Deployment(request) => Some(request),
+            WebhookEvent::Deployment(request) => Some(request),
             _ => None,
         });
     let deployed: Vec<&PastDeployment> =
@@ -350,9 +354,9 @@ async fn numbers_of(
     Ok(known.numbers)
 }
 
-fn entry(report: &Report, by: &str, clock: &Clock) -> Entry {
-    let Report { deployments, removals, apps, .. } = report;
-    Entry {
+fn entry(report: &RebuildReport, by: &str, clock: &Clock) -> AuditRecord {
+    let RebuildReport { deployments, removals, apps, .. } = report;
+    AuditRecord {
         id: DeployId::of(clock.draw()),
         at: clock.now(),
         by: Principal { name: by.to_owned(), via: AuthMethod::Operator, from: None, request: None },

@@ -280,7 +280,8 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(2, "bob", "bob/shop", Some(7)),
         ];
-        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
+        let (all, notes) =
+            follow_renames(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
         assert_eq!(all, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod was acme/shop's"), "{note}");
@@ -305,7 +306,8 @@ mod tests {
             deployed(1, "shop", "acme/shop", Some(7)),
             deployed(NOW + 899, "eve", "acme/eve", Some(7)),
         ];
-        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
+        let (all, notes) =
+            follow_renames(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
         assert_eq!(all, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.starts_with("devx/shop on prod is acme/eve's"), "{note}");
@@ -315,7 +317,8 @@ mod tests {
     fn an_app_that_has_a_name_only_stays_with_the_one_repository_of_that_name() {
         let deployments =
             vec![deployed(1, "shop", "acme/shop", None), deployed(2, "cart", "acme/shop", Some(7))];
-        let (all, notes) = follow_renames(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
+        let (all, notes) =
+            follow_renames(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
         assert_eq!(all, ["devx/shop acme/shop", "devx/cart acme/shop", "7 acme/shop"]);
         let [note] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(note.contains("by its name only") && note.contains("number 7"), "{note}");

@@ -7,7 +7,9 @@ use serde_json::{Value as Json, json};
 use super::*;
 
 /// A service that gives these answers one after the other, and keeps the requests' keys and tokens.
-async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<String>; 2]>>>) {
+async fn service(
+    answers: &[(u16, &str)],
+) -> (ServiceEndpoint, Arc<Mutex<Vec<[Option<String>; 2]>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();
     let all: Vec<_> = answers.iter().map(|(code, text)| (*code, (*text).to_owned())).collect();
@@ -26,7 +28,7 @@ async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<Stri
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (Server::at(server, Some("secret".into())), asked)
+    (ServiceEndpoint::at(server, Some("secret".into())), asked)
 }
 
 fn format_error(error: &CliError) -> String {
@@ -59,7 +61,7 @@ async fn nobody_is_followed_elsewhere_with_a_token() {
     let wanted = format!("set the server to {}/x\"", other.url());
     assert!(format_error(&error).contains(&wanted), "{error:?}");
     assert!(strangers.lock().unwrap().is_empty());
-    let clear = Server::at("http://deployer.example.com", server.token);
+    let clear = ServiceEndpoint::at("http://deployer.example.com", server.token);
     assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
 }
 
@@ -75,7 +77,7 @@ async fn only_what_is_not_there_is_not_found() {
 
 #[test]
 fn what_is_wrong_with_the_request_is_a_refusal() {
-    let server = Server::at("http://x", None);
+    let server = ServiceEndpoint::at("http://x", None);
     for (status, kind) in [
         (400, "Refused"),
         (401, "InTheWay"),

@@ -15,10 +15,10 @@ use clap::Args;
 use story::Story;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use super::output::{self, BOLD, DIM};
 use crate::app::App;
-use crate::config::Sources;
+use crate::config::SettingsSources;
 use crate::config::settings::Settings;
 use crate::support::clock::Clock;
 
@@ -42,7 +42,7 @@ pub(super) struct Demo {
 const MARKER: &str = ".the-deployer-demo";
 
 impl Demo {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> CommandOutcome {
         let stages = watch::install()?;
         fresh(&self.dir)?;
         let settings = settings(&self.dir)?;
@@ -86,7 +86,7 @@ fn next_step(bart: Option<&Path>, server: &str) -> String {
 }
 
 /// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
-fn fresh(dir: &Path) -> Outcome {
+fn fresh(dir: &Path) -> CommandOutcome {
     let unusable = CliError::file("use", dir);
     if dir.join(MARKER).is_file() {
         return clear(dir).map_err(unusable);
@@ -122,7 +122,7 @@ fn settings(dir: &Path) -> Result<Settings, CliError> {
     let file = dir.join("the-deployer.yaml");
     std::fs::write(&file, CONFIG).map_err(CliError::file("write", &file))?;
     let listen = ("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
-    let sources = Sources {
+    let sources = SettingsSources {
         file: Some((file.display().to_string(), CONFIG.to_owned())),
         variables: [listen].into(),
         home: dir.to_owned(),

@@ -9,19 +9,19 @@ use secrecy::SecretString;
 use serde_json::{Value as Json, json};
 use tokio::sync::mpsc;
 
-use super::watch::Ended;
+use super::watch::EndedStage;
 use crate::api::deployments::DeploymentDetail;
-use crate::cli::client::{self, Server};
+use crate::cli::client::{self, ServiceEndpoint};
 use crate::cli::deployment;
-use crate::cli::diagnostics::{self, Sources};
-use crate::cli::error::{CliError, Outcome};
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD, NOTE};
 use crate::config::forge::ForgeSettings;
 use crate::config::secret;
 use crate::config::settings::Settings;
 use crate::config::webhook::WebhookSecret;
 use crate::forge::github::webhook::signature;
-use crate::git::reading::{PathChange, Touched};
+use crate::git::reading::{PathChange, PathTouch};
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::State;
 use crate::model::id::CommitSha;
@@ -32,7 +32,7 @@ pub(super) struct Story {
     pub(super) address: SocketAddr,
     pub(super) settings: Settings,
     pub(super) manifests: Option<ManifestRepository>,
-    pub(super) stages: mpsc::Receiver<Ended>,
+    pub(super) stages: mpsc::Receiver<EndedStage>,
 }
 
 const REPOSITORY: &str = "example/my-app";
@@ -105,7 +105,7 @@ fn chapters() -> [Chapter; 3] {
 
 impl Story {
     /// Runs all chapters.
-    pub(super) async fn run_chapters(mut self) -> Outcome {
+    pub(super) async fn run_chapters(mut self) -> CommandOutcome {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let secret = self.secret()?;
         output::print(&format!(
@@ -118,7 +118,7 @@ impl Story {
         self.where_to_look()
     }
 
-    async fn chapter(&mut self, chapter: &Chapter, secret: &SecretString) -> Outcome {
+    async fn chapter(&mut self, chapter: &Chapter, secret: &SecretString) -> CommandOutcome {
         output::print(&format!("\n{BOLD}{}. {}{BOLD:#}\n\n", chapter.number, chapter.title))?;
         let commit = self.commit(chapter)?;
         output::print(&format!(
@@ -137,7 +137,7 @@ impl Story {
 
     /// Prints each stage as it ends, until the deployment has ended.
     async fn watch(&mut self, id: &str) -> Result<DeploymentDetail, CliError> {
-        let server = Server::at(format!("http://{}", self.address), None);
+        let server = ServiceEndpoint::at(format!("http://{}", self.address), None);
         let path = format!("/api/v1/deployments/{id}");
         let until = tokio::time::sleep(LONGEST);
         tokio::pin!(until);
@@ -162,7 +162,7 @@ impl Story {
         }
     }
 
-    async fn end(&self, chapter: &Chapter, detail: &DeploymentDetail) -> Outcome {
+    async fn end(&self, chapter: &Chapter, detail: &DeploymentDetail) -> CommandOutcome {
         let state = detail.summary.state;
         let total: u64 = detail.stages.iter().map(|time| time.micros).sum();
         output::print(&format!(
@@ -176,7 +176,7 @@ impl Story {
             self.show_commit().await?;
         }
         if !detail.violations.is_empty() {
-            let mut sources = Sources::default();
+            let mut sources = SourceTexts::default();
             sources.add(".weave.yaml", chapter.waml.as_str());
             output::print(&format!("\n{}", diagnostics::render(&detail.violations, &sources)))?;
         }
@@ -187,7 +187,7 @@ impl Story {
         Err(CliError::io(format!("deployment {number} had to be {}", ends.as_str())))
     }
 
-    async fn show_commit(&self) -> Outcome {
+    async fn show_commit(&self) -> CommandOutcome {
         let Some(manifests) = &self.manifests else { return Ok(()) };
         let folder = self.dir.join("manifests.git");
         let changes = manifests.last_change().await.map_err(CliError::failed)?;
@@ -214,7 +214,7 @@ impl Story {
         }
     }
 
-    fn where_to_look(&self) -> Outcome {
+    fn where_to_look(&self) -> CommandOutcome {
         let dir = self.dir.display();
         output::print(&format!(
             "\n{BOLD}Look around{BOLD:#}\n\n  git -C {dir}/manifests.git log --stat\n  git -C {dir}/manifests.git show main:manifests/{TARGET}/devx/my-app/latest/deployment.yaml\n  git -C {dir}/repos/{REPOSITORY}.git log -p\n"
@@ -294,7 +294,7 @@ fn commit_waml(
     CommitSha::parse(id.to_string()).map_err(|error| git2::Error::from_str(&error.to_string()))
 }
 
-fn show(ended: &Ended, id: &str) -> Outcome {
+fn show(ended: &EndedStage, id: &str) -> CommandOutcome {
     let Some(micros) = ended.micros.filter(|_| ended.deployment == id) else { return Ok(()) };
     let millis = deployment::milliseconds(micros);
     output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
@@ -324,10 +324,10 @@ fn tree(changes: &[PathChange]) -> String {
     text + "\n"
 }
 
-fn mark(what: Touched) -> String {
+fn mark(what: PathTouch) -> String {
     match what {
-        Touched::Added => format!("{GOOD}A{GOOD:#}"),
-        Touched::Changed => format!("{NOTE}M{NOTE:#}"),
-        Touched::Removed => "D".to_owned(),
+        PathTouch::Added => format!("{GOOD}A{GOOD:#}"),
+        PathTouch::Changed => format!("{NOTE}M{NOTE:#}"),
+        PathTouch::Removed => "D".to_owned(),
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 
 /// A stage that has ended.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedStage {
     pub(super) deployment: String,
     pub(super) stage: String,
     pub(super) micros: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Ended {
 const WAITING: usize = 256;
 
 /// Listens to this process's log from now on; errors go to standard error.
-pub(super) fn install() -> Result<mpsc::Receiver<Ended>, CliError> {
+pub(super) fn install() -> Result<mpsc::Receiver<EndedStage>, CliError> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let errors = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -34,13 +34,13 @@ pub(super) fn install() -> Result<mpsc::Receiver<Ended>, CliError> {
 }
 
 struct Stages {
-    sender: mpsc::Sender<Ended>,
+    sender: mpsc::Sender<EndedStage>,
 }
 
 impl<S: Subscriber> Layer<S> for Stages {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == "the_deployer::stage" {
-            let mut ended = Ended::default();
+            let mut ended = EndedStage::default();
             event.record(&mut ended);
             if ended.micros.is_some() {
                 let _ = self.sender.try_send(ended);
@@ -49,7 +49,7 @@ impl<S: Subscriber> Layer<S> for Stages {
     }
 }
 
-impl Visit for Ended {
+impl Visit for EndedStage {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "deployment" {
             self.deployment = format!("{value:?}");

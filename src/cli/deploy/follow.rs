@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 
 use super::progress::Phase;
 use crate::api::deployments::{DeploymentPage, DeploymentSummary};
-use crate::cli::client::Server;
-use crate::cli::error::{CliError, Kind};
+use crate::cli::client::ServiceEndpoint;
+use crate::cli::error::{CliError, CliErrorKind};
 use crate::model::deployment::StageTime;
 use crate::model::id::{DeployId, RepoName};
 
@@ -22,7 +22,7 @@ const LISTED: u32 = 100;
 
 /// A deployment that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct FollowedDeployment {
     pub(super) target: String,
     /// The forge's number.
     pub(super) forge_id: i64,
@@ -31,10 +31,14 @@ pub(super) struct Made {
 }
 
 /// How one of them is now, by its place in the list.
-pub(super) type News = (usize, Phase);
+pub(super) type FollowUpdate = (usize, Phase);
 
 /// Follows all deployments; their news arrives until all have ended.
-pub(super) fn follow_all(server: &Server, repository: &RepoName, made: &[Made]) -> mpsc::Receiver<News> {
+pub(super) fn follow_all(
+    server: &ServiceEndpoint,
+    repository: &RepoName,
+    made: &[FollowedDeployment],
+) -> mpsc::Receiver<FollowUpdate> {
     let (send, news) = mpsc::channel(64);
     let mut unknown = Vec::new();
     for (place, one) in made.iter().enumerate() {
@@ -51,10 +55,10 @@ pub(super) fn follow_all(server: &Server, repository: &RepoName, made: &[Made]) 
 
 /// Looks for deployments that the service has not told of yet; each that is found is watched.
 async fn find(
-    server: Server,
+    server: ServiceEndpoint,
     repository: RepoName,
     mut unknown: Vec<(usize, i64)>,
-    send: mpsc::Sender<News>,
+    send: mpsc::Sender<FollowUpdate>,
 ) {
     // Each pause but the last is made three times.
     let mut pauses = PAUSES.into_iter().flat_map(|pause| [pause; 3]);
@@ -79,7 +83,7 @@ async fn find(
             }
             Err(error) => {
                 in_vain += 1;
-                if in_vain >= PATIENCE || error.kind != Kind::Passing {
+                if in_vain >= PATIENCE || error.kind != CliErrorKind::Passing {
                     for (place, _) in unknown {
                         let _gone = send.send((place, Phase::Lost(error.whole()))).await;
                     }
@@ -92,7 +96,12 @@ async fn find(
 }
 
 /// Follows one to its end, or until nobody waits for it any more.
-async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News>) {
+async fn watch(
+    server: ServiceEndpoint,
+    id: String,
+    place: usize,
+    send: mpsc::Sender<FollowUpdate>,
+) {
     let told = |phase| send.send((place, phase));
     let Ok(id) = DeployId::parse(id.as_str()) else {
         let _gone = told(Phase::Lost(format!("the service names it oddly: {id}"))).await;

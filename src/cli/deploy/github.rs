@@ -15,14 +15,14 @@ use crate::support::text::truncate_chars;
 
 /// A GitHub, and who we are there.
 #[derive(Debug)]
-pub(super) struct GitHub {
+pub(super) struct GitHubSession {
     pub(super) api_url: String,
     pub(super) token: SecretString,
 }
 
 /// What is to be deployed, to every target alike.
 #[derive(Debug)]
-pub(super) struct Release<'a> {
+pub(super) struct ReleaseToDeploy<'a> {
     pub(super) repository: &'a RepoName,
     pub(super) git_ref: &'a str,
     pub(super) tag: &'a ImageTag,
@@ -48,11 +48,11 @@ fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
     Ok(glob.compile_matcher().is_match(target.as_str()))
 }
 
-impl GitHub {
+impl GitHubSession {
     /// Creates one deployment; its number. Nothing is merged, and nothing is created twice.
     pub(super) async fn create(
         &self,
-        release: &Release<'_>,
+        release: &ReleaseToDeploy<'_>,
         target: &TargetName,
     ) -> Result<i64, CliError> {
         // Ours alone: by it a deployment is found whose creation was not answered.
@@ -115,8 +115,9 @@ impl GitHub {
 /// Returns what GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is
 /// made of it. Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of
 /// an earlier failure among them.
-fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str) -> Json {
-    let Release { repository: _, git_ref, tag, description, contexts, production: _ } = release;
+fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, key: &str) -> Json {
+    let ReleaseToDeploy { repository: _, git_ref, tag, description, contexts, production: _ } =
+        release;
     let description = truncate_chars(description, ForgeStatus::LONGEST);
     let mut body = json!({
         "ref": git_ref,
@@ -134,11 +135,11 @@ fn body(release: &Release<'_>, target: &TargetName, production: bool, key: &str)
 }
 
 /// Returns what GitHub's refusal means for the person, and what to do.
-fn refused(status: StatusCode, body: &[u8], release: &Release<'_>) -> CliError {
+fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
     let said: Json = serde_json::from_slice(body).unwrap_or_default();
     let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
-    let Release { repository, git_ref, .. } = release;
+    let ReleaseToDeploy { repository, git_ref, .. } = release;
     let refused =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     match status.as_u16() {
@@ -178,8 +179,8 @@ fn contexts(said: &Json) -> String {
 mod tests {
     use super::*;
 
-    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&Release<'_>) -> T) -> T {
-        work(&Release {
+    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&ReleaseToDeploy<'_>) -> T) -> T {
+        work(&ReleaseToDeploy {
             repository: &RepoName::parse("acme/shop").unwrap(),
             git_ref: "main",
             tag: &ImageTag::parse("1.0").unwrap(),
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn nothing_is_merged_and_contexts_are_chosen_on_purpose() {
         let target = TargetName::parse("prod-1").unwrap();
-        let body = |release: &Release<'_>| body(release, &target, true, "r1");
+        let body = |release: &ReleaseToDeploy<'_>| body(release, &target, true, "r1");
         let none = with(Some(&[]), body);
         assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
         assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::follow::Made;
-use super::github::{GitHub, Release};
+use super::follow::FollowedDeployment;
+use super::github::{GitHubSession, ReleaseToDeploy};
 use crate::api::deployments::{DeployAnswer, DeployRequest};
-use crate::cli::client::{self, Server};
+use crate::cli::client::{self, ServiceEndpoint};
 use crate::cli::context;
 use crate::cli::error::CliError;
 use crate::cli::host::Host;
@@ -28,32 +28,32 @@ const UNUSED: &str =
 const GITHUB: &str = "https://api.github.com";
 
 /// Who is asked.
-pub(super) enum Forge<'a> {
-    GitHub(GitHub),
-    Service(&'a Server),
+pub(super) enum CreationTarget<'a> {
+    GitHub(GitHubSession),
+    Service(&'a ServiceEndpoint),
 }
 
 /// What came of asking.
 #[derive(Debug)]
 pub(super) struct Set {
     /// Those that there are now.
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<FollowedDeployment>,
     /// The targets for which there is none.
     pub(super) left: Vec<TargetName>,
     /// Why there is none for the first of them; nothing, where somebody pressed Ctrl-C.
     pub(super) failure: Option<CliError>,
 }
 
-impl<'a> Forge<'a> {
+impl<'a> CreationTarget<'a> {
     /// For that host. A GitHub token never goes in the clear, or to whom anybody on the way to the service could name.
-    pub(super) fn new(host: Host, server: &'a Server) -> Result<Self, CliError> {
+    pub(super) fn new(host: Host, server: &'a ServiceEndpoint) -> Result<Self, CliError> {
         Ok(match host {
             Host::Local => Self::Service(server),
             Host::GitHub { api_url, .. } => {
                 client::only_safely(&api_url)?;
                 let known = is_known(&api_url, context::remote_host().as_deref());
                 let token = token(&config::environment(), server, &api_url, known)?;
-                Self::GitHub(GitHub { api_url, token })
+                Self::GitHub(GitHubSession { api_url, token })
             }
         })
     }
@@ -62,7 +62,7 @@ impl<'a> Forge<'a> {
     /// answer to what was asked is waited for.
     pub(super) async fn create_all(
         &self,
-        release: &Release<'_>,
+        release: &ReleaseToDeploy<'_>,
         targets: &[TargetName],
         stop: &CancellationToken,
     ) -> Set {
@@ -82,8 +82,12 @@ impl<'a> Forge<'a> {
         set
     }
 
-    async fn create(&self, release: &Release<'_>, target: &TargetName) -> Result<Made, CliError> {
-        let Release { repository, git_ref, tag, description, .. } = *release;
+    async fn create(
+        &self,
+        release: &ReleaseToDeploy<'_>,
+        target: &TargetName,
+    ) -> Result<FollowedDeployment, CliError> {
+        let ReleaseToDeploy { repository, git_ref, tag, description, .. } = *release;
         let (forge_id, id) = match self {
             Self::GitHub(github) => (github.create(release, target).await?, None),
             Self::Service(server) => {
@@ -98,7 +102,7 @@ impl<'a> Forge<'a> {
                 (asked.forge_id, Some(asked.id))
             }
         };
-        Ok(Made { target: target.to_string(), forge_id, id })
+        Ok(FollowedDeployment { target: target.to_string(), forge_id, id })
     }
 }
 
@@ -139,7 +143,7 @@ fn given(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
 /// GitHub, so that tokens which were not meant for bart go only to one that is known otherwise.
 fn token(
     environment: &BTreeMap<String, String>,
-    server: &Server,
+    server: &ServiceEndpoint,
     api_url: &str,
     known: bool,
 ) -> Result<SecretString, CliError> {
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn nobody_on_the_way_to_the_service_names_the_github() {
-        let server = Server::at("http://deployer.example.com", None);
+        let server = ServiceEndpoint::at("http://deployer.example.com", None);
         let environment = [("BART_GITHUB_TOKEN".to_owned(), "t".to_owned())].into();
         let error = token(&environment, &server, "https://evil.example/api/v3", false).unwrap_err();
         assert!(error.to_string().contains("in the clear"), "{error}");
@@ -208,7 +212,7 @@ mod tests {
     #[test]
     fn a_part_of_a_set_is_told_with_the_way_on() {
         let tag = ImageTag::parse("1.0").unwrap();
-        let made = Made { target: "dev".to_owned(), forge_id: 7, id: None };
+        let made = FollowedDeployment { target: "dev".to_owned(), forge_id: 7, id: None };
         let left = vec![TargetName::parse("prod-1").unwrap(), TargetName::parse("prod-2").unwrap()];
         let set = Set { made: vec![made], left, failure: None };
         let told = anstream::adapter::strip_str(&set.part(&tag, "main").unwrap()).to_string();

@@ -14,18 +14,18 @@ mod progress; // what a person sees meanwhile
 use std::path::PathBuf;
 use std::time::Duration;
 
-use self::follow::Made;
-use self::github::Release;
-use self::made::{Forge, Set};
-use self::progress::{Phase, Progress, Row};
+use self::follow::FollowedDeployment;
+use self::github::ReleaseToDeploy;
+use self::made::{CreationTarget, Set};
+use self::progress::{Phase, Progress, TargetRow};
 use self::tree::Tree;
 use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{self, Service, WAML_FILE, Whose};
-use super::diagnostics::{self, Sources};
-use super::error::{CliError, Kind, Outcome};
+use super::context::{self, RepositorySelector, ServiceClient, WAML_FILE};
+use super::diagnostics::{self, SourceTexts};
+use super::error::{CliError, CliErrorKind, CommandOutcome};
 use super::host::Host;
 use super::output;
 use super::platform::KnownTargets;
@@ -99,9 +99,9 @@ pub(super) struct Deploy {
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
-    whose: Whose,
+    whose: RepositorySelector,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 /// What became of one target; stable for programs.
@@ -117,7 +117,7 @@ struct Became {
 }
 
 impl Deploy {
-    pub(super) async fn run(mut self) -> Outcome {
+    pub(super) async fn run(mut self) -> CommandOutcome {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
         let repository = self.whose.repository()?;
@@ -128,7 +128,7 @@ impl Deploy {
         // Whoever may not look could not follow either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
-        let release = Release {
+        let release = ReleaseToDeploy {
             repository: &repository,
             git_ref: &tree.git_ref,
             tag: &self.tag,
@@ -136,7 +136,7 @@ impl Deploy {
             contexts: (!self.require_all_contexts).then_some(self.require_context.as_slice()),
             production: &self.production,
         };
-        let forge = Forge::new(host, server)?;
+        let forge = CreationTarget::new(host, server)?;
         preflight::tell_holds(server, &tree, &self.targets).await;
         let stop = interrupts();
         let set = forge.create_all(&release, &self.targets, &stop).await;
@@ -171,9 +171,9 @@ impl Deploy {
         set: &Set,
         tree: &Tree,
         stop: &CancellationToken,
-    ) -> Outcome {
+    ) -> CommandOutcome {
         let made = &set.made;
-        let mut rows: Vec<Row> = made.iter().map(row).collect();
+        let mut rows: Vec<TargetRow> = made.iter().map(row).collect();
         if self.no_wait || stop.is_cancelled() || made.is_empty() {
             self.print(made, &rows, tree).await?;
             return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
@@ -189,10 +189,10 @@ impl Deploy {
     async fn wait(
         &self,
         repository: &RepoName,
-        made: &[Made],
-        rows: &mut [Row],
+        made: &[FollowedDeployment],
+        rows: &mut [TargetRow],
         stop: &CancellationToken,
-    ) -> Outcome {
+    ) -> CommandOutcome {
         let mut news = follow::follow_all(&self.service.server, repository, made);
         let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
         let mut frames = tokio::time::interval(FRAME);
@@ -216,7 +216,12 @@ impl Deploy {
     }
 
     /// The result: for programs all of it, for people why something failed.
-    async fn print(&self, made: &[Made], rows: &[Row], tree: &Tree) -> Outcome {
+    async fn print(
+        &self,
+        made: &[FollowedDeployment],
+        rows: &[TargetRow],
+        tree: &Tree,
+    ) -> CommandOutcome {
         let mut all = Vec::new();
         for (one, row) in made.iter().zip(rows) {
             let (id, state, summary) = summarize_phase(one, &row.phase);
@@ -245,17 +250,20 @@ fn description(text: &str) -> Result<String, String> {
     refuse_invisible("the description", text).map(|()| text.to_owned())
 }
 
-fn row(made: &Made) -> Row {
+fn row(made: &FollowedDeployment) -> TargetRow {
     let phase = made.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
         id: id.clone(),
         state: State::Queued,
         doing: String::new(),
     });
-    Row { target: made.target.clone(), phase }
+    TargetRow { target: made.target.clone(), phase }
 }
 
 /// Returns the id, the state and the summary of a deployment, as far as they are known.
-fn summarize_phase(made: &Made, phase: &Phase) -> (Option<String>, Option<State>, Option<String>) {
+fn summarize_phase(
+    made: &FollowedDeployment,
+    phase: &Phase,
+) -> (Option<String>, Option<State>, Option<String>) {
     match phase.clone() {
         Phase::Asked => (made.id.clone(), None, None),
         Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
@@ -276,10 +284,10 @@ fn created(all: &[Became]) -> String {
 
 /// Returns the result of a command that has asked for a part and followed it: who stopped waiting has the last
 /// word.
-fn worse(failure: Option<CliError>, followed: Outcome) -> Outcome {
+fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
-        (Some(failure), Err(error)) if error.kind == Kind::Rejected => Err(failure),
+        (Some(failure), Err(error)) if error.kind == CliErrorKind::Rejected => Err(failure),
         (_, followed) => followed,
     }
 }
@@ -290,7 +298,7 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     if detail.violations.is_empty() {
         return String::new();
     }
-    let mut sources = Sources::default();
+    let mut sources = SourceTexts::default();
     if let Some(bytes) = &tree.waml {
         sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     }
@@ -303,7 +311,7 @@ fn reasons(one: &Became, tree: &Tree) -> String {
 }
 
 /// Fails unless all deployments have succeeded.
-fn judge(rows: &[Row]) -> Outcome {
+fn judge(rows: &[TargetRow]) -> CommandOutcome {
     let lost = rows.iter().find_map(|row| match &row.phase {
         Phase::Lost(why) => Some(why.clone()),
         Phase::Asked | Phase::Going { .. } | Phase::Ended { .. } => None,
@@ -318,7 +326,7 @@ fn judge(rows: &[Row]) -> Outcome {
     }
 }
 
-fn stopped(rows: &[Row]) -> CliError {
+fn stopped(rows: &[TargetRow]) -> CliError {
     let open: Vec<&str> =
         rows.iter().filter(|row| !row.phase.is_over()).map(|row| row.target.as_str()).collect();
     if open.is_empty() {
@@ -328,12 +336,12 @@ fn stopped(rows: &[Row]) -> CliError {
     CliError::interrupted(what).hint(how_to_go_on(rows))
 }
 
-fn too_long(rows: &[Row], timeout: Duration) -> CliError {
+fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {
     let message = format!("not all have ended within {timeout:?}; they go on");
     CliError::io(message).hint(how_to_go_on(rows))
 }
 
-fn how_to_go_on(rows: &[Row]) -> String {
+fn how_to_go_on(rows: &[TargetRow]) -> String {
     let id = rows.iter().find_map(|row| match &row.phase {
         Phase::Going { id, .. } => Some(id.clone()),
         Phase::Asked | Phase::Ended { .. } | Phase::Lost(_) => None,

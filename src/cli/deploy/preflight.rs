@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::tree::Tree;
 use crate::api::rollbacks::{HoldList, HoldSummary};
-use crate::cli::client::Server;
+use crate::cli::client::ServiceEndpoint;
 use crate::cli::context::WAML_FILE;
-use crate::cli::diagnostics::{self, Sources};
-use crate::cli::error::Outcome;
-use crate::cli::offline::{self, World};
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::CommandOutcome;
+use crate::cli::offline::{self, LocalInput};
 use crate::cli::output::{self, Format, note_line};
 use crate::cli::platform::KnownTargets;
-use crate::cli::times::Times;
+use crate::cli::times::TimeFormatter;
 use crate::cli::validate;
 use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
@@ -35,12 +35,12 @@ pub(super) fn check(
     templates: Option<&Path>,
     known_targets: &KnownTargets,
     format: Format,
-) -> Outcome {
-    let mut sources = Sources::default();
+) -> CommandOutcome {
+    let mut sources = SourceTexts::default();
     sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     let compiled = offline::templates(templates, &mut sources, format)?;
     let waml = offline::parse(WAML_FILE, bytes, &compiled, known_targets);
-    let world = World { waml, templates: compiled, sources };
+    let world = LocalInput { waml, templates: compiled, sources };
     let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
         Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
         Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
@@ -69,7 +69,7 @@ pub(super) fn check(
 }
 
 /// Returns what the service may see otherwise.
-fn warned(violations: &[Violation], sources: &Sources) -> String {
+fn warned(violations: &[Violation], sources: &SourceTexts) -> String {
     let warnings = diagnostics::render(violations, sources);
     format!(
         "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
@@ -79,7 +79,7 @@ fn warned(violations: &[Violation], sources: &Sources) -> String {
 
 /// Finds the certain violations, and those that hold unless the service has other templates.
 fn find_violations(
-    world: &World,
+    world: &LocalInput,
     targets: &[TargetName],
     all_templates: bool,
     known: &KnownTargets,
@@ -108,7 +108,7 @@ fn find_violations(
 /// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
 /// goes by templates.
 fn found_unnamed(
-    world: &World,
+    world: &LocalInput,
     certain: &Rejection,
     all_templates: bool,
 ) -> (Vec<Violation>, Vec<Violation>) {
@@ -137,16 +137,21 @@ fn doubtful(violation: Violation) -> Option<Violation> {
 
 /// Tells which holds there are on the targets. Where the WAML is not here, or the service does not say, nothing is told:
 /// the hold is judged by the service all the same.
-pub(super) async fn tell_holds(server: &Server, tree: &Tree, targets: &[TargetName]) {
+pub(super) async fn tell_holds(server: &ServiceEndpoint, tree: &Tree, targets: &[TargetName]) {
     let waml = tree.waml.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
     let Some(app) = waml.map(|waml| waml.app.to_string()) else { return };
     // One question, however many targets: nothing is created before it is answered.
     let Ok(HoldList { holds }) = server.get("/api/v1/holds", &[]).await else { return };
-    output::note(&hold_notes(&holds, &app, targets, Times::system()));
+    output::note(&hold_notes(&holds, &app, targets, TimeFormatter::system()));
 }
 
 /// The notes about holds of the app, in the order of the targets. Pure.
-fn hold_notes(holds: &[HoldSummary], app: &str, targets: &[TargetName], times: Times) -> String {
+fn hold_notes(
+    holds: &[HoldSummary],
+    app: &str,
+    targets: &[TargetName],
+    times: TimeFormatter,
+) -> String {
     let of = |target: &TargetName| {
         let mut all = holds.iter();
         all.find(|hold| hold.app == app && hold.target == target.as_str())
@@ -154,7 +159,7 @@ fn hold_notes(holds: &[HoldSummary], app: &str, targets: &[TargetName], times: T
     targets.iter().filter_map(of).map(|hold| note(hold, times)).collect()
 }
 
-fn note(hold: &HoldSummary, times: Times) -> String {
+fn note(hold: &HoldSummary, times: TimeFormatter) -> String {
     let HoldSummary { target, by, reason, since, .. } = hold;
     note_line(format!(
         "{target} is held by {by}, {}: {reason}; a person's deployment of another release ends the hold, and one that \
@@ -215,10 +220,10 @@ mod tests {
 
     fn violations(waml: &str) -> Vec<Violation> {
         let known = KnownTargets::unknown("a test");
-        let mut sources = Sources::default();
+        let mut sources = SourceTexts::default();
         let templates = offline::templates(None, &mut sources, Format::Text).unwrap();
         let parsed = offline::parse(WAML_FILE, waml.as_bytes(), &templates, &known);
-        let world = World { waml: parsed, templates, sources };
+        let world = LocalInput { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
             Ok(_) => find_violations(&world, &[target], false, &known),
@@ -244,12 +249,13 @@ mod tests {
     #[test]
     fn warnings_say_how_to_check_for_sure() {
         let waml = WAML.replace("minReplicas: 3", "minReplicas: 30");
-        let mut sources = Sources::default();
+        let mut sources = SourceTexts::default();
         let templates = offline::templates(None, &mut sources, Format::Text).unwrap();
         let parsed = Waml::parse(WAML_FILE, waml.as_bytes()).map(Arc::new);
-        let world = World { waml: parsed, templates, sources };
+        let world = LocalInput { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
-        let (_, doubts) = find_violations(&world, &[target], false, &KnownTargets::unknown("a test"));
+        let (_, doubts) =
+            find_violations(&world, &[target], false, &KnownTargets::unknown("a test"));
         let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
         assert!(text.contains("warning[autoscaling]"), "{text}");
         assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");
@@ -269,7 +275,7 @@ mod tests {
         };
         let holds = [hold("dev", "devx/shop"), hold("prod", "devx/shop"), hold("prod", "pay/till")];
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let times = Times { now, style: TimeStyle::Relative };
+        let times = TimeFormatter { now, style: TimeStyle::Relative };
         let told = |targets: &[&str]| {
             let targets: Vec<_> =
                 targets.iter().map(|one| TargetName::parse(*one).unwrap()).collect();

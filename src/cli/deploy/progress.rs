@@ -16,7 +16,7 @@ const WIDTH: usize = 80;
 
 /// One target, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct TargetRow {
     pub(super) target: String,
     pub(super) phase: Phase,
 }
@@ -64,7 +64,7 @@ impl Progress {
     }
 
     /// Shows how it is now, `seconds` after the beginning.
-    pub(super) fn show(&mut self, rows: &[Row], seconds: f64) {
+    pub(super) fn show(&mut self, rows: &[TargetRow], seconds: f64) {
         if self.live {
             let width = terminal_size::terminal_size_of(std::io::stderr());
             let width = width.map_or(WIDTH, |(width, _)| usize::from(width.0));
@@ -84,18 +84,18 @@ impl Progress {
 
 /// The lines of a terminal, over those that were drawn before. No line is wider than the terminal: one that is
 /// folded would take two lines, and the next frame would begin in the wrong place.
-fn frame(rows: &[Row], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
+fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
     let up = if drawn == 0 { String::new() } else { format!("\x1b[{drawn}A") };
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
-    let line = |row: &Row| {
+    let line = |row: &TargetRow| {
         let parts = parts(row, names, tick, seconds);
         format!("\r\x1b[2K{}\n", fitted(&parts, width.saturating_sub(1)))
     };
     up + &rows.iter().map(line).collect::<String>()
 }
 
-fn parts(row: &Row, names: usize, tick: usize, seconds: f64) -> [(Style, String); 4] {
-    let Row { target, phase } = row;
+fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, String); 4] {
+    let TargetRow { target, phase } = row;
     let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·");
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), more) = match phase {
@@ -130,8 +130,8 @@ fn fitted(parts: &[(Style, String)], width: usize) -> String {
 }
 
 /// A line for a log.
-fn plain(row: &Row, seconds: f64) -> String {
-    let Row { target, phase } = row;
+fn plain(row: &TargetRow, seconds: f64) -> String {
+    let TargetRow { target, phase } = row;
     match phase {
         Phase::Asked => format!("{target}: asked\n"),
         Phase::Going { id, state, doing } => {
@@ -150,8 +150,8 @@ fn plain(row: &Row, seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<Row> {
-        let row = |target: &str, phase| Row { target: target.to_owned(), phase };
+    fn rows() -> Vec<TargetRow> {
+        let row = |target: &str, phase| TargetRow { target: target.to_owned(), phase };
         let id = "20261121-054812123-3f9a2c".to_owned();
         vec![
             row(
@@ -189,7 +189,10 @@ mod tests {
     fn a_frame_goes_over_the_one_before_and_no_line_is_folded() {
         let second = frame(&rows(), 3, 1, 20, 3.2);
         assert!(second.starts_with("\x1b[3A\r\x1b[2K"), "{second:?}");
-        assert!(split_plain_lines(&second).iter().all(|line| line.chars().count() <= 19), "{second:?}");
+        assert!(
+            split_plain_lines(&second).iter().all(|line| line.chars().count() <= 19),
+            "{second:?}"
+        );
         let mut hostile = rows();
         hostile[0].phase = Phase::Lost("a\n\x1b[2Jb".to_owned());
         assert_eq!(split_plain_lines(&frame(&hostile, 0, 0, 100, 0.0)).len(), 3);

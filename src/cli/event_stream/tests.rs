@@ -26,7 +26,7 @@ fn events_are_read_in_whatever_pieces_they_come() {
 }
 
 /// A service that answers so, one after the other, and what it was asked after.
-async fn service(answers: Vec<Response>) -> (Server, Arc<Mutex<Vec<Option<String>>>>) {
+async fn service(answers: Vec<Response>) -> (ServiceEndpoint, Arc<Mutex<Vec<Option<String>>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let (seen, answers) = (asked.clone(), Arc::new(Mutex::new(answers.into_iter())));
     let app = axum::Router::new().fallback(move |request: Request| {
@@ -38,7 +38,7 @@ async fn service(answers: Vec<Response>) -> (Server, Arc<Mutex<Vec<Option<String
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (Server::at(server, Some("t".into())), asked)
+    (ServiceEndpoint::at(server, Some("t".into())), asked)
 }
 
 fn answer(status: u16, text: &str) -> Response {
@@ -63,7 +63,7 @@ fn stream(events: &[(&str, &str)]) -> Response {
     ([(CONTENT_TYPE, STREAM)], text).into_response()
 }
 
-async fn states(server: &Server) -> Result<Vec<State>, CliError> {
+async fn states(server: &ServiceEndpoint) -> Result<Vec<State>, CliError> {
     let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
     let (mut following, mut states) = (server.follow(&id), Vec::new());
     while let Some(now) = following.next().await? {

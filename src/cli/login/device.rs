@@ -26,7 +26,7 @@ const MOST_LIFE: u64 = 30 * 60;
 
 /// A token that was given.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct GrantedToken {
     pub(super) token: SecretString,
     /// When it ends, if it does by itself.
     pub(super) until: Option<Timestamp>,
@@ -52,14 +52,14 @@ struct Answer {
 }
 
 /// What to do after an answer: it is done, or is asked for again with so many seconds between.
-type Next = ControlFlow<Granted, u64>;
+type Next = ControlFlow<GrantedToken, u64>;
 
 /// Shows a code and waits until somebody has typed it at GitHub.
 pub(super) async fn log_in(
     web_url: &str,
     client_id: &str,
     clock: &Clock,
-) -> Result<Granted, CliError> {
+) -> Result<GrantedToken, CliError> {
     client::only_safely(web_url)?;
     let codes: Codes =
         post(web_url, "login/device/code", &[("client_id", client_id), ("scope", SCOPES)]).await?;
@@ -95,7 +95,7 @@ async fn ask(
     client_id: &str,
     codes: &Codes,
     clock: &Clock,
-) -> Result<Granted, CliError> {
+) -> Result<GrantedToken, CliError> {
     use secrecy::ExposeSecret as _;
     let mut seconds = codes.interval.unwrap_or(INTERVAL);
     let form = [
@@ -119,7 +119,7 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
     if let Some(token) = access_token {
         let life = expires_in.filter(|life| *life > 0).map(SignedDuration::from_secs);
         let until = life.and_then(|life| now.checked_add(life).ok());
-        return Ok(Next::Break(Granted { token, until }));
+        return Ok(Next::Break(GrantedToken { token, until }));
     }
     Err(match error.as_deref() {
         Some("authorization_pending") => return Ok(Next::Continue(seconds)),

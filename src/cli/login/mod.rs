@@ -4,19 +4,19 @@ mod device; // GitHub's device flow
 
 use std::io::{IsTerminal as _, Read as _};
 
-use self::device::Granted;
+use self::device::GrantedToken;
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value as Json, json};
 
-use super::client::{self, Server};
-use super::context::Service;
-use super::error::{CliError, Outcome};
+use super::client::{self, ServiceEndpoint};
+use super::context::ServiceClient;
+use super::error::{CliError, CommandOutcome};
 use super::host::Host;
 use super::output::{self, BOLD, GOOD, note_line};
 use super::settings::Settings;
-use super::settings::logins::{self, Login};
-use super::times::Times;
+use super::settings::logins::{self, SavedLogin};
+use super::times::TimeFormatter;
 use crate::support::clock::Clock;
 
 /// Logs in at the service with GitHub, and keeps the token on this machine.
@@ -39,18 +39,18 @@ pub(super) struct LogIn {
     #[arg(long, value_name = "ID", conflicts_with = "with_token")]
     client_id: Option<String>,
     #[command(flatten)]
-    service: Service,
+    service: ServiceClient,
 }
 
 /// Forgets the login at the service, on this machine; at GitHub the token lives on until it is revoked there.
 #[derive(Debug, Args)]
 pub(super) struct LogOut {
     #[command(flatten)]
-    server: Server,
+    server: ServiceEndpoint,
 }
 
 impl LogIn {
-    pub(super) async fn run(self, settings: Settings) -> Outcome {
+    pub(super) async fn run(self, settings: Settings) -> CommandOutcome {
         let server = &self.service.server;
         let Host::GitHub { api_url, web_url, client_id } = Host::fetch(server).await? else {
             let message =
@@ -59,20 +59,20 @@ impl LogIn {
         };
         client::only_safely(server.url())?;
         let granted = if self.with_token {
-            Granted { token: read_token()?, until: None }
+            GrantedToken { token: read_token()?, until: None }
         } else {
             let known = self.client_id.clone().or(client_id).or(settings.github_client_id);
             let client_id = known.ok_or_else(|| no_client(server.url()))?;
             device::log_in(&web_url, &client_id, &Clock::system()).await?
         };
         let name = who(&api_url, &granted.token).await?;
-        let Granted { token, until } = granted;
-        let login = Login { name, api_url, token, until };
+        let GrantedToken { token, until } = granted;
+        let login = SavedLogin { name, api_url, token, until };
         let path = logins::keep(server.url(), &login)?.display().to_string();
-        let (Login { name, until, .. }, server) = (&login, server.url());
+        let (SavedLogin { name, until, .. }, server) = (&login, server.url());
         let data = json!({"name": name, "github": web_url, "server": server, "path": path, "until": until});
         self.service.output.print(&data, || {
-            let ahead = until.map(|until| format!(", which ends {}", Times::system().ahead(until)));
+            let ahead = until.map(|until| format!(", which ends {}", TimeFormatter::system().ahead(until)));
             let end = ahead.unwrap_or_default();
             format!(
                 "{GOOD}ok{GOOD:#} logged in at {server} as {BOLD}{name}{BOLD:#} of {web_url}{end}\n   the token is in {path}\n"
@@ -82,7 +82,7 @@ impl LogIn {
 }
 
 impl LogOut {
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) fn run(&self) -> CommandOutcome {
         let server = self.server.url();
         if logins::forget(server)? {
             return output::print(&format!("{GOOD}ok{GOOD:#} logged out at {server}\n"));

@@ -9,13 +9,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{folder, if_there, is_open_to_others, write_private};
-use crate::cli::error::{CliError, Outcome};
+use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output;
 use crate::config;
 
 /// A login at one service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Login {
+pub(crate) struct SavedLogin {
     /// Who, as GitHub names them.
     pub(crate) name: String,
     /// The GitHub API that the token is for.
@@ -35,7 +35,7 @@ fn expose<S: Serializer>(token: &SecretString, to: S) -> Result<S::Ok, S::Error>
 /// Logins are read for each request.
 static WARNED: Once = Once::new();
 
-type All = BTreeMap<String, Login>;
+type All = BTreeMap<String, SavedLogin>;
 
 /// Returns where logins are kept on this machine.
 fn path() -> Result<PathBuf, CliError> {
@@ -47,7 +47,7 @@ fn path() -> Result<PathBuf, CliError> {
 }
 
 /// The login at that service, if there is one.
-pub(crate) fn at(server: &str) -> Result<Option<Login>, CliError> {
+pub(crate) fn at(server: &str) -> Result<Option<SavedLogin>, CliError> {
     let Ok(path) = path() else { return Ok(None) };
     let login = read(&path)?.remove(&key(server));
     if login.is_some() {
@@ -62,7 +62,7 @@ pub(crate) fn at(server: &str) -> Result<Option<Login>, CliError> {
 }
 
 /// Keeps a login; an earlier one at that service is forgotten.
-pub(crate) fn keep(server: &str, login: &Login) -> Result<PathBuf, CliError> {
+pub(crate) fn keep(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError> {
     let path = path()?;
     let mut all = read(&path)?;
     all.insert(key(server), login.clone());
@@ -94,6 +94,6 @@ fn read(path: &Path) -> Result<All, CliError> {
     })
 }
 
-fn write(path: &Path, all: &All) -> Outcome {
+fn write(path: &Path, all: &All) -> CommandOutcome {
     write_private(path, &serde_json::to_vec_pretty(all).map_err(CliError::failed)?)
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{CliError, Outcome};
+use super::error::{CliError, CommandOutcome};
 use crate::model::violation::Rejection;
 use crate::support::clock;
 use crate::waml::{emit, typed};
@@ -152,7 +152,7 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
 }
 
 /// Sets a key in the file, or takes it out; a file that would not be understood is not written.
-pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> Outcome {
+pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> CommandOutcome {
     let name = path.display().to_string();
     let old = if_there(fs::read_to_string(path), path)?.unwrap_or_default();
     let new = changed(&old, key, value);
@@ -192,7 +192,7 @@ fn folder_on(system: &str, environment: &BTreeMap<String, String>) -> Option<Pat
 
 /// Writes a file beside its place and moves it there, so that nobody ever reads half of it; the folder is made
 /// where it is missing. Only its owner may read it.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> Outcome {
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> CommandOutcome {
     replace(path, bytes).map_err(CliError::file("write", path))
 }
 

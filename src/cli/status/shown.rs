@@ -9,12 +9,12 @@ use crate::api::service::Readiness;
 use crate::cli::deployment;
 use crate::cli::output::{self, BAD, BOLD, DIM, NOTE, note_line};
 use crate::cli::table::{Column, table, wrap};
-use crate::cli::times::{Times, WHEN};
+use crate::cli::times::{TimeFormatter, WHEN};
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 
 /// An app on its targets.
-fn target_columns(times: Times) -> [Column; 5] {
+fn target_columns(times: TimeFormatter) -> [Column; 5] {
     [
         Column::middle("TARGET", 10),
         Column::middle("LIVE", 10),
@@ -25,7 +25,7 @@ fn target_columns(times: Times) -> [Column; 5] {
 }
 
 /// All apps.
-fn app_columns(times: Times) -> [Column; 6] {
+fn app_columns(times: TimeFormatter) -> [Column; 6] {
     [
         Column::middle("APP", 10),
         Column::middle("TARGET", 8),
@@ -37,7 +37,7 @@ fn app_columns(times: Times) -> [Column; 6] {
 }
 
 /// An app on its targets.
-pub(super) fn of_app(found: &OneApp, times: Times) -> String {
+pub(super) fn of_app(found: &OneApp, times: TimeFormatter) -> String {
     let known = found.targets.iter().find_map(|target| target.state.as_ref());
     let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
     let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
@@ -53,7 +53,7 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
 }
 
 /// Returns what stands under the table.
-fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
+fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
@@ -106,7 +106,7 @@ fn word(word: &str) -> String {
 }
 
 /// One target's line.
-fn row(target: &Target, times: Times) -> [String; 5] {
+fn row(target: &Target, times: TimeFormatter) -> [String; 5] {
     let none = || "-".to_owned();
     let Some(app) = &target.state else {
         let why = target.error.as_ref().map(|why| format!("unknown: {why}"));
@@ -156,7 +156,7 @@ fn under_way<'a>(all: impl Iterator<Item = &'a DeploymentSummary>) -> String {
     part("under way", all.map(line).collect())
 }
 
-fn locked(target: &str, lock: &LockSummary, times: Times) -> String {
+fn locked(target: &str, lock: &LockSummary, times: TimeFormatter) -> String {
     let LockSummary { id, scope, reason, by, since, until } = lock;
     let what = match (&scope.app, &scope.owner, &scope.target) {
         (Some(_), _, _) => "this app",
@@ -186,7 +186,7 @@ pub(super) fn waits(service: &Readiness) -> String {
 }
 
 /// All apps.
-pub(super) fn of_all(found: &Everything, times: Times) -> String {
+pub(super) fn of_all(found: &Everything, times: TimeFormatter) -> String {
     let row = |one: &Verbatim<AppSummary>| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let live = if one.live_revision.is_none() { "edited by hand" } else { "live" };
@@ -226,8 +226,8 @@ mod tests {
     use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
 
-    fn times() -> Times {
-        Times { now: "2026-11-21T12:00:00Z".parse().unwrap(), style: TimeStyle::Relative }
+    fn times() -> TimeFormatter {
+        TimeFormatter { now: "2026-11-21T12:00:00Z".parse().unwrap(), style: TimeStyle::Relative }
     }
 
     fn ready(ready: bool) -> Readiness {
@@ -346,7 +346,7 @@ mod tests {
         for (style, when) in
             [(TimeStyle::Relative, "10 days ago"), (TimeStyle::Absolute, "2026-11-11 12:00")]
         {
-            let times = Times { style, ..times() };
+            let times = TimeFormatter { style, ..times() };
             let targets = ["prod-cluster-europe-west-1", tag, when, "octo-developer", state];
             let apps = ["payments/checkout-service", "prod-cluster-1", tag, when, owner, state];
             for text in [

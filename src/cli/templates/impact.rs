@@ -6,18 +6,18 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::wamls::{self, Found};
+use super::wamls::{self, WamlsToCompare};
 use crate::app;
-use crate::cli::diagnostics::{self, Sources};
-use crate::cli::error::{CliError, Outcome};
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
 use crate::cli::table::{Column, table};
 use crate::cli::{config, offline};
 use crate::model::facts::Facts;
 use crate::model::violation::Violation;
 use crate::pipeline::impact;
-use crate::pipeline::impact::Verdict;
-use crate::templates::set::Templates;
+use crate::pipeline::impact::ImpactVerdict;
+use crate::templates::set::TemplateSet;
 use crate::templates::sources;
 
 /// Compares two sets of templates by what apps would get from them.
@@ -29,7 +29,7 @@ use crate::templates::sources;
 /// Exit code 0 when the comparison was made, whatever it shows; 1 when one of the two sets is
 /// broken; 2 when something cannot be read or reached.
 #[derive(Debug, Args)]
-pub(crate) struct Impact {
+pub(crate) struct ImpactArgs {
     /// The templates of now: a revision of the repository, or a folder that has `apps/`
     #[arg(long, value_name = "REV")]
     from: String,
@@ -46,7 +46,7 @@ pub(crate) struct Impact {
     #[arg(long, value_name = "DIR")]
     wamls: Option<PathBuf>,
     #[command(flatten)]
-    source: config::Source,
+    source: config::ConfigSource,
     /// Show the lines that change
     #[arg(long)]
     diff: bool,
@@ -57,17 +57,17 @@ pub(crate) struct Impact {
 
 /// One of the two sets.
 struct Side {
-    templates: Arc<Templates>,
+    templates: Arc<TemplateSet>,
     shown: String,
 }
 
-impl Impact {
-    pub(crate) async fn run(self) -> Outcome {
+impl ImpactArgs {
+    pub(crate) async fn run(self) -> CommandOutcome {
         let settings = self.source.load(self.output)?.settings;
-        let mut sources = Sources::default();
+        let mut sources = SourceTexts::default();
         let from = self.side(&self.from, &mut sources)?;
         let to = self.side(&self.to, &mut sources)?;
-        let Found { cases, unreadable } = match &self.wamls {
+        let WamlsToCompare { cases, unreadable } = match &self.wamls {
             Some(folder) => wamls::in_folder(folder, &mut sources)?,
             None => wamls::deployed(&settings, &mut sources).await?,
         };
@@ -82,7 +82,7 @@ impl Impact {
         Ok(())
     }
 
-    fn side(&self, revision: &str, sources: &mut Sources) -> Result<Side, CliError> {
+    fn side(&self, revision: &str, sources: &mut SourceTexts) -> Result<Side, CliError> {
         let texts = if Path::new(revision).join(sources::APPS).is_dir() {
             sources::folder(Path::new(revision)).map_err(|error| error.to_string())
         } else {
@@ -96,7 +96,7 @@ impl Impact {
             || revision.to_owned(),
             |commit| format!("{revision} ({})", commit.short()),
         );
-        match Templates::compile(&texts) {
+        match TemplateSet::compile(&texts) {
             Ok(templates) => Ok(Side { templates: Arc::new(templates), shown }),
             Err(rejection) => {
                 output::note(&format!("{BAD}the templates of {shown} are broken{BAD:#}\n"));
@@ -114,7 +114,7 @@ struct Told {
 }
 
 impl Told {
-    fn count(&self, verdict: Verdict) -> usize {
+    fn count(&self, verdict: ImpactVerdict) -> usize {
         self.impacts.iter().filter(|impact| impact.verdict == verdict).count()
     }
 
@@ -138,7 +138,7 @@ impl Told {
 
     fn text(&self, from: &Side, to: &Side, diff: bool) -> String {
         let mut text = format!("{BOLD}{} → {}{BOLD:#}\n", from.shown, to.shown);
-        let shown = self.impacts.iter().filter(|impact| impact.verdict != Verdict::Unchanged);
+        let shown = self.impacts.iter().filter(|impact| impact.verdict != ImpactVerdict::Unchanged);
         let shown: Vec<&impact::Impact> = shown.collect();
         if !shown.is_empty() {
             text += &list(&shown);
@@ -162,17 +162,17 @@ impl Told {
             "{} compared: {} changed (pods restart in {restarts}), {} refused, {} repaired, {} still \
              refused, {} unchanged\n",
             self.impacts.len(),
-            self.count(Verdict::Changed),
-            self.count(Verdict::Refused),
-            self.count(Verdict::Repaired),
-            self.count(Verdict::StillRefused),
-            self.count(Verdict::Unchanged),
+            self.count(ImpactVerdict::Changed),
+            self.count(ImpactVerdict::Refused),
+            self.count(ImpactVerdict::Repaired),
+            self.count(ImpactVerdict::StillRefused),
+            self.count(ImpactVerdict::Unchanged),
         )
     }
 
     /// Returns why the new templates refuse somebody; what both refuse is none of their doing.
-    fn violations(&self, sources: &Sources) -> String {
-        let refused = self.impacts.iter().filter(|impact| impact.verdict == Verdict::Refused);
+    fn violations(&self, sources: &SourceTexts) -> String {
+        let refused = self.impacts.iter().filter(|impact| impact.verdict == ImpactVerdict::Refused);
         let mut all: Vec<Violation> = Vec::new();
         for violation in refused.flat_map(|impact| &impact.violations) {
             if !all.contains(violation) {
@@ -204,7 +204,7 @@ fn about(impact: &impact::Impact) -> String {
     let objects = impact.objects.iter();
     let objects = objects.map(|c| format!("{} {} {}", c.kind, c.name, c.how.as_str()));
     match (impact.verdict, impact.violations.first()) {
-        (Verdict::Refused | Verdict::StillRefused, Some(first)) => first.to_string(),
+        (ImpactVerdict::Refused | ImpactVerdict::StillRefused, Some(first)) => first.to_string(),
         _ => objects.collect::<Vec<_>>().join(", "),
     }
 }

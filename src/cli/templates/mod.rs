@@ -8,22 +8,22 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::diagnostics::{self, Sources};
-use super::error::{CliError, Outcome, on_runtime};
+use super::diagnostics::{self, SourceTexts};
+use super::error::{CliError, CommandOutcome, on_runtime};
 use super::offline;
 use super::output::{self, BAD, BOLD, Format, GOOD};
-use crate::pipeline::check::{self, Checked, Report};
+use crate::pipeline::check::{self, CheckReport, Checked};
 use crate::templates::sources;
 
 /// Tries templates out before anybody deploys with them.
 #[derive(Debug, Subcommand)]
-pub(super) enum Templates {
-    Check(Check),
-    Impact(impact::Impact),
+pub(super) enum TemplatesCommand {
+    Check(TemplatesCheckArgs),
+    Impact(impact::ImpactArgs),
 }
 
-impl Templates {
-    pub(super) fn run(self) -> Outcome {
+impl TemplatesCommand {
+    pub(super) fn run(self) -> CommandOutcome {
         match self {
             Self::Check(command) => command.run(),
             Self::Impact(command) => on_runtime(command.run()),
@@ -40,7 +40,7 @@ impl Templates {
 /// Exit code 0 when the templates can be used (warnings are shown), 1 when not, 2 when the folder
 /// cannot be read.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(super) struct TemplatesCheckArgs {
     /// The folder that has `apps/`
     #[arg(default_value = ".")]
     folder: PathBuf,
@@ -49,17 +49,17 @@ pub(super) struct Check {
     output: Format,
 }
 
-impl Check {
-    fn run(&self) -> Outcome {
+impl TemplatesCheckArgs {
+    fn run(&self) -> CommandOutcome {
         let texts = sources::folder(&self.folder).map_err(CliError::failed)?;
-        let mut sources = Sources::default();
+        let mut sources = SourceTexts::default();
         offline::add_templates(&mut sources, &texts);
-        let report = check::templates(&texts).unwrap_or_else(|rejection| Report {
+        let report = check::templates(&texts).unwrap_or_else(|rejection| CheckReport {
             templates: vec![],
             violations: rejection.violations,
         });
         if self.output.is_data() {
-            let Report { templates, violations } = &report;
+            let CheckReport { templates, violations } = &report;
             let valid = report.passes();
             let data = json!({"valid": valid, "templates": templates, "violations": violations});
             output::data(self.output, &data)?;
@@ -69,7 +69,7 @@ impl Check {
         if report.passes() { Ok(()) } else { Err(CliError::rejected()) }
     }
 
-    fn print_report(&self, report: &Report, sources: &Sources) -> Outcome {
+    fn print_report(&self, report: &CheckReport, sources: &SourceTexts) -> CommandOutcome {
         output::print(&report.templates.iter().map(line).collect::<String>())?;
         if !report.violations.is_empty() {
             output::note(&diagnostics::render(&report.violations, sources));

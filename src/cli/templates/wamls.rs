@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::app::{self, Deployed};
-use crate::cli::diagnostics::Sources;
-use crate::cli::error::{CliError, Outcome};
+use crate::cli::diagnostics::SourceTexts;
+use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::offline;
 use crate::config::settings::Settings;
 use crate::model::id::TargetName;
@@ -15,7 +15,7 @@ use crate::waml::Waml;
 
 /// What there is to compare.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct WamlsToCompare {
     pub(super) cases: Vec<Case>,
     /// What could not be had or read, and why.
     pub(super) unreadable: Vec<(String, String)>,
@@ -30,11 +30,14 @@ const DEEPEST: usize = 16;
 
 /// All files below a folder that end like YAML, each for all its targets. Links are not followed,
 /// folders that begin with a dot not looked into.
-pub(super) fn in_folder(folder: &Path, sources: &mut Sources) -> Result<Found, CliError> {
+pub(super) fn in_folder(
+    folder: &Path,
+    sources: &mut SourceTexts,
+) -> Result<WamlsToCompare, CliError> {
     let mut files = Vec::new();
     walk(folder, DEEPEST, &mut files)?;
     files.sort();
-    let mut found = Found::default();
+    let mut found = WamlsToCompare::default();
     for path in files {
         let name = path.display().to_string();
         let text = std::fs::read(&path).map_err(unreadable(&path))?;
@@ -61,7 +64,7 @@ fn of_all_targets(source: &str, waml: &Arc<Waml>) -> Vec<Case> {
     waml.targets().into_iter().map(case).collect()
 }
 
-fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> CommandOutcome {
     let failed = unreadable(folder);
     for entry in std::fs::read_dir(folder).map_err(&failed)? {
         let entry = entry.map_err(&failed)?;
@@ -90,14 +93,14 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
 /// Returns what the service has deployed: each app for the targets where it is, as it is there.
 pub(super) async fn deployed(
     settings: &Settings,
-    sources: &mut Sources,
-) -> Result<Found, CliError> {
+    sources: &mut SourceTexts,
+) -> Result<WamlsToCompare, CliError> {
     let all = app::deployed(settings, &Clock::system()).await;
     let all = all.map_err(|error| {
         CliError::failed(error)
             .hint("name the service's configuration with --config, or a folder with --wamls")
     })?;
-    let mut found = Found::default();
+    let mut found = WamlsToCompare::default();
     for Deployed { app, target, release, waml } in all {
         let commit = release.commit.short();
         let name = format!("{} at {commit}: {}", release.repository, settings.waml.path);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::forge::ListedStatus;
-use crate::forge::delivery::{Budget, HookDelivery};
-use crate::forge::github::webhook::listed::Listed;
-use crate::model::event::Event;
+use crate::forge::delivery::{HookDelivery, RequestBudget};
+use crate::forge::github::webhook::listed::ListedDeployment;
+use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
 /// GitHub forgets a delivery after three days.
@@ -77,8 +77,8 @@ fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
 
 /// Returns how many requests a run may spend: a small part of the hour's, less when others have
 /// used much of it, and none near its end.
-pub(super) fn allowance(budget: Option<Budget>, every: Duration, now: Timestamp) -> u64 {
-    let Some(Budget { limit, remaining, reset }) = budget else { return UNLIMITED };
+pub(super) fn allowance(budget: Option<RequestBudget>, every: Duration, now: Timestamp) -> u64 {
+    let Some(RequestBudget { limit, remaining, reset }) = budget else { return UNLIMITED };
     if reset <= now {
         return share(limit, every);
     }
@@ -101,24 +101,24 @@ pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<
 }
 
 /// Returns whether one of the listed deployments may be a lost one.
-pub(super) fn may_be_lost(listed: &Listed, installed: Timestamp, now: Timestamp) -> bool {
+pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: Timestamp) -> bool {
     let age = now.duration_since(listed.created_at);
     let ours = listed.created_at >= installed && age <= OLDEST;
     match listed.event {
-        Event::Deployment(_) => ours && age >= YOUNGEST,
+        WebhookEvent::Deployment(_) => ours && age >= YOUNGEST,
         // No delivery will change that.
-        Event::Refused(_) => ours,
-        Event::Ping
-        | Event::Push(_)
-        | Event::PullRequest(_)
-        | Event::Rerun(_)
-        | Event::Ignored { .. } => false,
+        WebhookEvent::Refused(_) => ours,
+        WebhookEvent::Ping
+        | WebhookEvent::Push(_)
+        | WebhookEvent::PullRequest(_)
+        | WebhookEvent::Rerun(_)
+        | WebhookEvent::Ignored { .. } => false,
     }
 }
 
 /// How a deployment stands at the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum HostState {
     /// Nobody has said anything final, and we have said nothing.
     Open,
     /// We have said something.
@@ -129,17 +129,17 @@ pub(super) enum Standing {
 
 /// Returns how a deployment with these statuses, newest first, stands; links to us begin with that
 /// address.
-pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Standing {
+pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> HostState {
     let leads_to_us = |url: &String| {
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if statuses.iter().any(|status| status.log_url.as_ref().is_some_and(leads_to_us)) {
-        return Standing::Told;
+        return HostState::Told;
     }
     let last = statuses.first().map(|status| status.state.as_str());
     match last {
-        Some("success" | "failure" | "error" | "inactive") => Standing::Closed,
-        Some(_) | None => Standing::Open,
+        Some("success" | "failure" | "error" | "inactive") => HostState::Closed,
+        Some(_) | None => HostState::Open,
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn forgotten(now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::{DeploymentRequest, Refusal, Unused};
+    use crate::model::event::{DeploymentRequest, EventRefusal, Unused};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(1_795_240_000 + seconds).unwrap()
@@ -193,15 +193,15 @@ mod tests {
     fn a_run_spends_little_less_or_nothing() {
         let minutes = Duration::from_mins(5);
         let of = |remaining| {
-            allowance(Some(Budget { limit: 5000, remaining, reset: at(10) }), minutes, at(0))
+            allowance(Some(RequestBudget { limit: 5000, remaining, reset: at(10) }), minutes, at(0))
         };
         assert_eq!((of(5000), of(2000), of(1000)), (20, 10, 0));
-        let reset = Budget { limit: 5000, remaining: 0, reset: at(0) };
+        let reset = RequestBudget { limit: 5000, remaining: 0, reset: at(0) };
         assert_eq!(allowance(Some(reset), minutes, at(0)), 20, "the hour is over");
         assert_eq!(allowance(None, minutes, at(0)), 60);
-        let tiny = Budget { limit: 60, remaining: 60, reset: at(10) };
+        let tiny = RequestBudget { limit: 60, remaining: 60, reset: at(10) };
         assert_eq!(allowance(Some(tiny), Duration::from_secs(1), at(0)), 3);
-        let huge = Budget { limit: 1_000_000, remaining: 1_000_000, reset: at(10) };
+        let huge = RequestBudget { limit: 1_000_000, remaining: 1_000_000, reset: at(10) };
         assert_eq!(allowance(Some(huge), Duration::from_hours(24), at(0)), 200);
     }
 
@@ -216,15 +216,15 @@ mod tests {
         assert!(texts(Some("b/a")).is_empty());
     }
 
-    fn listed(created: i64, event: Event) -> Listed {
+    fn listed(created: i64, event: WebhookEvent) -> ListedDeployment {
         let repository = RepoName::parse("a/b").unwrap();
-        Listed { repository, forge_id: 1, created_at: at(created), event }
+        ListedDeployment { repository, forge_id: 1, created_at: at(created), event }
     }
 
     #[test]
     fn only_what_is_old_enough_and_no_history_may_be_lost() {
         let refused = || {
-            Event::Refused(Refusal {
+            WebhookEvent::Refused(EventRefusal {
                 repository: RepoName::parse("a/b").unwrap(),
                 forge_id: 1,
                 field: "deployment.environment",
@@ -233,9 +233,9 @@ mod tests {
         };
         let lost = |created, now| may_be_lost(&listed(created, refused()), at(0), at(now));
         assert!(lost(10, 11) && !lost(-1, 11) && !lost(10, 24 * 3600 + 11));
-        let ignored = Event::Ignored { why: Unused::Task, reason: String::new() };
+        let ignored = WebhookEvent::Ignored { why: Unused::Task, reason: String::new() };
         assert!(!may_be_lost(&listed(10, ignored), at(0), at(500)));
-        let mut asked = listed(10, Event::Deployment(request()));
+        let mut asked = listed(10, WebhookEvent::Deployment(request()));
         assert!(!may_be_lost(&asked, at(0), at(100)), "its delivery may be on its way");
         assert!(may_be_lost(&asked, at(0), at(130)));
         asked.created_at = at(-1);
@@ -259,11 +259,11 @@ mod tests {
             creator: None,
         };
         let of = |statuses: &[ListedStatus]| standing(statuses, "https://us.example.com");
-        assert_eq!(of(&[]), Standing::Open);
-        assert_eq!(of(&[status("queued", None)]), Standing::Open);
+        assert_eq!(of(&[]), HostState::Open);
+        assert_eq!(of(&[status("queued", None)]), HostState::Open);
         let other = status("inactive", Some("https://us.example.com.evil.org/x"));
-        assert_eq!(of(&[other]), Standing::Closed);
+        assert_eq!(of(&[other]), HostState::Closed);
         let ours = status("queued", Some("https://us.example.com/deployments/1"));
-        assert_eq!(of(&[status("inactive", None), ours]), Standing::Told);
+        assert_eq!(of(&[status("inactive", None), ours]), HostState::Told);
     }
 }

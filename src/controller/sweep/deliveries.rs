@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::decide;
-use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Sweeps, Taken};
-use crate::deployments::outcome::Problem;
+use crate::controller::sweep::{
+    LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps, Taken,
+};
+use crate::deployments::outcome::DeployError;
 use crate::forge::delivery::HookDelivery;
 use crate::forge::github::webhook::{self, ContentType, naming};
 use crate::model::id::DeliveryId;
@@ -17,7 +19,7 @@ const LISTED: u32 = 1000;
 /// How many of them one run replays; two requests each.
 const REPLAYED: usize = 100;
 
-const NAME: &str = Kind::Deliveries.as_str();
+const NAME: &str = SweepKind::Deliveries.as_str();
 
 impl Sweeps {
     pub(super) async fn deliveries(
@@ -56,7 +58,10 @@ impl Sweeps {
         Ok(progress)
     }
 
-    async fn find_known_guids(&self, failed: &[HookDelivery]) -> Result<BTreeSet<String>, StoreError> {
+    async fn find_known_guids(
+        &self,
+        failed: &[HookDelivery],
+    ) -> Result<BTreeSet<String>, StoreError> {
         let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
         let mut known = self.store.known_deliveries(&guids).await?;
         known.extend(self.store.settled(NAME, &guids).await?);
@@ -68,9 +73,9 @@ impl Sweeps {
         &self,
         delivery: &HookDelivery,
         progress: &mut Progress,
-    ) -> Result<Option<Problem>, StoreError> {
+    ) -> Result<Option<DeployError>, StoreError> {
         let content = self.deployments.forge.delivery(delivery.id).await;
-        let outcome = match content.map_err(Problem::from) {
+        let outcome = match content.map_err(DeployError::from) {
             Ok(content) => {
                 let (event, payload) = (&content.event, &content.payload);
                 let rules = &self.settings.rules;

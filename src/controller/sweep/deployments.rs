@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::{
-    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, Sweeps, Taken, decide,
+    HINT_PAUSE, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps, Taken, decide,
 };
-use crate::deployments::outcome::Problem;
-use crate::forge::github::webhook::listed::{self, Listed};
-use crate::model::event::{Event, NamedRepository};
+use crate::deployments::outcome::DeployError;
+use crate::forge::github::webhook::listed::{self, ListedDeployment};
+use crate::model::event::{NamedRepository, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
 use crate::support::clock::Stopwatch;
@@ -26,7 +26,7 @@ const HINTS_SPEND: u64 = 10;
 /// How long the list of them is good for.
 const INSTALLED_FOR: i64 = 3600;
 
-const NAME: &str = Kind::Deployments.as_str();
+const NAME: &str = SweepKind::Deployments.as_str();
 
 /// What a run may still spend.
 struct Purse<'r> {
@@ -42,7 +42,7 @@ enum Looked {
     /// The purse is empty.
     Partly,
     /// The forge cannot be asked now.
-    NotNow(Problem),
+    NotNow(DeployError),
 }
 
 impl Purse<'_> {
@@ -131,9 +131,9 @@ impl Sweeps {
         };
         lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
-        let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
+        let listed: Vec<ListedDeployment> = listed.iter().filter_map(read).collect();
         let mut lost = self.lost(listed, run).await?;
-        if lost.iter().any(|one| matches!(one.event, Event::Deployment(_))) {
+        if lost.iter().any(|one| matches!(one.event, WebhookEvent::Deployment(_))) {
             if !purse.pay(1) {
                 return Ok(Looked::Partly);
             }
@@ -155,7 +155,7 @@ impl Sweeps {
     }
 
     /// Later, if that may help; else it is as good as seen, and logged.
-    fn not_looked(&self, repository: &RepoName, problem: Problem) -> Looked {
+    fn not_looked(&self, repository: &RepoName, problem: DeployError) -> Looked {
         if problem.remedy.may_pass() {
             return Looked::NotNow(problem);
         }
@@ -166,14 +166,14 @@ impl Sweeps {
     /// Those that may be lost, as far as we know.
     async fn lost(
         &self,
-        mut listed: Vec<Listed>,
+        mut listed: Vec<ListedDeployment>,
         run: &Sweeping,
-    ) -> Result<Vec<Listed>, StoreError> {
+    ) -> Result<Vec<ListedDeployment>, StoreError> {
         let now = self.clock.now();
         listed.retain(|one| decide::may_be_lost(one, run.since, now));
         let numbers: Vec<_> = listed.iter().map(|one| one.forge_id).collect();
         // All of them are of one repository, whatever it was asked for as.
-        let Some(Listed { repository, .. }) = listed.first() else { return Ok(listed) };
+        let Some(ListedDeployment { repository, .. }) = listed.first() else { return Ok(listed) };
         let known = self.store.known_deployments(repository, &numbers).await?;
         listed.retain(|one| !known.contains(&one.forge_id));
         let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
@@ -184,9 +184,9 @@ impl Sweeps {
 
     async fn heal(
         &self,
-        one: &Listed,
+        one: &ListedDeployment,
         progress: &mut Progress,
-    ) -> Result<Option<Problem>, StoreError> {
+    ) -> Result<Option<DeployError>, StoreError> {
         let number = one.forge_id.to_string();
         let delivery = DeliveryId::parse(format!("sweep-{number}"));
         let delivery = delivery.expect("digits and a word are a delivery's id");
@@ -241,11 +241,11 @@ impl Sweeps {
 /// Gives deployments that were listed what an event says of their repository: without its number, one that was
 /// renamed is a stranger to its own apps. Those of a name that the repository has not are left for the
 /// next look: it was renamed between two requests.
-fn identify(lost: &mut Vec<Listed>, named: Option<&NamedRepository>) {
+fn identify(lost: &mut Vec<ListedDeployment>, named: Option<&NamedRepository>) {
     let Some(NamedRepository { name, identity }) = named else { return };
     lost.retain(|one| name.is_same(&one.repository));
     for one in lost {
-        if let Event::Deployment(request) = &mut one.event {
+        if let WebhookEvent::Deployment(request) = &mut one.event {
             request.identity = Some(*identity);
         }
     }

@@ -21,19 +21,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::sweep::decide::Standing;
+use crate::controller::sweep::decide::HostState;
 use crate::deployments::Deployments;
 use crate::deployments::accept::Acceptance;
-use crate::deployments::outcome::{Problem, Remedy};
-use crate::forge::Status;
+use crate::deployments::outcome::{DeployError, Remedy};
+use crate::forge::DeploymentStatus;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::deployment::ForgeState;
-use crate::model::event::{Event, Refusal};
+use crate::model::event::{EventRefusal, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
 use crate::support::clock::Clock;
@@ -43,14 +43,14 @@ use crate::support::time::saturating_add;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SweepKind {
     /// Deliveries that the forge knows to have failed. Only an App is told of them.
     Deliveries,
     /// Deployments that nobody answered.
     Deployments,
 }
 
-impl Kind {
+impl SweepKind {
     /// The word that is stored, counted and logged.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,11 +62,11 @@ impl Kind {
 
 /// How sweeps behave.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct SweepSettings {
     /// This process.
     pub name: String,
     /// What is looked for.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SweepKind>,
     /// How often.
     pub every: Duration,
     /// Which events are for us.
@@ -77,7 +77,7 @@ pub struct Settings {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SweepOutcome {
     /// It did what a run does.
     Done,
     /// The forge asked to be left alone; it goes on later.
@@ -88,7 +88,7 @@ pub enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl SweepOutcome {
     /// The word that is counted.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -102,9 +102,9 @@ impl Outcome {
 
 /// What a run did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Report {
+pub struct SweepReport {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: SweepOutcome,
     /// How many lost deployments it took in.
     pub healed: u64,
     /// On how many deployments it showed why nothing can be made of them.
@@ -115,12 +115,12 @@ pub struct Report {
 
 /// The metrics of the sweeps. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
-    runs: Endpoint<RunLabels, Counter>,
-    healed: Endpoint<SweepLabel, Counter>,
-    refused: Endpoint<SweepLabel, Counter>,
-    last: Endpoint<SweepLabel, Gauge>,
-    waiting: Endpoint<SweepLabel, Gauge>,
+pub struct SweepMetrics {
+    runs: Family<RunLabels, Counter>,
+    healed: Family<SweepLabel, Counter>,
+    refused: Family<SweepLabel, Counter>,
+    last: Family<SweepLabel, Gauge>,
+    waiting: Family<SweepLabel, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -134,7 +134,7 @@ struct SweepLabel {
     sweep: &'static str,
 }
 
-impl Metrics {
+impl SweepMetrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
@@ -150,8 +150,8 @@ impl Metrics {
         new
     }
 
-    fn count(&self, kind: Kind, in_turn: bool, report: Report, at: Timestamp) {
-        let Report { outcome, healed, refused, waiting } = report;
+    fn count(&self, kind: SweepKind, in_turn: bool, report: SweepReport, at: Timestamp) {
+        let SweepReport { outcome, healed, refused, waiting } = report;
         let label = || SweepLabel { sweep: kind.as_str() };
         let run = RunLabels { sweep: kind.as_str(), outcome: outcome.as_str() };
         self.runs.get_or_create(&run).inc();
@@ -184,8 +184,8 @@ pub struct Sweeps {
     store: Store,
     clock: Clock,
     deployments: Deployments,
-    settings: Settings,
-    metrics: Metrics,
+    settings: SweepSettings,
+    metrics: SweepMetrics,
     /// What the forge lets us see, and since when that is known.
     installed: Mutex<Option<(Timestamp, Vec<RepoName>)>>,
     /// Repositories that could not be looked at; each is logged once.
@@ -207,12 +207,12 @@ struct Progress {
     healed: u64,
     refused: u64,
     waiting: usize,
-    stopped: Option<Problem>,
+    stopped: Option<DeployError>,
 }
 
 impl Sweeps {
     /// Sweeps that take lost events in; nothing runs before [`Sweeps::run`].
-    pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
+    pub fn new(deployments: Deployments, settings: SweepSettings, metrics: SweepMetrics) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         let (installed, troubled) = (Mutex::default(), Mutex::default());
         Self { store, clock, deployments, settings, metrics, installed, troubled }
@@ -237,7 +237,7 @@ impl Sweeps {
     }
 
     /// Returns what is looked for.
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[SweepKind] {
         &self.settings.kinds
     }
 
@@ -246,7 +246,7 @@ impl Sweeps {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn sweep_now(&self, kind: Kind) -> Result<Option<Report>, StoreError> {
+    pub async fn sweep_now(&self, kind: SweepKind) -> Result<Option<SweepReport>, StoreError> {
         self.sweep(kind, Scope::Round, true, &CancellationToken::new()).await
     }
 
@@ -254,9 +254,9 @@ impl Sweeps {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
+    pub async fn follow_hints(&self) -> Result<Option<SweepReport>, StoreError> {
         let stop = CancellationToken::new();
-        self.sweep(Kind::Deployments, Scope::Hints, true, &stop).await
+        self.sweep(SweepKind::Deployments, Scope::Hints, true, &stop).await
     }
 }
 
@@ -269,8 +269,8 @@ impl Sweeps {
             }
         };
         pause(HINT_DELAY).await;
-        if self.settings.kinds.contains(&Kind::Deployments) && !stop.is_cancelled() {
-            self.turn(Kind::Deployments, Scope::Hints, true, stop).await;
+        if self.settings.kinds.contains(&SweepKind::Deployments) && !stop.is_cancelled() {
+            self.turn(SweepKind::Deployments, Scope::Hints, true, stop).await;
         }
         pause(HINT_PAUSE).await;
     }
@@ -283,7 +283,7 @@ impl Sweeps {
         }
     }
 
-    async fn turn(&self, kind: Kind, scope: Scope, asked: bool, stop: &CancellationToken) {
+    async fn turn(&self, kind: SweepKind, scope: Scope, asked: bool, stop: &CancellationToken) {
         if let Err(error) = self.sweep(kind, scope, asked, stop).await {
             tracing::error!(sweep = kind.as_str(), %error, "lost events could not be looked for");
         }
@@ -291,17 +291,17 @@ impl Sweeps {
 
     async fn sweep(
         &self,
-        kind: Kind,
+        kind: SweepKind,
         scope: Scope,
         asked: bool,
         stop: &CancellationToken,
-    ) -> Result<Option<Report>, StoreError> {
+    ) -> Result<Option<SweepReport>, StoreError> {
         let (name, now) = (kind.as_str(), self.clock.now());
         let run = self.store.begin_sweep(name, &self.settings.name, now, LEASE, asked).await?;
         let Some(run) = run else { return Ok(None) };
         let done = match kind {
-            Kind::Deliveries => self.deliveries(&run, stop).await,
-            Kind::Deployments => self.deployments(&run, scope, stop).await,
+            SweepKind::Deliveries => self.deliveries(&run, stop).await,
+            SweepKind::Deployments => self.deployments(&run, scope, stop).await,
         };
         // A database that failed in the middle may take the end: then another run need not wait.
         let progress = match done {
@@ -342,8 +342,8 @@ impl Sweeps {
         self.store.end_sweep(run, &left).await
     }
 
-    fn log(&self, kind: Kind, progress: &Progress, report: Report) {
-        let Report { healed, refused, waiting, .. } = report;
+    fn log(&self, kind: SweepKind, progress: &Progress, report: SweepReport) {
+        let SweepReport { healed, refused, waiting, .. } = report;
         let (sweep, every) = (kind.as_str(), self.settings.every.as_secs());
         if healed > 0 {
             tracing::warn!(
@@ -352,7 +352,7 @@ impl Sweeps {
                 "events were lost and have been found: see the webhook's deliveries at the forge"
             );
         }
-        if let Some(Problem { message, .. }) = &progress.stopped {
+        if let Some(DeployError { message, .. }) = &progress.stopped {
             let outcome = report.outcome.as_str();
             tracing::warn!(sweep, outcome, reason = message, every, "a sweep goes on later");
         }
@@ -366,19 +366,19 @@ impl Progress {
         Self { position, healed: 0, refused: 0, waiting: 0, stopped: None }
     }
 
-    fn stopped(self, by: Problem) -> Self {
+    fn stopped(self, by: DeployError) -> Self {
         Self { stopped: Some(by), ..self }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> SweepReport {
         let outcome = match self.stopped.as_ref().map(|problem| problem.remedy) {
-            None => Outcome::Done,
-            Some(Remedy::Retry { after: Some(_) }) => Outcome::Limited,
-            Some(Remedy::Retry { after: None }) => Outcome::Unreachable,
-            Some(_) => Outcome::Refused,
+            None => SweepOutcome::Done,
+            Some(Remedy::Retry { after: Some(_) }) => SweepOutcome::Limited,
+            Some(Remedy::Retry { after: None }) => SweepOutcome::Unreachable,
+            Some(_) => SweepOutcome::Refused,
         };
         let Self { healed, refused, waiting, .. } = *self;
-        Report { outcome, healed, refused, waiting }
+        SweepReport { outcome, healed, refused, waiting }
     }
 }
 
@@ -387,7 +387,7 @@ enum Taken {
     /// It needs no second look; the word for why.
     Settled(&'static str),
     /// The forge cannot be asked now.
-    NotNow(Problem),
+    NotNow(DeployError),
 }
 
 impl Sweeps {
@@ -395,33 +395,35 @@ impl Sweeps {
     async fn take(
         &self,
         delivery: &DeliveryId,
-        event: &Event,
+        event: &WebhookEvent,
         progress: &mut Progress,
     ) -> Result<Taken, StoreError> {
         match event {
-            Event::Deployment(request) => {
+            WebhookEvent::Deployment(request) => {
                 let repository = &request.release.repository;
                 match self.still_open(repository, request.forge_id).await {
                     Ok(()) => self.receive(delivery, event, progress).await,
                     Err(taken) => Ok(taken),
                 }
             }
-            Event::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
-            Event::Push(push) => {
+            WebhookEvent::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
+            WebhookEvent::Push(push) => {
                 self.deployments.notice_push(push);
                 self.receive(delivery, event, progress).await
             }
             // What is stored of it already is known by the forge's own time.
-            Event::PullRequest(_) => self.receive(delivery, event, progress).await,
+            WebhookEvent::PullRequest(_) => self.receive(delivery, event, progress).await,
             // Whoever pressed the button sees that nothing came of it.
-            Event::Ping | Event::Rerun(_) | Event::Ignored { .. } => Ok(Taken::Settled("not_ours")),
+            WebhookEvent::Ping | WebhookEvent::Rerun(_) | WebhookEvent::Ignored { .. } => {
+                Ok(Taken::Settled("not_ours"))
+            }
         }
     }
 
     async fn receive(
         &self,
         delivery: &DeliveryId,
-        event: &Event,
+        event: &WebhookEvent,
         progress: &mut Progress,
     ) -> Result<Taken, StoreError> {
         Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
@@ -435,12 +437,12 @@ impl Sweeps {
         }))
     }
 
-    async fn refuse(&self, refusal: &Refusal, progress: &mut Progress) -> Taken {
-        let Refusal { repository, forge_id, field, problem } = refusal;
+    async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> Taken {
+        let EventRefusal { repository, forge_id, field, problem } = refusal;
         if let Err(taken) = self.still_open(repository, *forge_id).await {
             return taken;
         }
-        let status = Status {
+        let status = DeploymentStatus {
             state: ForgeState::Error,
             description: format!("{field}: {problem}"),
             // There is no page about it; but the next sweep knows by this that we have answered.
@@ -461,15 +463,15 @@ impl Sweeps {
     async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
         match self.deployments.forge.statuses(repository, forge_id).await {
             Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
-                Standing::Open => Ok(()),
-                Standing::Told => Err(Taken::Settled("told")),
-                Standing::Closed => Err(Taken::Settled("closed")),
+                HostState::Open => Ok(()),
+                HostState::Told => Err(Taken::Settled("told")),
+                HostState::Closed => Err(Taken::Settled("closed")),
             },
             Err(error) => Err(self.not_told(repository, error.into())),
         }
     }
 
-    fn not_told(&self, repository: &RepoName, problem: Problem) -> Taken {
+    fn not_told(&self, repository: &RepoName, problem: DeployError) -> Taken {
         if problem.remedy.may_pass() {
             return Taken::NotNow(problem);
         }
@@ -478,7 +480,7 @@ impl Sweeps {
     }
 
     /// Logs what is wrong with a repository, once while it is.
-    fn troubled(&self, repository: &RepoName, problem: &Problem) {
+    fn troubled(&self, repository: &RepoName, problem: &DeployError) {
         let mut troubled = lock(&self.troubled);
         if troubled.len() < MOST_TROUBLED && troubled.insert(repository.clone()) {
             let reason = &problem.message;

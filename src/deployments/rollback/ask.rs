@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
-use crate::deployments::rollback::data::Accepted;
-use crate::deployments::rollback::{NotRolledBack, RolledBack, Version, data};
-use crate::deployments::{Deployments, Fault, Manifests};
+use crate::deployments::rollback::data::AcceptedLoss;
+use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack, data};
+use crate::deployments::{BackendError, Deployments, TargetRepository};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
-use crate::model::audit::{Entry, Principal};
+use crate::model::audit::{AuditRecord, Principal};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::live_history::{Choice, Kept, NoChoice, RolledBackFrom};
+use crate::model::live_history::{AppFolders, Choice, NoChoice, RolledBackFrom};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Holds, Rollback, RollbackRequest, provisional_number};
+use crate::model::rollback::{Holds, Rollback, RollbackOrder, provisional_number};
 use crate::model::target::Environment;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
@@ -32,11 +32,11 @@ impl Deployments {
     /// Asks for a rollback: what it will change, and its deployment.
     pub(crate) async fn roll_back(
         &self,
-        request: RollbackRequest,
+        request: RollbackOrder,
         by: Principal,
         reply: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
-        let RollbackRequest { target, app, .. } = &request;
+        let RollbackOrder { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
         let kept = manifests.repository.read_history_beside(target, app).await;
         let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
@@ -51,7 +51,7 @@ impl Deployments {
         let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
         // The job looks again: a manifest host that is slow or down turns nobody away.
         let free = revision_claims(self, (target, app), &choice.to, &lane);
-        if let Ok(Err(Problem { remedy: Remedy::Reject, message })) =
+        if let Ok(Err(DeployError { remedy: Remedy::Reject, message })) =
             tokio::time::timeout(LONGEST_LOOK, free).await
         {
             return Err(NotRolledBack::Against(message));
@@ -61,7 +61,7 @@ impl Deployments {
             files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         check_reserved_names(self, target, app, &then)
             .map_err(|problem| NotRolledBack::Against(problem.message))?;
-        let notes = data::judge(&now, &then, &former, Accepted::by(&request))?;
+        let notes = data::judge(&now, &then, &former, AcceptedLoss::by(&request))?;
         let cluster = self.clusters.find(target);
         let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
         let notes = [notes, gone].concat();
@@ -85,7 +85,7 @@ impl Deployments {
         Ok(answer)
     }
 
-    fn manifests(&self, target: &TargetName) -> Result<&Manifests, NotRolledBack> {
+    fn manifests(&self, target: &TargetName) -> Result<&TargetRepository, NotRolledBack> {
         let found = self.manifests_of(target);
         found.map_err(|problem| NotRolledBack::Unknown(problem.message))
     }
@@ -93,10 +93,10 @@ impl Deployments {
     /// A rollback's own id stands for the revision that it made live.
     async fn choose_revision(
         &self,
-        kept: &Kept,
-        request: &RollbackRequest,
+        kept: &AppFolders,
+        request: &RollbackOrder,
     ) -> Result<Choice, NotRolledBack> {
-        let RollbackRequest { target, app, to, .. } = request;
+        let RollbackOrder { target, app, to, .. } = request;
         let past = self.live_history(target, app).await?;
         let named = match to {
             Some(to) => self.find_deployment(to).await?,
@@ -107,8 +107,8 @@ impl Deployments {
             .map_err(|why| refusal(why, request, named.as_ref()))
     }
 
-    async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
-        self.store.deployment(id).await.map_err(Fault::new)
+    async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, BackendError> {
+        self.store.deployment(id).await.map_err(BackendError::new)
     }
 
     async fn check_locks(
@@ -120,7 +120,7 @@ impl Deployments {
         let owner = to.contact.as_ref().map(|contact| contact.owner.as_str());
         let now = self.clock.now();
         let locks =
-            self.store.locks_that_stop(target, app, owner, now).await.map_err(Fault::new)?;
+            self.store.locks_that_stop(target, app, owner, now).await.map_err(BackendError::new)?;
         let Some(lock) = locks.first() else { return Ok(()) };
         Err(NotRolledBack::Against(format!(
             "{} is locked by {}: {}; `bart unlock` takes the lock away",
@@ -140,13 +140,13 @@ impl Deployments {
         app: &AppKey,
     ) -> Result<Option<RepoName>, NotRolledBack> {
         let filter = Filter::succeeded(target, app);
-        let newest = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+        let newest = self.store.deployments(&filter, None, 1).await.map_err(BackendError::new)?;
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }
 
     fn new_rollback(
         &self,
-        request: &RollbackRequest,
+        request: &RollbackOrder,
         choice: &Choice,
         revision: Deployment,
         (away, repository, hold): (Option<Release>, RepoName, bool),
@@ -167,7 +167,7 @@ impl Deployments {
             identity: None,
         };
         let Choice { to, tree, from, warning: _ } = choice.clone();
-        let RollbackRequest { with_data, with_fewer_pods, .. } = *request;
+        let RollbackOrder { with_data, with_fewer_pods, .. } = *request;
         let reason = request.reason.clone();
         NewRollback {
             id,
@@ -203,15 +203,15 @@ impl Deployments {
             Ok(RollbackTurn::Removing) => {
                 Err(NotRolledBack::Against(format!("a removal of {app} is under way")))
             }
-            Err(error) => Err(Fault::new(error).into()),
+            Err(error) => Err(BackendError::new(error).into()),
         }
     }
 }
 
-fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> Entry {
+fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
     let Rollback { to, from, reason, .. } = &new.rollback;
     let from = from.as_ref().map_or("hand-edited files".to_owned(), ToString::to_string);
-    Entry {
+    AuditRecord {
         id: new.id.clone(),
         at,
         by,
@@ -225,8 +225,8 @@ fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> Entry {
 }
 
 /// Words each refusal, with what to do.
-fn refusal(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> NotRolledBack {
-    let RollbackRequest { target, app, .. } = request;
+fn refusal(why: NoChoice, request: &RollbackOrder, named: Option<&Deployment>) -> NotRolledBack {
+    let RollbackOrder { target, app, .. } = request;
     match (why, named) {
         (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),
         (NoChoice::Live(id), _) => {
@@ -249,8 +249,8 @@ fn refusal(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>)
     }
 }
 
-fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> NotRolledBack {
-    let RollbackRequest { target, app, .. } = request;
+fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackOrder) -> NotRolledBack {
+    let RollbackOrder { target, app, .. } = request;
     let (its, tag) = (&named.request, &named.request.release.tag);
     if named.app.as_ref() != Some(app) || its.target != *target {
         let of = named.app.as_ref().map_or(its.release.repository.to_string(), ToString::to_string);
@@ -278,8 +278,8 @@ fn not_known(id: &DeployId) -> NotRolledBack {
     ))
 }
 
-fn version(id: DeployId, record: Option<&Deployment>) -> Version {
-    Version {
+fn version(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
+    RollbackCandidate {
         id,
         release: record.map(|one| one.request.release.clone()),
         by: record.map(|one| (one.request.actor.clone(), one.received_at)),
@@ -291,7 +291,7 @@ async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
-    kept: &Kept,
+    kept: &AppFolders,
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();

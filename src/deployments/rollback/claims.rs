@@ -4,7 +4,7 @@
 
 use crate::deployments::Deployments;
 use crate::deployments::attempt::{object_claims, route_claims, routes_of};
-use crate::deployments::outcome::{Problem, route_taken};
+use crate::deployments::outcome::{DeployError, route_taken};
 use crate::deployments::rollback::data::refused;
 use crate::git::layout;
 use crate::lookups::NotKnown;
@@ -24,7 +24,7 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
-    ) -> Result<Claims, Problem> {
+    ) -> Result<Claims, DeployError> {
         // Without an app, the job says so.
         let Some(app) = &deployment.app else { return Ok(Claims::default()) };
         let request = &deployment.request;
@@ -39,7 +39,7 @@ pub(super) async fn revision_claims(
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
     repository: &RepoName,
-) -> Result<Claims, Problem> {
+) -> Result<Claims, DeployError> {
     let folder = layout::revision_folder(target, app, to).to_string();
     let files = deployments.manifests_of(target)?.repository.files(&folder).await?;
     check_reserved_names(deployments, target, app, &files)?;
@@ -55,7 +55,7 @@ pub(super) fn check_reserved_names(
     target: &TargetName,
     app: &AppKey,
     files: &[ManifestFile],
-) -> Result<(), Problem> {
+) -> Result<(), DeployError> {
     let Some(cluster) = deployments.clusters.find(target) else { return Ok(()) };
     let refusal = cluster.refuse_namespace(app.namespace.as_str());
     if let Some(refusal) = refusal.filter(|refusal| !refusal.by_name_alone) {
@@ -75,11 +75,13 @@ async fn free_objects(
     target: &TargetName,
     app: &AppKey,
     files: &[ManifestFile],
-) -> Result<Vec<ObjectClaim>, Problem> {
+) -> Result<Vec<ObjectClaim>, DeployError> {
     let found = deployments.facts.namespace(target, app).await;
     let namespace = found.map_err(|NotKnown(why)| {
         // What cannot be read cannot be written to either.
-        Problem::retry(format!("it is not known whether other apps have its objects by now: {why}"))
+        DeployError::retry(format!(
+            "it is not known whether other apps have its objects by now: {why}"
+        ))
     })?;
     let (revision, unreadable) = parse::live_app(files);
     for file in unreadable {
@@ -106,7 +108,7 @@ async fn free_routes(
     app: &AppKey,
     files: &[ManifestFile],
     repository: &RepoName,
-) -> Result<Vec<RouteClaim>, Problem> {
+) -> Result<Vec<RouteClaim>, DeployError> {
     let routes = routes_of(app, files);
     let mut hosts: Vec<String> = routes.iter().map(|route| route.host.clone()).collect();
     hosts.dedup();
@@ -115,7 +117,9 @@ async fn free_routes(
     }
     let found = deployments.facts.routes(target, app, &hosts).await;
     let (others, live) = found.map_err(|NotKnown(why)| {
-        Problem::retry(format!("it is not known whether other apps have its hosts by now: {why}"))
+        DeployError::retry(format!(
+            "it is not known whether other apps have its hosts by now: {why}"
+        ))
     })?;
     let claims = route_claims(routes, &live);
     let is_in_the_way =

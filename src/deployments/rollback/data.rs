@@ -1,7 +1,7 @@
 //! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
 //! removal do not; and it asks for nothing that Kubernetes refuses.
 
-use crate::deployments::outcome::Problem;
+use crate::deployments::outcome::DeployError;
 use crate::deployments::rollback::NotRolledBack;
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Precondition, WriteError};
@@ -11,19 +11,19 @@ use crate::manifests::{disks, parse, removal, replicas};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
-use crate::model::live_history::Kept;
+use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Rollback, RollbackRequest, TreeId};
+use crate::model::rollback::{Rollback, RollbackOrder, TreeId};
 
 /// What whoever asks for a rollback accepts of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedLoss {
     data: bool,
     fewer_pods: bool,
 }
 
-impl Accepted {
-    pub(super) fn by(request: &RollbackRequest) -> Self {
+impl AcceptedLoss {
+    pub(super) fn by(request: &RollbackOrder) -> Self {
         Self { data: request.with_data, fewer_pods: request.with_fewer_pods }
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
     former: &[Vec<ManifestFile>],
-    accepted: Accepted,
+    accepted: AcceptedLoss,
 ) -> Result<Vec<String>, NotRolledBack> {
     let Replacement { loses, refused, fewer_pods, mut notes } =
         removal::replacement(now, then, former);
@@ -68,7 +68,7 @@ pub(super) fn judge(
 pub(super) async fn former_disks(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
-    kept: &Kept,
+    kept: &AppFolders,
     live: &[ManifestFile],
 ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
     let mut all = Vec::new();
@@ -85,8 +85,12 @@ pub(super) async fn former_disks(
 }
 
 /// Says what is not there any more of what the rollback was asked for.
-fn say_gone(kept: &Kept, (target, app): (&TargetName, &AppKey), to: &DeployId) -> Option<String> {
-    let Kept { revisions, latest } = kept;
+fn say_gone(
+    kept: &AppFolders,
+    (target, app): (&TargetName, &AppKey),
+    to: &DeployId,
+) -> Option<String> {
+    let AppFolders { revisions, latest } = kept;
     if revisions.iter().any(|(id, _)| id == to) {
         return None;
     }
@@ -107,7 +111,7 @@ pub(super) async fn judge_again(
     repository: &ManifestRepository,
     (deployment, app): (&Deployment, &AppKey),
     rollback: &Rollback,
-) -> Result<Judgement, Problem> {
+) -> Result<Judgement, DeployError> {
     let target = &deployment.request.target;
     // The tree first: if the files are another's by then, the push finds that out.
     let kept = repository.read_history_beside(target, app).await?;
@@ -119,7 +123,7 @@ pub(super) async fn judge_again(
     let former = former_disks(repository, (target, app), &kept, &live).await?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
     let revision = repository.files(&revision).await?;
-    let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
+    let accepted = AcceptedLoss { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
     match judge(&live, &revision, &former, accepted) {
         Ok(_notes) => {}
         Err(NotRolledBack::KeepsData(objects)) => return Err(refused(&data_refusal(&objects))),
@@ -154,8 +158,8 @@ fn data_refusal(objects: &[LiveObject]) -> String {
     )
 }
 
-pub(super) fn refused(why: &str) -> Problem {
-    Problem::reject(format!("not rolled back: {why}"))
+pub(super) fn refused(why: &str) -> DeployError {
+    DeployError::reject(format!("not rolled back: {why}"))
 }
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
         let gone = |revisions: &[u8], latest: bool| {
             let tree = || TreeId("0".to_owned());
             let revisions = revisions.iter().map(|n| (id(*n), tree())).collect();
-            say_gone(&Kept { revisions, latest: latest.then(tree) }, (&target, &app), &id(1))
+            say_gone(&AppFolders { revisions, latest: latest.then(tree) }, (&target, &app), &id(1))
         };
         assert_eq!(gone(&[2, 1], true), None);
         let revision = gone(&[3, 2], true).unwrap();

@@ -1,16 +1,19 @@
 //! Holds that people place and release.
 
 use crate::deployments::rollback::NotRolledBack;
-use crate::deployments::{Deployments, Fault};
-use crate::model::audit::{Entry, Principal};
+use crate::deployments::{BackendError, Deployments};
+use crate::model::audit::{AuditRecord, Principal};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;
 use crate::store::Reply;
 
 impl Deployments {
     /// The holds of a target, or all.
-    pub(crate) async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, Fault> {
-        self.store.holds(target).await.map_err(Fault::new)
+    pub(crate) async fn holds(
+        &self,
+        target: Option<&TargetName>,
+    ) -> Result<Vec<Hold>, BackendError> {
+        self.store.holds(target).await.map_err(BackendError::new)
     }
 
     /// Holds automation off an app on a target.
@@ -30,7 +33,7 @@ impl Deployments {
                 "{target} takes no holds: its `policies.holds` is off; use `bart lock`"
             )));
         }
-        let entry = Entry {
+        let entry = AuditRecord {
             target: Some(target.clone()),
             app: Some(app.clone()),
             outcome: "automation is held".to_owned(),
@@ -47,7 +50,7 @@ impl Deployments {
             to: None,
         };
         let placed = self.store.place_hold(&hold, &entry, reply).await;
-        let hold = placed.map_err(Fault::new)?;
+        let hold = placed.map_err(BackendError::new)?;
         tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
         Ok(hold)
     }
@@ -61,14 +64,14 @@ impl Deployments {
         by: Principal,
         reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
-        let entry = Entry {
+        let entry = AuditRecord {
             target: Some(target.clone()),
             app: Some(app.clone()),
             outcome: "automation may deploy".to_owned(),
             ..self.ledger.entry("release", reason, by)
         };
         let released = self.store.release_hold(&target, &app, &entry, reply).await;
-        let released = released.map_err(Fault::new)?;
+        let released = released.map_err(BackendError::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
         Ok(released)
     }

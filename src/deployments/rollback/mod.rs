@@ -8,7 +8,7 @@ mod claims; // its namespace, names and routes, which may be another's by now
 
 use jiff::Timestamp;
 
-use crate::deployments::Fault;
+use crate::deployments::BackendError;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
@@ -22,9 +22,9 @@ pub struct RolledBack {
     /// The rollback, which waits for a worker; `None` where it was only asked what would be done.
     pub deployment: Option<Deployment>,
     /// The revision that is live; `None` where somebody edited `latest` by hand.
-    pub from: Option<Version>,
+    pub from: Option<RollbackCandidate>,
     /// The revision that becomes live again.
-    pub to: Version,
+    pub to: RollbackCandidate,
     /// That the revision was itself rolled back from, if it was.
     pub warning: Option<RolledBackFrom>,
     /// What a person should know, one sentence each.
@@ -37,7 +37,7 @@ pub struct RolledBack {
 
 /// A revision, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct RollbackCandidate {
     /// Its deploy id.
     pub id: DeployId,
     /// What it is of, where that is known.
@@ -66,5 +66,5 @@ pub enum NotRolledBack {
     Repository(String),
     /// Something of ours does not work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] BackendError),
 }

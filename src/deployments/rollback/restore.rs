@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::deployments::outcome::{Problem, WriteOutcome, pushed};
+use crate::deployments::outcome::{DeployError, WriteOutcome, pushed};
 use crate::deployments::rollback::data::{self, Judgement};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
@@ -33,7 +33,7 @@ impl Deployments {
             (Ok(manifests), Some(app)) => (&manifests.repository, app),
             (Err(problem), _) => return problem.into(),
             (_, None) => {
-                return Problem::give_up("the rollback's record names no app: a fault of ours")
+                return DeployError::give_up("the rollback's record names no app: a fault of ours")
                     .into();
             }
         };
@@ -70,7 +70,7 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
-    ) -> Result<Option<(Pushed, Option<HandEdit>)>, Problem> {
+    ) -> Result<Option<(Pushed, Option<HandEdit>)>, DeployError> {
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
@@ -89,7 +89,7 @@ async fn recorded(
     app: &AppKey,
     rollback: &Rollback,
     written: Written,
-) -> Result<Pushed, Problem> {
+) -> Result<Pushed, DeployError> {
     let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
     let files = repository.files(&folder).await?;
     // Files that nobody of us wrote have no digest of ours; their tree names them as well.

@@ -12,23 +12,23 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Endpoint;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::deployments::health::Check;
-use crate::model::event::Push;
+use crate::deployments::health::HealthCheck;
+use crate::model::event::BranchPush;
 use crate::model::id::CommitSha;
 use crate::support::clock::Clock;
 use crate::support::sync::lock;
 use crate::support::telemetry;
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 
 use source::{LoadError, Repository};
 
-pub(crate) use source::Source;
+pub(crate) use source::TemplatesSource;
 pub use source::{TemplatesError, at_revision};
 
 /// A push event may be here before every replica of the host has the commit.
@@ -43,7 +43,7 @@ const MOST_LOGGED: usize = 50;
 pub(crate) struct InUse(Arc<Inner>);
 
 struct Inner {
-    now: RwLock<Arc<Templates>>,
+    now: RwLock<Arc<TemplateSet>>,
     standing: Mutex<Standing>,
     repository: Option<Repository>,
     wake: Notify,
@@ -69,14 +69,14 @@ impl InUse {
     /// When there is none that can be used: from a repository neither what is on its branch nor
     /// what was used before.
     pub(crate) async fn start(
-        source: Source,
+        source: TemplatesSource,
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, TemplatesError> {
         let (templates, trouble, repository) = match source {
-            Source::BuiltIn => (source::built_in().await?, None, None),
-            Source::Folder(folder) => (source::of_folder(&folder).await?, None, None),
-            Source::Repository { git, path, refresh } => {
+            TemplatesSource::BuiltIn => (source::built_in().await?, None, None),
+            TemplatesSource::Folder(folder) => (source::of_folder(&folder).await?, None, None),
+            TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))
@@ -94,7 +94,7 @@ impl InUse {
     }
 
     /// The set of this moment.
-    pub(crate) fn now(&self) -> Arc<Templates> {
+    pub(crate) fn now(&self) -> Arc<TemplateSet> {
         Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -125,7 +125,7 @@ impl InUse {
     }
 
     /// Returns whether the push is to the branch that is followed; then it is looked at soon.
-    pub(crate) fn pushed(&self, push: &Push) -> bool {
+    pub(crate) fn pushed(&self, push: &BranchPush) -> bool {
         let ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
         if ours {
             self.0.wake.notify_one();
@@ -134,14 +134,14 @@ impl InUse {
     }
 
     /// Returns what is in use and what may be wrong with it. An older set is a set: it is ready.
-    pub(crate) fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> HealthCheck {
         let templates = self.now();
         let commit = templates.commit.as_ref().map_or("", CommitSha::short);
         let mut note = format!("{} {commit}", templates.origin).trim_end().to_owned();
         if let Some(trouble) = self.standing().trouble.as_ref() {
             note = format!("{note} is in use, but {trouble}");
         }
-        Check { name: "templates".to_owned(), waiting_for: None, note: Some(note) }
+        HealthCheck { name: "templates".to_owned(), waiting_for: None, note: Some(note) }
     }
 
     /// Brings the numbers that grow by themselves up to date.
@@ -175,7 +175,7 @@ impl InUse {
         true
     }
 
-    async fn swap(&self, repository: &Repository, templates: Templates) {
+    async fn swap(&self, repository: &Repository, templates: TemplateSet) {
         let commit = templates.commit.as_ref().map_or("", CommitSha::as_str).to_owned();
         tracing::info!(commit, "templates refreshed");
         self.0.metrics.in_use(&templates.origin, templates.commit.as_ref());
@@ -219,7 +219,7 @@ impl InUse {
 /// The metrics of the templates. Clones share them.
 #[derive(Debug, Clone, Default)]
 struct Metrics {
-    info: Endpoint<Info, Gauge>,
+    info: Family<Info, Gauge>,
     current: Gauge,
     age: Gauge,
     refused: Counter,
@@ -265,7 +265,7 @@ impl Metrics {
 }
 
 /// Loads what is on the branch; else what was used before, with the reason.
-async fn first(repository: &Repository) -> Result<(Templates, Option<String>), TemplatesError> {
+async fn first(repository: &Repository) -> Result<(TemplateSet, Option<String>), TemplatesError> {
     let Some(before) = repository.used_before().await else {
         // Nothing to start with: the host has all the time that it wants.
         return newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
@@ -284,7 +284,7 @@ async fn first(repository: &Repository) -> Result<(Templates, Option<String>), T
 }
 
 /// Loads what is on the branch now, remembered as good.
-async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Templates, String> {
+async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<TemplateSet, String> {
     let tip = repository.fetch_tip().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {

@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::git::follow::{FollowError, RemoteSettings, TrackedBranch};
-use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
-use crate::model::event::Push;
+use crate::git::snapshot::{Content, Snapshot, SnapshotEntry, SnapshotLimits};
+use crate::model::event::BranchPush;
 use crate::model::id::CommitSha;
 use crate::model::template::TemplateSources;
 use crate::model::violation::Rejection;
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::templates::sources;
-use crate::templates::sources::repository::{Folders, Listed};
+use crate::templates::sources::repository::{FolderItem, Folders};
 use crate::templates::sources::{APPS, COMPONENTS, CatalogueError, POLICIES};
 
-const LIMITS: Limits =
-    Limits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
+const LIMITS: SnapshotLimits =
+    SnapshotLimits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
 
 /// Where templates come from.
-pub(crate) enum Source {
+pub(crate) enum TemplatesSource {
     /// The program itself.
     BuiltIn,
     /// A folder that has `apps/`.
@@ -95,7 +95,7 @@ impl Repository {
     }
 
     /// The set of a commit.
-    pub(super) async fn load(&self, commit: &CommitSha) -> Result<Templates, LoadError> {
+    pub(super) async fn load(&self, commit: &CommitSha) -> Result<TemplateSet, LoadError> {
         let read = async |name| {
             let folder = within(&self.path, name);
             Ok::<_, FollowError>(listed(self.followed.folder(commit, &folder, LIMITS).await?))
@@ -111,7 +111,7 @@ impl Repository {
     }
 
     /// The set that was used last, without the host; `None` when there is none, or no more.
-    pub(super) async fn used_before(&self) -> Option<Templates> {
+    pub(super) async fn used_before(&self) -> Option<TemplateSet> {
         let good = self.followed.good().await.ok()??;
         match self.load(&good).await {
             Ok(templates) => Some(templates),
@@ -123,7 +123,7 @@ impl Repository {
     }
 
     /// Keeps the set for a start without the host.
-    pub(super) async fn remember(&self, templates: &Templates) {
+    pub(super) async fn remember(&self, templates: &TemplateSet) {
         let Some(commit) = &templates.commit else { return };
         if let Err(error) = self.followed.keep(commit).await {
             tracing::warn!(%error, "the templates cannot be kept for a start without their host");
@@ -131,7 +131,7 @@ impl Repository {
     }
 
     /// Returns whether a push is to the branch that is followed.
-    pub(super) fn is_of(&self, push: &Push) -> bool {
+    pub(super) fn is_of(&self, push: &BranchPush) -> bool {
         push.branch == self.branch && is_address_of(&self.url, push.repository.as_str())
     }
 }
@@ -147,35 +147,35 @@ fn within(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-fn listed(entries: Vec<Entry>) -> Vec<Listed> {
-    let one = |Entry { path, content }| {
+fn listed(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
+    let one = |SnapshotEntry { path, content }| {
         let content = match content {
             Content::File(bytes) => Ok(bytes),
             Content::Link => Err("a symbolic link"),
             Content::Submodule => Err("a submodule"),
         };
-        Listed { path, content }
+        FolderItem { path, content }
     };
     entries.into_iter().map(one).collect()
 }
 
-async fn compiled(sources: TemplateSources) -> Result<Templates, LoadError> {
-    let compile = move || Templates::compile(&sources).map_err(LoadError::Broken);
+async fn compiled(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
+    let compile = move || TemplateSet::compile(&sources).map_err(LoadError::Broken);
     tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
 }
 
 /// The set that is built in.
-pub(super) async fn built_in() -> Result<Templates, TemplatesError> {
+pub(super) async fn built_in() -> Result<TemplateSet, TemplatesError> {
     at_start(sources::built_in()).await
 }
 
 /// The set in a folder; it stays as it was at the start.
-pub(super) async fn of_folder(folder: &Path) -> Result<Templates, TemplatesError> {
+pub(super) async fn of_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
     let sources = sources::folder(folder);
     at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
 }
 
-async fn at_start(sources: TemplateSources) -> Result<Templates, TemplatesError> {
+async fn at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
     compiled(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
         other => TemplatesError::Unusable(Box::new(other)),

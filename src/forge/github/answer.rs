@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::forge::error::ForgeError;
 use crate::forge::github::limits::is_core;
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::About;
+use crate::forge::github::request::RequestSubject;
 use crate::model::id::RepoName;
 use crate::support::http::retry_after::retry_after_seconds;
 
@@ -23,7 +23,7 @@ const MESSAGE_CHARACTERS: usize = 200;
 
 /// An answer whose status is no success.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ErrorAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) message: String,
@@ -33,7 +33,7 @@ pub(super) struct Answer {
 
 /// Who asked, for saying what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Requester {
     /// Whoever our token belongs to.
     Token,
     /// An installation of our App, and the page where it is changed, if that is known.
@@ -42,7 +42,7 @@ pub(super) enum Who {
     App,
 }
 
-impl Answer {
+impl ErrorAnswer {
     pub(super) fn new(
         status: StatusCode,
         headers: HeaderMap,
@@ -54,7 +54,12 @@ impl Answer {
 
     /// Converts the answer into the error of any caller; what 404 means depends on the question and
     /// is asked before.
-    pub(super) fn error(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
+    pub(super) fn error(
+        self,
+        host: &str,
+        about: RequestSubject<'_>,
+        who: &Requester,
+    ) -> ForgeError {
         let limited = self.retry_after();
         match (self.status, limited) {
             (StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, Some(retry_after)) => {
@@ -62,17 +67,17 @@ impl Answer {
             }
             (StatusCode::UNAUTHORIZED, _) => self.unauthorized(host, about, who),
             (StatusCode::FORBIDDEN, None) => match about {
-                About::Repository(repository) if self.says_archived() => {
+                RequestSubject::Repository(repository) if self.says_archived() => {
                     let (host, repository) = (host.to_owned(), repository.clone());
                     ForgeError::Archived { host, repository }
                 }
                 _ => self.forbidden(host, about, who),
             },
             (StatusCode::NOT_FOUND, _) => match about {
-                About::Repository(repository) => no_repository(repository.clone(), who),
-                About::Installation(..) | About::App(_) | About::Anything(_) => {
-                    self.refused(host, about)
-                }
+                RequestSubject::Repository(repository) => no_repository(repository.clone(), who),
+                RequestSubject::Installation(..)
+                | RequestSubject::App(_)
+                | RequestSubject::Anything(_) => self.refused(host, about),
             },
             (status, _) if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
                 let problem = format!("it answers {status}");
@@ -82,16 +87,16 @@ impl Answer {
         }
     }
 
-    fn unauthorized(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
+    fn unauthorized(self, host: &str, about: RequestSubject<'_>, who: &Requester) -> ForgeError {
         let help = match who {
-            Who::Token => {
+            Requester::Token => {
                 "the token is wrong, expired or revoked; set forge.github.token".to_owned()
             }
-            Who::Installation(page) => format!(
+            Requester::Installation(page) => format!(
                 "it does not take a token that it made for the App; look at the installation{}",
                 at(page.as_deref())
             ),
-            Who::App => format!(
+            Requester::App => format!(
                 "it does not take the App's signature ({}); check forge.github.app.id, that its \
                  private_key is one of that App's, and the clock of this machine",
                 self.message
@@ -100,24 +105,30 @@ impl Answer {
         ForgeError::BadCredentials { host: host.to_owned(), about: about.to_string(), help }
     }
 
-    fn forbidden(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
+    fn forbidden(self, host: &str, about: RequestSubject<'_>, who: &Requester) -> ForgeError {
         let (host, about, needs) = (host.to_owned(), about.to_string(), self.needs);
         let help = match (who, self.sign_on()) {
-            (Who::Installation(page), _) if self.says_suspended() => {
+            (Requester::Installation(page), _) if self.says_suspended() => {
                 return suspended(about, page.as_deref());
             }
             _ if self.says_suspended() => return suspended(about, None),
-            (Who::Installation(page), _) if self.contains_words("not accessible by integration") => {
+            (Requester::Installation(page), _)
+                if self.contains_words("not accessible by integration") =>
+            {
                 return missing(about, needs, page.as_deref());
             }
-            (Who::Token, _) if self.contains_words("authenticate via a github app") => {
+            (Requester::Token, _) if self.contains_words("authenticate via a github app") => {
                 return ForgeError::NeedsApp { what: "a check run" };
             }
-            (Who::Token, Some(url)) => {
+            (Requester::Token, Some(url)) => {
                 format!("its organization wants the token authorized for single sign-on at {url}")
             }
-            (Who::Token, None) => format!("the token needs {needs}; it says: {}", self.message),
-            (Who::Installation(_) | Who::App, _) => format!("it says: {}", self.message),
+            (Requester::Token, None) => {
+                format!("the token needs {needs}; it says: {}", self.message)
+            }
+            (Requester::Installation(_) | Requester::App, _) => {
+                format!("it says: {}", self.message)
+            }
         };
         ForgeError::Unauthorized { host, about, help }
     }
@@ -128,7 +139,7 @@ impl Answer {
         value.split_once("url=").map(|(_, url)| url)
     }
 
-    fn refused(self, host: &str, about: About<'_>) -> ForgeError {
+    fn refused(self, host: &str, about: RequestSubject<'_>) -> ForgeError {
         let Self { status, message, .. } = self;
         let (host, about) = (host.to_owned(), about.to_string());
         ForgeError::Refused { host, about, status: status.as_u16(), message }
@@ -173,7 +184,8 @@ impl Answer {
 
     /// Returns how long to wait, if this is a limit: its own word, else until the limit is reset.
     fn retry_after(&self) -> Option<Duration> {
-        let limited = self.contains_words("rate limit") || self.status == StatusCode::TOO_MANY_REQUESTS;
+        let limited =
+            self.contains_words("rate limit") || self.status == StatusCode::TOO_MANY_REQUESTS;
         retry_after_seconds(&self.headers)
             .or_else(|| self.until_reset())
             .or(limited.then_some(LIMITED_WAIT))
@@ -198,14 +210,14 @@ impl Answer {
 }
 
 /// GitHub answers 404 for what somebody may not see, too.
-fn no_repository(repository: RepoName, who: &Who) -> ForgeError {
+fn no_repository(repository: RepoName, who: &Requester) -> ForgeError {
     let help = match who {
-        Who::Token => "check the name, and that the token may read it".to_owned(),
-        Who::Installation(page) => format!(
+        Requester::Token => "check the name, and that the token may read it".to_owned(),
+        Requester::Installation(page) => format!(
             "check the name, and that the App has it in its installation{}",
             at(page.as_deref())
         ),
-        Who::App => "check the name, and that the App is installed on it".to_owned(),
+        Requester::App => "check the name, and that the App is installed on it".to_owned(),
     };
     ForgeError::NoRepository { repository, help }
 }
@@ -248,19 +260,19 @@ fn message(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, headers: &[(&'static str, &str)], body: &str) -> Answer {
+    fn answer(status: u16, headers: &[(&'static str, &str)], body: &str) -> ErrorAnswer {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
         });
         let (status, needs) = (StatusCode::from_u16(status).unwrap(), Permission::METADATA);
-        Answer::new(status, headers.collect(), body.as_bytes(), needs)
+        ErrorAnswer::new(status, headers.collect(), body.as_bytes(), needs)
     }
 
-    fn wait(answer: Answer) -> Option<u64> {
+    fn wait(answer: ErrorAnswer) -> Option<u64> {
         match answer.error(
             "github",
-            About::Repository(&RepoName::parse("a/b").unwrap()),
-            &Who::Token,
+            RequestSubject::Repository(&RepoName::parse("a/b").unwrap()),
+            &Requester::Token,
         ) {
             ForgeError::RateLimited { retry_after, .. } => Some(retry_after.as_secs()),
             _ => None,
@@ -292,33 +304,41 @@ mod tests {
         assert_eq!(wait(answer(502, &[("retry-after", "30")], "<html>")), None);
     }
 
-    fn format_error(answer: Answer, who: &Who) -> String {
+    fn format_error(answer: ErrorAnswer, who: &Requester) -> String {
         let repository = RepoName::parse("a/b").unwrap();
-        answer.error("github.com", About::Repository(&repository), who).to_string()
+        answer.error("github.com", RequestSubject::Repository(&repository), who).to_string()
     }
 
     #[test]
     fn each_refusal_says_what_to_do_to_who_can_do_it() {
         let page = "https://github.com/organizations/a/settings/installations/1";
-        let app = Who::Installation(Some(page.to_owned()));
+        let app = Requester::Installation(Some(page.to_owned()));
         let words = |message: &str| format!(r#"{{"message": "{message}"}}"#);
         let integration = words("Resource not accessible by integration");
         let sso = [("x-github-sso", "required; url=https://github.com/orgs/a/sso?x=1")];
         for (answer, who, expected) in [
-            (answer(401, &[], ""), &Who::Token, "set forge.github.token"),
+            (answer(401, &[], ""), &Requester::Token, "set forge.github.token"),
             (answer(401, &[], ""), &app, page),
-            (answer(401, &[], &words("exp is too far")), &Who::App, "(exp is too far); check"),
+            (
+                answer(401, &[], &words("exp is too far")),
+                &Requester::App,
+                "(exp is too far); check",
+            ),
             (
                 answer(403, &[], &words("archived")),
-                &Who::Token,
+                &Requester::Token,
                 "needs metadata: read; it says: arch",
             ),
-            (answer(403, &[], &integration), &Who::Token, "the token needs metadata: read"),
+            (answer(403, &[], &integration), &Requester::Token, "the token needs metadata: read"),
             (answer(403, &[], &integration), &app, "lacks the permission `metadata: read` for a/b"),
-            (answer(403, &sso, &words("SAML")), &Who::Token, "https://github.com/orgs/a/sso?x=1"),
+            (
+                answer(403, &sso, &words("SAML")),
+                &Requester::Token,
+                "https://github.com/orgs/a/sso?x=1",
+            ),
             (answer(403, &[], &words("It has been suspended")), &app, "unsuspend it at https"),
             (answer(403, &[], &words("IP allow list")), &app, "it says: IP allow list"),
-            (answer(404, &[], ""), &Who::Token, "that the token may read it"),
+            (answer(404, &[], ""), &Requester::Token, "that the token may read it"),
             (answer(404, &[], ""), &app, "that the App has it in its installation at https"),
             (
                 answer(403, &[], &words("Repository was archived so is read-only.")),

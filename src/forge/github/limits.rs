@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
-use crate::forge::delivery::{Budget, Limited};
+use crate::forge::delivery::{Limited, RequestBudget};
 use crate::forge::github::request::{Account, Requests};
 use crate::support::retry::RetryGate;
 use crate::support::sync::lock;
@@ -31,12 +31,12 @@ const MOST: usize = 1000;
 
 /// What is known of each account. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Limits(Arc<Mutex<BTreeMap<Account, AccountLimits>>>);
+pub(super) struct RateLimits(Arc<Mutex<BTreeMap<Account, AccountLimits>>>);
 
 #[derive(Debug, Default)]
 struct AccountLimits {
     /// What the answers said last.
-    budget: Option<Budget>,
+    budget: Option<RequestBudget>,
     /// Until when nothing is sent.
     all: RetryGate,
     /// Until when nothing is sent that makes or changes something.
@@ -52,7 +52,7 @@ impl AccountLimits {
     }
 }
 
-impl Limits {
+impl RateLimits {
     /// Hears what the headers of an answer say; `now` is there where a clock is.
     pub(super) fn note(&self, account: Account, headers: &HeaderMap, now: Option<Timestamp>) {
         let Some(budget) = budget_of(headers) else { return };
@@ -126,7 +126,7 @@ impl Limits {
     /// Returns how long the account's statuses have to wait, because what is left of the hour is
     /// kept for deployments.
     pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
-        let Budget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
+        let RequestBudget { limit, remaining, reset } = lock(&self.0).get(&account)?.budget?;
         let left = Duration::try_from(reset.duration_since(now)).ok()?;
         let scarce = remaining < limit / RESERVE;
         (scarce && !left.is_zero() && left <= AN_HOUR).then_some(left)
@@ -147,7 +147,7 @@ impl Limits {
     }
 
     /// The budget with the smallest part left; those whose hour is over are full again.
-    pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<Budget> {
+    pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<RequestBudget> {
         let all = lock(&self.0);
         let budgets = all.values().filter_map(|limits| limits.budget);
         budgets
@@ -157,13 +157,13 @@ impl Limits {
 }
 
 /// Reads the budget from the headers of an answer.
-fn budget_of(headers: &HeaderMap) -> Option<Budget> {
+fn budget_of(headers: &HeaderMap) -> Option<RequestBudget> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     if !is_core(headers) {
         return None;
     }
     let reset = i64::try_from(number("x-ratelimit-reset")?).ok()?;
-    Some(Budget {
+    Some(RequestBudget {
         limit: number("x-ratelimit-limit")?,
         remaining: number("x-ratelimit-remaining")?,
         reset: Timestamp::from_second(reset).ok()?,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn who_was_told_to_wait_waits_and_nobody_else_does() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         let (one, other) = (Account::Installation(1), Account::Installation(2));
         let left = |account, second| limits.left(account, Requests::All, at(second));
         assert_eq!(left(one, 100), None);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_refused_write_shuts_writes_alone_and_a_refused_read_everything() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         let now = at(100);
         let (one, other) = (Account::Installation(1), Account::Installation(2));
         let left = |account| {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_holds_nobody_up() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         let left = |second| limits.left(Account::Token, Requests::All, at(second));
         limits.close(Account::Token, Requests::All, Duration::from_mins(1), at(1_000_000));
         assert!(left(1_000_000).is_some());
@@ -241,13 +241,13 @@ mod tests {
         pairs.into_iter().map(pair).collect()
     }
 
-    fn remaining(limits: &Limits, now: i64) -> Option<u64> {
+    fn remaining(limits: &RateLimits, now: i64) -> Option<u64> {
         limits.tightest(Some(at(now))).map(|budget| budget.remaining)
     }
 
     #[test]
     fn the_installation_with_the_fewest_left_counts_until_its_hour_is_over() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         assert_eq!(remaining(&limits, 0), None);
         limits.note(Account::Installation(1), &headers("10", "1000", "core"), None);
         limits.note(Account::Installation(2), &headers("4000", "2000", "core"), None);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_last_tenth_of_the_hour_is_kept_for_deployments() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         let one = Account::Token;
         limits.note(one, &headers("500", "4600", "core"), None);
         assert_eq!(limits.reserved(one, at(1000)), None);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_overtaken_gives_nothing_back() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         for (sent, reset, expected) in
             [("9", "1000", 9), ("10", "1000", 9), ("8", "1000", 8), ("5", "500", 8)]
         {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn of_too_many_accounts_those_that_wait_are_kept() {
-        let limits = Limits::default();
+        let limits = RateLimits::default();
         let most = u64::try_from(MOST).unwrap();
         for n in 0..most {
             let wait = if n == 7 { Duration::from_mins(30) } else { Duration::from_secs(1) };

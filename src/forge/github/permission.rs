@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Permissions as GitHub says them: `contents` to `read`.
-pub(super) type Granted = BTreeMap<String, String>;
+pub(super) type GrantedPermissions = BTreeMap<String, String>;
 
 /// One permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Permission {
     name: &'static str,
-    access: Access,
+    access: AccessLevel,
 }
 
 /// What may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub enum AccessLevel {
     /// Read.
     Read,
     /// Read and write.
@@ -24,7 +24,7 @@ pub enum Access {
 
 /// What a token is for. Each gets a token of its own, which can do no more than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Purpose {
+pub(super) enum TokenPurpose {
     /// Everything that a deployment needs of a service's repository.
     Deploy,
     /// Fetching by git.
@@ -50,21 +50,21 @@ impl Permission {
     pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
     /// Returns whether that is granted. Everybody may read what a repository is.
-    pub(super) fn is_in(self, granted: &Granted) -> bool {
+    pub(super) fn is_in(self, granted: &GrantedPermissions) -> bool {
         self == Self::METADATA
-            || granted.get(self.name).and_then(|word| Access::parse(word)) >= Some(self.access)
+            || granted.get(self.name).and_then(|word| AccessLevel::parse(word)) >= Some(self.access)
     }
 }
 
 const fn read(name: &'static str) -> Permission {
-    Permission { name, access: Access::Read }
+    Permission { name, access: AccessLevel::Read }
 }
 
 const fn write(name: &'static str) -> Permission {
-    Permission { name, access: Access::Write }
+    Permission { name, access: AccessLevel::Write }
 }
 
-impl Purpose {
+impl TokenPurpose {
     fn wants(self) -> &'static [Permission] {
         match self {
             Self::Deploy => &[
@@ -83,18 +83,19 @@ impl Purpose {
 
     /// Returns the permissions of a token for this: what is wanted, as far as it was granted.
     /// GitHub refuses to mint a token that could do more than the App.
-    pub(super) fn narrowed(self, granted: &Granted) -> Granted {
+    pub(super) fn narrowed(self, granted: &GrantedPermissions) -> GrantedPermissions {
         let wanted = self.wants().iter().chain(&[Permission::METADATA]);
         wanted
             .filter_map(|permission| {
-                let access = Access::parse(granted.get(permission.name)?)?.min(permission.access);
+                let access =
+                    AccessLevel::parse(granted.get(permission.name)?)?.min(permission.access);
                 Some((permission.name.to_owned(), access.as_str().to_owned()))
             })
             .collect()
     }
 }
 
-impl Access {
+impl AccessLevel {
     fn parse(word: &str) -> Option<Self> {
         match word {
             "read" => Some(Self::Read),
@@ -122,7 +123,7 @@ impl fmt::Display for Permission {
 mod tests {
     use super::*;
 
-    fn granted(text: &str) -> Granted {
+    fn granted(text: &str) -> GrantedPermissions {
         let pairs = text.split(' ').filter_map(|pair| pair.split_once(':'));
         pairs.map(|(name, access)| (name.to_owned(), access.to_owned())).collect()
     }
@@ -133,11 +134,14 @@ mod tests {
                    pull_requests:write issues:write administration:admin";
         let deploy = "metadata:read contents:read deployments:write statuses:write checks:write \
                       pull_requests:read";
-        assert_eq!(Purpose::Deploy.narrowed(&granted(all)), granted(deploy));
+        assert_eq!(TokenPurpose::Deploy.narrowed(&granted(all)), granted(deploy));
         let few = granted("metadata:read contents:read statuses:read");
-        assert_eq!(Purpose::Deploy.narrowed(&few), few);
-        assert_eq!(Purpose::Push.narrowed(&granted(all)), granted("metadata:read contents:write"));
-        assert_eq!(Purpose::Look.narrowed(&granted(all)), granted("metadata:read"));
+        assert_eq!(TokenPurpose::Deploy.narrowed(&few), few);
+        assert_eq!(
+            TokenPurpose::Push.narrowed(&granted(all)),
+            granted("metadata:read contents:write")
+        );
+        assert_eq!(TokenPurpose::Look.narrowed(&granted(all)), granted("metadata:read"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/vnd.github+json"
 
 /// What a request is about; with that, on whose behalf an App makes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum About<'a> {
+pub(super) enum RequestSubject<'a> {
     /// A repository: on behalf of the installation that has it.
     Repository(&'a RepoName),
     /// An installation of our App, and what of it.
@@ -32,8 +32,8 @@ pub(super) enum About<'a> {
 
 /// A request.
 #[derive(Debug, Clone)]
-pub(super) struct Call<'a> {
-    pub(super) about: About<'a>,
+pub(super) struct ApiCall<'a> {
+    pub(super) about: RequestSubject<'a>,
     pub(super) needs: Permission,
     pub(super) method: Method,
     pub(super) route: String,
@@ -71,15 +71,15 @@ pub(super) enum Account {
     Installation(u64),
 }
 
-impl<'a> Call<'a> {
-    pub(super) fn get(about: About<'a>, needs: Permission, route: String) -> Self {
+impl<'a> ApiCall<'a> {
+    pub(super) fn get(about: RequestSubject<'a>, needs: Permission, route: String) -> Self {
         let (headers, method) = (HeaderMap::from_iter([(ACCEPT, JSON)]), Method::GET);
         Self { about, needs, method, route, headers, body: None, limit: LARGE, yields: false }
     }
 
     /// A write; a body that cannot be JSON is a fault of ours, and is sent as none.
     pub(super) fn write(
-        about: About<'a>,
+        about: RequestSubject<'a>,
         needs: Permission,
         method: Method,
         route: String,
@@ -111,7 +111,7 @@ impl<'a> Call<'a> {
     }
 }
 
-impl fmt::Display for About<'_> {
+impl fmt::Display for RequestSubject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Repository(repository) => repository.fmt(f),

@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::Answer;
-use crate::forge::github::limits::Limits;
-use crate::forge::github::request::{Call, Pass, Requests, SMALL};
+use crate::forge::github::answer::ErrorAnswer;
+use crate::forge::github::limits::RateLimits;
+use crate::forge::github::request::{ApiCall, Pass, Requests, SMALL};
 use crate::support::cause::innermost_cause;
 use crate::support::clock::Clock;
 use crate::support::http::body::read_bounded;
@@ -27,13 +27,13 @@ const MOST_HOPS: usize = 4;
 
 /// A connection to one GitHub. Clones share everything.
 #[derive(Debug, Clone)]
-pub(super) struct Wire {
+pub(super) struct GitHubConnection {
     pub(super) octocrab: Octocrab,
     /// The API's address, without a slash at the end.
     pub(super) base: Arc<str>,
     pub(super) host: Arc<str>,
     pub(super) timeout: Duration,
-    pub(super) limits: Limits,
+    pub(super) limits: RateLimits,
     /// By which who was told to wait waits; without one, nobody is held back.
     pub(super) clock: Option<Clock>,
     /// So many requests may be under way at once.
@@ -45,7 +45,7 @@ pub(super) struct Wire {
 pub(super) const AT_ONCE: usize = 80;
 
 /// An answer, read to its end or to its limit.
-pub(super) type Outcome = Result<Success, Answer>;
+pub(super) type RequestOutcome = Result<Success, ErrorAnswer>;
 
 /// An answer that is a success.
 #[derive(Debug)]
@@ -57,9 +57,13 @@ pub(super) struct Success {
     pub(super) route: String,
 }
 
-impl Wire {
+impl GitHubConnection {
     /// Sends a request and reads the answer, both within the time for a call.
-    pub(super) async fn send(&self, call: &Call<'_>, pass: &Pass) -> Result<Outcome, ForgeError> {
+    pub(super) async fn send(
+        &self,
+        call: &ApiCall<'_>,
+        pass: &Pass,
+    ) -> Result<RequestOutcome, ForgeError> {
         // The turn first: who waits for it uses up no time of the call.
         let _turn = self.at_once.acquire().await.expect("nobody closes it");
         // On the heap: it is awaited in many places, some of them within each other.
@@ -81,7 +85,11 @@ impl Wire {
         ForgeError::Unreachable { host: self.host.to_string(), problem }
     }
 
-    async fn followed(&self, call: &Call<'_>, pass: &Pass) -> Result<Outcome, ForgeError> {
+    async fn followed(
+        &self,
+        call: &ApiCall<'_>,
+        pass: &Pass,
+    ) -> Result<RequestOutcome, ForgeError> {
         let mut route = call.route.clone();
         for _ in 0..MOST_HOPS {
             let (outcome, location) = self.sent(call, &route, pass).await?;
@@ -94,10 +102,10 @@ impl Wire {
     /// The answer, and where it sends us instead.
     async fn sent(
         &self,
-        call: &Call<'_>,
+        call: &ApiCall<'_>,
         route: &str,
         pass: &Pass,
-    ) -> Result<(Outcome, Option<String>), ForgeError> {
+    ) -> Result<(RequestOutcome, Option<String>), ForgeError> {
         self.may_go(call, pass)?;
         let request = request(call, route, pass).ok_or_else(|| {
             let message = "no request can be made of this name".to_owned();
@@ -127,7 +135,7 @@ impl Wire {
         if status.is_success() {
             return Ok((Ok(Success { body, headers, route: route.to_owned() }), location));
         }
-        let answer = Answer::new(status, headers, &body.unwrap_or_default(), call.needs);
+        let answer = ErrorAnswer::new(status, headers, &body.unwrap_or_default(), call.needs);
         if let (Some(account), Some(wait), Some(clock)) =
             (pass.account, answer.limited(), &self.clock)
         {
@@ -139,7 +147,7 @@ impl Wire {
 
     /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
     /// needed to deploy.
-    fn may_go(&self, call: &Call<'_>, pass: &Pass) -> Result<(), ForgeError> {
+    fn may_go(&self, call: &ApiCall<'_>, pass: &Pass) -> Result<(), ForgeError> {
         let (Some(account), Some(clock)) = (pass.account, &self.clock) else { return Ok(()) };
         let now = clock.now();
         let reserved = if call.yields { self.limits.reserved(account, now) } else { None };
@@ -161,7 +169,7 @@ impl Wire {
         (url.origin() == base.origin()).then(|| format!("{route}{query}"))
     }
 
-    fn led_away(&self, call: &Call<'_>, location: &str) -> ForgeError {
+    fn led_away(&self, call: &ApiCall<'_>, location: &str) -> ForgeError {
         let to = reqwest::Url::parse(location).ok();
         let to = to.and_then(|url| url.host_str().map(str::to_owned));
         let to = to.unwrap_or_else(|| "another address".to_owned());
@@ -169,7 +177,7 @@ impl Wire {
         self.refused(call, StatusCode::MOVED_PERMANENTLY, message)
     }
 
-    fn refused(&self, call: &Call<'_>, status: StatusCode, message: String) -> ForgeError {
+    fn refused(&self, call: &ApiCall<'_>, status: StatusCode, message: String) -> ForgeError {
         let (host, about) = (self.host.to_string(), call.about.to_string());
         ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
@@ -186,7 +194,7 @@ impl Wire {
 }
 
 /// The request; `None` if a name or a token cannot stand in one.
-fn request(call: &Call<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody>> {
+fn request(call: &ApiCall<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody>> {
     let body = call.body.clone().map_or_else(OctoBody::empty, OctoBody::from);
     let mut request = Request::new(body);
     *request.method_mut() = call.method.clone();

@@ -3,9 +3,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::git::handedit::Watch;
 use crate::git::signing::SigningKey;
-use crate::git::signing::key::Key;
+use crate::git::signing::key::SigningPrivateKey;
 use crate::git::signing::tests::is_missing;
-use crate::git::writer::{Note, Write};
+use crate::git::writer::{DeploymentChange, Note};
 use crate::model::id::{AppKey, DeployId};
 use crate::model::revision::{Digest, ManifestFile, Revision};
 use crate::support::lease::Lease;
@@ -14,7 +14,7 @@ const PGP: &str = include_str!("../signing/tests/open.asc");
 
 fn job(n: u32) -> Job {
     let slug = format!("app-{n}").parse().unwrap();
-    let write = Write {
+    let write = DeploymentChange {
         revision: Revision {
             id: DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap(),
             app: AppKey { namespace: "devx".parse().unwrap(), slug },
@@ -39,7 +39,7 @@ fn job(n: u32) -> Job {
     };
     let (answer, _) = tokio::sync::oneshot::channel();
     Job {
-        change: Change::Deploy(Box::new(write)),
+        change: ManifestChange::Deploy(Box::new(write)),
         at: Timestamp::UNIX_EPOCH,
         lease: Lease::without_end(),
         answer,
@@ -58,8 +58,8 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
     let folder = TempDir::new().unwrap();
     let repo = Repository::init_bare(folder.path().join("m.git")).unwrap();
     let home = folder.path().join("home");
-    let key = Key::openpgp(&PGP.into(), None).unwrap();
-    let signing = Signing::open(&SigningKey { key, home: home.clone() }).unwrap();
+    let key = SigningPrivateKey::openpgp(&PGP.into(), None).unwrap();
+    let signing = CommitSigner::open(&SigningKey { key, home: home.clone() }).unwrap();
     let made = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
     let identity = CommitIdentity { name: "d".into(), email: "d@localhost".into() };

@@ -13,7 +13,7 @@ use crate::support::secret_marks::{SecretMarks, unmark};
 use crate::support::text::is_invisible;
 
 /// What lies in a folder, by path below it.
-pub(in crate::git) type Listing = BTreeMap<String, Item>;
+pub(in crate::git) type FolderListing = BTreeMap<String, Item>;
 
 /// A file, or whatever else lies there: its object and its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub(in crate::git) struct Item {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::git) struct Difference<'a> {
     pub(in crate::git) base: Option<&'a DeployId>,
-    pub(in crate::git) changes: Vec<Change<'a>>,
+    pub(in crate::git) changes: Vec<EditedPath<'a>>,
 }
 
 /// A path that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) struct Change<'a> {
+pub(in crate::git) struct EditedPath<'a> {
     pub(in crate::git) name: &'a str,
     pub(in crate::git) before: Option<Item>,
     pub(in crate::git) after: Option<Item>,
@@ -39,7 +39,7 @@ pub(in crate::git) struct Change<'a> {
 
 /// What there is to read at an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::git) enum Content {
+pub(in crate::git) enum ItemContent {
     /// A text, small enough to be compared.
     Text(String),
     /// Something else, in words.
@@ -60,8 +60,8 @@ const SEARCH: Duration = Duration::from_millis(100);
 /// Compares `latest` with the revision that it differs least from; the newer one of two. `None` if
 /// it is one of them, or if there is nothing: then nobody has edited anything.
 pub(in crate::git) fn difference<'a>(
-    latest: &'a Listing,
-    revisions: &'a [(DeployId, Listing)],
+    latest: &'a FolderListing,
+    revisions: &'a [(DeployId, FolderListing)],
 ) -> Option<Difference<'a>> {
     if latest.is_empty() && revisions.is_empty() {
         return None;
@@ -74,12 +74,12 @@ pub(in crate::git) fn difference<'a>(
     (!changes.is_empty()).then_some(Difference { base, changes })
 }
 
-fn changes<'a>(before: Option<&'a Listing>, after: &'a Listing) -> Vec<Change<'a>> {
+fn changes<'a>(before: Option<&'a FolderListing>, after: &'a FolderListing) -> Vec<EditedPath<'a>> {
     let mut names: Vec<&String> =
         before.into_iter().flatten().chain(after).map(|(name, _)| name).collect();
     names.sort_unstable();
     names.dedup();
-    let pairs = names.into_iter().map(|name| Change {
+    let pairs = names.into_iter().map(|name| EditedPath {
         name,
         before: before.and_then(|before| before.get(name)).copied(),
         after: after.get(name).copied(),
@@ -87,7 +87,7 @@ fn changes<'a>(before: Option<&'a Listing>, after: &'a Listing) -> Vec<Change<'a
     pairs.filter(|change| change.before != change.after).collect()
 }
 
-impl Change<'_> {
+impl EditedPath<'_> {
     pub(in crate::git) fn file(&self) -> EditedFile {
         let how = match (self.before, self.after) {
             (None, _) => Edited::Added,
@@ -99,7 +99,10 @@ impl Change<'_> {
 }
 
 /// A unified diff of those paths, for people; what is left out is said in it.
-pub(in crate::git) fn diff(changes: &[Change<'_>], read: impl Fn(Item) -> Content) -> String {
+pub(in crate::git) fn diff(
+    changes: &[EditedPath<'_>],
+    read: impl Fn(Item) -> ItemContent,
+) -> String {
     let mut text = String::new();
     let mut lines = 0;
     for (done, change) in changes.iter().enumerate() {
@@ -122,16 +125,16 @@ fn files(left: usize) -> String {
     if left == 1 { "1 file".to_owned() } else { format!("{left} files") }
 }
 
-fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
+fn one(change: &EditedPath<'_>, read: &impl Fn(Item) -> ItemContent) -> String {
     let name = visible(change.name);
-    let side = |item: Option<Item>| item.map_or(Content::Text(String::new()), read);
+    let side = |item: Option<Item>| item.map_or(ItemContent::Text(String::new()), read);
     let header = |item: Option<Item>, side: char| {
         if item.is_some() { format!("{side}/{name}") } else { "/dev/null".to_owned() }
     };
     let (old, new) = (header(change.before, 'a'), header(change.after, 'b'));
     let (before, after) = (side(change.before).checked(), side(change.after).checked());
     match (before, after) {
-        (Content::Text(a), Content::Text(b)) if a != b => {
+        (ItemContent::Text(a), ItemContent::Text(b)) if a != b => {
             let mut marks = SecretMarks::default();
             let (a, b) = (marks.mark_manifest(&a), marks.mark_manifest(&b));
             let mut config = TextDiff::configure();
@@ -142,7 +145,7 @@ fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
     }
 }
 
-impl Content {
+impl ItemContent {
     /// Hides what a person put into a Secret by hand: it is not for a log.
     fn checked(self) -> Self {
         match self {
@@ -155,11 +158,13 @@ impl Content {
     }
 }
 
-fn in_words(before: &Content, after: &Content) -> String {
+fn in_words(before: &ItemContent, after: &ItemContent) -> String {
     match (before, after) {
-        (Content::Other(a), Content::Other(b)) if a != b => format!("{a}, then {b}"),
-        (_, Content::Other(what)) | (Content::Other(what), _) => what.clone(),
-        (Content::Text(_), Content::Text(_)) => "the same text with another mode".to_owned(),
+        (ItemContent::Other(a), ItemContent::Other(b)) if a != b => format!("{a}, then {b}"),
+        (_, ItemContent::Other(what)) | (ItemContent::Other(what), _) => what.clone(),
+        (ItemContent::Text(_), ItemContent::Text(_)) => {
+            "the same text with another mode".to_owned()
+        }
     }
 }
 

@@ -4,7 +4,9 @@
 use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
 
-use crate::git::handedit::difference::{Change, Content, Item, Listing, diff, difference};
+use crate::git::handedit::difference::{
+    EditedPath, FolderListing, Item, ItemContent, diff, difference,
+};
 use crate::git::tree::{self, LOOK_BACK};
 use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::DeployId;
@@ -31,7 +33,7 @@ pub(in crate::git) fn find_hand_edit(
     if revisions.iter().any(|(_, id)| Some(*id) == now) {
         return Ok(None);
     }
-    let there = now.map_or(Ok(Listing::new()), |now| listing(repo, now))?;
+    let there = now.map_or(Ok(FolderListing::new()), |now| listing(repo, now))?;
     let revisions = revisions.iter().map(|(id, tree)| Ok((id.clone(), listing(repo, *tree)?)));
     let revisions: Vec<_> = revisions.collect::<Result<_, git2::Error>>()?;
     let Some(found) = difference(&there, &revisions) else { return Ok(None) };
@@ -39,14 +41,14 @@ pub(in crate::git) fn find_hand_edit(
         replaced: false,
         push_failed: false,
         base: found.base.cloned(),
-        files: found.changes.iter().map(Change::file).collect(),
+        files: found.changes.iter().map(EditedPath::file).collect(),
         diff: diff(&found.changes, |item| content(repo, item)),
         commit: tip.and_then(|tip| made_by(repo, tip, path, now)),
     }))
 }
 
-fn listing(repo: &Repository, folder: Oid) -> Result<Listing, git2::Error> {
-    let mut found = Listing::new();
+fn listing(repo: &Repository, folder: Oid) -> Result<FolderListing, git2::Error> {
+    let mut found = FolderListing::new();
     collect(repo, &repo.find_tree(folder)?, "", DEPTH, &mut found)?;
     Ok(found)
 }
@@ -56,7 +58,7 @@ fn collect(
     folder: &Tree<'_>,
     prefix: &str,
     depth: usize,
-    found: &mut Listing,
+    found: &mut FolderListing,
 ) -> Result<(), git2::Error> {
     for entry in folder {
         if found.len() >= FILES {
@@ -73,23 +75,23 @@ fn collect(
     Ok(())
 }
 
-fn content(repo: &Repository, item: Item) -> Content {
+fn content(repo: &Repository, item: Item) -> ItemContent {
     let size = repo.odb().and_then(|odb| odb.read_header(item.id));
     match (item.mode, size) {
-        (0o160_000, _) => Content::Other("another repository's commit".to_owned()),
-        (0o120_000, _) => Content::Other("a symbolic link".to_owned()),
+        (0o160_000, _) => ItemContent::Other("another repository's commit".to_owned()),
+        (0o120_000, _) => ItemContent::Other("a symbolic link".to_owned()),
         (_, Ok((size, ObjectType::Blob))) if size > BYTES => {
-            Content::Other(format!("{size} bytes"))
+            ItemContent::Other(format!("{size} bytes"))
         }
         (_, Ok((size, ObjectType::Blob))) => {
             let blob = repo.find_blob(item.id);
             let text = blob.ok().and_then(|blob| String::from_utf8(blob.content().to_vec()).ok());
             text.filter(|text| !text.contains('\0')).map_or_else(
-                || Content::Other(format!("{size} bytes that are no text")),
-                Content::Text,
+                || ItemContent::Other(format!("{size} bytes that are no text")),
+                ItemContent::Text,
             )
         }
-        _ => Content::Other("something that is no file".to_owned()),
+        _ => ItemContent::Other("something that is no file".to_owned()),
     }
 }
 

@@ -60,7 +60,9 @@ fn read(text: &str) -> Read {
     for next in Parser::new_from_str(text) {
         let Ok((event, _)) = next else { return Read::NoYaml };
         let found = match event {
-            Event::Scalar(text, _, _, tag) => node(&mut open, resolve_scalar(&text, tag.as_deref())),
+            Event::Scalar(text, _, _, tag) => {
+                node(&mut open, resolve_scalar(&text, tag.as_deref()))
+            }
             Event::Alias(_) => node(&mut open, None),
             Event::SequenceStart(..) => begin(&mut open, Open::List),
             Event::MappingStart(..) => begin(&mut open, Open::Map { key: None }),

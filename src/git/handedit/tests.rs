@@ -5,7 +5,7 @@ fn id(n: u32) -> DeployId {
 }
 
 /// `a=1` is a file `a` whose object is `1`.
-fn listing(text: &str) -> Listing {
+fn listing(text: &str) -> FolderListing {
     let item = |word: &str| {
         let (name, n) = word.split_once('=').unwrap();
         let id = Oid::from_str(&format!("{n:0>40}")).unwrap();
@@ -14,7 +14,10 @@ fn listing(text: &str) -> Listing {
     text.split_whitespace().map(item).collect()
 }
 
-fn describe_difference(latest: &str, revisions: &[(u32, &str)]) -> Option<(Option<DeployId>, Vec<String>)> {
+fn describe_difference(
+    latest: &str,
+    revisions: &[(u32, &str)],
+) -> Option<(Option<DeployId>, Vec<String>)> {
     let latest = listing(latest);
     let revisions: Vec<_> = revisions.iter().map(|(n, text)| (id(*n), listing(text))).collect();
     let found = difference(&latest, &revisions)?;
@@ -28,7 +31,11 @@ fn describe_difference(latest: &str, revisions: &[(u32, &str)]) -> Option<(Optio
 #[test]
 fn a_revision_that_is_live_is_no_edit_and_neither_is_nothing() {
     assert_eq!(describe_difference("a=1 b=2", &[(1, "a=1"), (2, "a=1 b=2")]), None);
-    assert_eq!(describe_difference("a=1", &[(1, "a=1"), (2, "a=1 b=2")]), None, "rolled back by hand");
+    assert_eq!(
+        describe_difference("a=1", &[(1, "a=1"), (2, "a=1 b=2")]),
+        None,
+        "rolled back by hand"
+    );
     assert_eq!(describe_difference("", &[]), None, "the first deployment");
 }
 
@@ -42,11 +49,15 @@ fn an_edit_is_told_against_the_revision_that_differs_least_and_then_the_newer() 
         ("", &[(1, "a=1")], Some(1), &["a removed"]),
         ("a=1", &[], None, &["a added"]),
     ] {
-        assert_eq!(describe_difference(latest, revisions), Some((base.map(id), words(expected))), "{latest}");
+        assert_eq!(
+            describe_difference(latest, revisions),
+            Some((base.map(id), words(expected))),
+            "{latest}"
+        );
     }
 }
 
-fn diff_of(before: &str, after: &str, contents: &[(&str, Content)]) -> String {
+fn diff_of(before: &str, after: &str, contents: &[(&str, ItemContent)]) -> String {
     let (before, after) = (listing(before), listing(after));
     let read = |item: Item| {
         let n = item.id.to_string().trim_start_matches('0').to_owned();
@@ -55,8 +66,8 @@ fn diff_of(before: &str, after: &str, contents: &[(&str, Content)]) -> String {
     diff(&changes(Some(&before), &after), read)
 }
 
-fn text(text: &str) -> Content {
-    Content::Text(text.to_owned())
+fn text(text: &str) -> ItemContent {
+    ItemContent::Text(text.to_owned())
 }
 
 #[test]
@@ -99,9 +110,9 @@ fn what_cannot_be_shown_is_said() {
         &[
             ("1", text("kind: Deployment\n")),
             ("2", text("apiVersion: v1\nkind: \"Secret\"\nstringData: {password: hunter2}\n")),
-            ("3", Content::Other("7 bytes that are no text".into())),
-            ("4", Content::Other("9 bytes that are no text".into())),
-            ("5", Content::Other("a symbolic link".into())),
+            ("3", ItemContent::Other("7 bytes that are no text".into())),
+            ("4", ItemContent::Other("9 bytes that are no text".into())),
+            ("5", ItemContent::Other("a symbolic link".into())),
             ("7", text("- kind: Secret\n  data: hunter2\n")),
             ("8", text("bell: \u{7} esc: \u{1b}[31m turn: \u{202e}\n")),
         ],

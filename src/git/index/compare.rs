@@ -7,11 +7,11 @@ use std::sync::Arc;
 use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::git::layout::{self, LATEST, RepoPath};
-use crate::git::tree::{self, Named};
+use crate::git::tree::{self, NamedEntry};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 
 /// Where a target's things are, and which files of `latest` are wanted.
-pub(super) struct Scope {
+pub(super) struct IndexScope {
     manifests: RepoPath,
     applications: RepoPath,
     wanted: fn(&str) -> bool,
@@ -21,7 +21,7 @@ pub(super) struct Scope {
 
 /// Object ids as they were at the last look. What is the same is shared with the look before.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenIds {
     manifests: Option<Oid>,
     applications: Option<Oid>,
     /// The file of each app's Application.
@@ -40,12 +40,12 @@ struct SeenApp {
     tree: Oid,
     latest: Option<Oid>,
     live: Option<DeployId>,
-    files: Vec<Named>,
+    files: Vec<NamedEntry>,
 }
 
 /// What is new, not read yet.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ComparedChanges {
     pub(super) changed: Vec<FoundApp>,
     pub(super) gone: Vec<AppKey>,
 }
@@ -56,7 +56,7 @@ pub(super) enum Compared {
     /// All is as it was.
     Same,
     /// This is there, and that of it is new.
-    New(Seen, Found),
+    New(SeenIds, ComparedChanges),
     /// More apps than are wanted, and none was looked into.
     TooMany,
 }
@@ -67,7 +67,7 @@ pub(super) struct FoundApp {
     pub(super) app: AppKey,
     pub(super) live: Option<DeployId>,
     /// `None` where they are as they were.
-    pub(super) files: Option<Vec<Named>>,
+    pub(super) files: Option<Vec<NamedEntry>>,
     /// Files that are wanted, too, and more than are read.
     pub(super) more: Vec<String>,
     pub(super) application: Application<Oid>,
@@ -84,7 +84,7 @@ pub enum Application<T = Vec<u8>> {
     Now(T),
 }
 
-impl Scope {
+impl IndexScope {
     pub(super) fn new(target: &TargetName, wanted: fn(&str) -> bool, files: usize) -> Self {
         let manifests = layout::target_folder(target);
         Self { manifests, applications: layout::applications_folder(target), wanted, files }
@@ -95,7 +95,7 @@ impl Scope {
         &self,
         repo: &Repository,
         root: Option<&Tree<'_>>,
-        before: &Seen,
+        before: &SeenIds,
         most: usize,
     ) -> Result<Compared, git2::Error> {
         let manifests = folder(root, &self.manifests)?;
@@ -112,8 +112,8 @@ impl Scope {
             Arc::new(application_files(repo, applications)?)
         };
         let mut now =
-            Seen { manifests, applications, application, namespaces: BTreeMap::default() };
-        let mut found = Found::default();
+            SeenIds { manifests, applications, application, namespaces: BTreeMap::default() };
+        let mut found = ComparedChanges::default();
         for (name, id) in folders(repo, manifests)? {
             let Ok(namespace) = Namespace::parse(name) else { continue };
             let known = before.namespaces.get(&namespace);
@@ -134,7 +134,7 @@ impl Scope {
         namespace: &Namespace,
         id: Oid,
         before: Option<&Arc<SeenNamespace>>,
-        found: &mut Found,
+        found: &mut ComparedChanges,
     ) -> Result<SeenNamespace, git2::Error> {
         let mut apps = BTreeMap::new();
         for (name, id) in folders(repo, Some(id))? {
@@ -185,7 +185,7 @@ impl Scope {
     }
 }
 
-impl Seen {
+impl SeenIds {
     /// Counts the apps of a target's folder; opens no app, and no namespace that is as it was.
     fn apps_in(&self, repo: &Repository, manifests: Option<Oid>) -> Result<usize, git2::Error> {
         let mut count = 0;
@@ -219,7 +219,7 @@ impl Seen {
     }
 
     /// Adds what is new of Applications: to the apps that are told anyway, and by themselves.
-    fn tell_applications(&self, before: &Self, found: &mut Found) {
+    fn tell_applications(&self, before: &Self, found: &mut ComparedChanges) {
         for one in &mut found.changed {
             let known = before.app(&one.app).map(|_| before.application.get(&one.app).copied());
             one.application = match (known, self.application.get(&one.app).copied()) {
@@ -263,6 +263,6 @@ fn folder(root: Option<&Tree<'_>>, path: &RepoPath) -> Result<Option<Oid>, git2:
     Ok(found.filter(|(_, kind)| *kind == ObjectType::Tree).map(|(id, _)| id))
 }
 
-fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<Named>, git2::Error> {
+fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<NamedEntry>, git2::Error> {
     id.map_or_else(|| Ok(Vec::new()), |id| Ok(tree::folders(&repo.find_tree(id)?)))
 }

@@ -10,7 +10,7 @@ use crate::git::error::{Trouble, WriteError};
 use crate::git::failure::Failure;
 use crate::git::outcome::Published;
 use crate::git::pack::Deltas;
-use crate::git::push::report::{self, Carried, NotCarried, Report, Word};
+use crate::git::push::report::{self, Carried, NotCarried, PushReport, Word};
 use crate::git::push::update::{Push, Update, refused, request};
 use crate::git::remote::Remote;
 
@@ -74,7 +74,7 @@ impl Direct {
     /// Reads the outcome of a push from the answer; the error is why the pack was not read.
     fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, Unread> {
         let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
-        let Report { word, printed } = report::read(answer, update.reference);
+        let PushReport { word, printed } = report::read(answer, update.reference);
         match word {
             Word::Done => Ok(Published::Done),
             Word::Not(status) => Ok(refused(&status, &printed)),

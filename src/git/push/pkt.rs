@@ -9,7 +9,7 @@ const LONGEST: usize = 65_520;
 
 /// One line of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum PktLine<'a> {
     Data(&'a [u8]),
     /// `0000`: a part ends.
     Flush,
@@ -17,7 +17,7 @@ pub(super) enum Line<'a> {
 
 /// Why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) enum End {
+pub(in crate::git) enum StreamEnd {
     /// All was read.
     Whole,
     /// It ends within a line, or is not made of lines.
@@ -41,21 +41,21 @@ pub(super) struct Lines<'a>(pub(super) &'a [u8]);
 
 impl<'a> Lines<'a> {
     /// The next line.
-    pub(super) fn next(&mut self) -> Result<Line<'a>, End> {
+    pub(super) fn next(&mut self) -> Result<PktLine<'a>, StreamEnd> {
         if self.0.is_empty() {
-            return Err(End::Whole);
+            return Err(StreamEnd::Whole);
         }
-        let (head, rest) = self.0.split_at_checked(4).ok_or(End::Broken)?;
-        let head = std::str::from_utf8(head).map_err(|_| End::Broken)?;
-        let length = usize::from_str_radix(head, 16).map_err(|_| End::Broken)?;
+        let (head, rest) = self.0.split_at_checked(4).ok_or(StreamEnd::Broken)?;
+        let head = std::str::from_utf8(head).map_err(|_| StreamEnd::Broken)?;
+        let length = usize::from_str_radix(head, 16).map_err(|_| StreamEnd::Broken)?;
         if length < 4 {
             // `0001` and `0002` part messages of a later protocol; they end a part, too.
             self.0 = rest;
-            return Ok(Line::Flush);
+            return Ok(PktLine::Flush);
         }
-        let (data, rest) = rest.split_at_checked(length - 4).ok_or(End::Broken)?;
+        let (data, rest) = rest.split_at_checked(length - 4).ok_or(StreamEnd::Broken)?;
         self.0 = rest;
-        Ok(Line::Data(data))
+        Ok(PktLine::Data(data))
     }
 }
 
@@ -70,15 +70,15 @@ mod tests {
         flush(&mut bytes);
         assert_eq!(bytes, b"000eunpack ok\n0000");
         let mut lines = Lines(&bytes);
-        assert_eq!(lines.next(), Ok(Line::Data(b"unpack ok\n")));
-        assert_eq!(lines.next(), Ok(Line::Flush));
-        assert_eq!(lines.next(), Err(End::Whole));
+        assert_eq!(lines.next(), Ok(PktLine::Data(b"unpack ok\n")));
+        assert_eq!(lines.next(), Ok(PktLine::Flush));
+        assert_eq!(lines.next(), Err(StreamEnd::Whole));
     }
 
     #[test]
     fn what_is_cut_or_foreign_is_broken() {
         for bytes in [&b"00"[..], b"000eunpack", b"<html>", b"fff\xff", b"zzzz", b"+123"] {
-            assert_eq!(Lines(bytes).next(), Err(End::Broken), "{bytes:?}");
+            assert_eq!(Lines(bytes).next(), Err(StreamEnd::Broken), "{bytes:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use git2::Oid;
 
 use crate::git::failure::Failure;
-use crate::git::push::pkt::{End, Line, Lines, PRINTED_LIMIT};
+use crate::git::push::pkt::{Lines, PRINTED_LIMIT, PktLine, StreamEnd};
 
 /// What came of a push that was carried to the server.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(in crate::git) struct NotCarried {
 
 /// The server's answer to a push of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct PushReport {
     pub(super) word: Word,
     /// What hooks and the server printed.
     pub(super) printed: Vec<u8>,
@@ -47,19 +47,19 @@ pub(super) enum Word {
 }
 
 /// Reads the answer to a push of `reference`.
-pub(super) fn read(answer: &[u8], reference: &str) -> Report {
+pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
     let (status, mut printed) = bands(answer);
     let word = word(&status, reference);
     if word == Word::None {
         let room = PRINTED_LIMIT.saturating_sub(printed.len());
         printed.extend(errors(&status).into_iter().take(room));
     }
-    Report { word, printed }
+    PushReport { word, printed }
 }
 
 /// Returns what the server says, if it does not say what became of the branch.
 pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
-    let Report { word, printed } = read(answer, reference);
+    let PushReport { word, printed } = read(answer, reference);
     let words = String::from_utf8_lossy(&printed);
     (word == Word::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
@@ -68,7 +68,7 @@ pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> 
 fn errors(status: &[u8]) -> Vec<u8> {
     let (mut lines, mut texts) = (Lines(status), Vec::new());
     while let Ok(line) = lines.next() {
-        if let Line::Data(data) = line {
+        if let PktLine::Data(data) = line {
             texts.extend_from_slice(error(data).unwrap_or_default());
         }
     }
@@ -94,7 +94,7 @@ fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     };
     let (mut lines, mut banded) = (Lines(answer), false);
     while let Ok(line) = lines.next() {
-        let Line::Data(data) = line else { continue };
+        let PktLine::Data(data) = line else { continue };
         match data.split_first() {
             Some((1, data)) => status.extend_from_slice(data),
             Some((2 | 3, text)) => print(&mut printed, text),
@@ -112,9 +112,9 @@ fn word(status: &[u8], reference: &str) -> Word {
     let mut unpacked = false;
     loop {
         let text = match lines.next() {
-            Ok(Line::Data(data)) => String::from_utf8_lossy(data).trim_end().to_owned(),
-            Ok(Line::Flush) => continue,
-            Err(End::Whole | End::Broken) => return Word::None,
+            Ok(PktLine::Data(data)) => String::from_utf8_lossy(data).trim_end().to_owned(),
+            Ok(PktLine::Flush) => continue,
+            Err(StreamEnd::Whole | StreamEnd::Broken) => return Word::None,
         };
         match text.split_once(' ') {
             Some(("unpack", "ok")) => unpacked = true,
@@ -146,9 +146,9 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
     let mut any = false;
     loop {
         let data = match lines.next() {
-            Ok(Line::Data(data)) => data,
-            Ok(Line::Flush) => continue,
-            Err(End::Whole) if any => return Ok(None),
+            Ok(PktLine::Data(data)) => data,
+            Ok(PktLine::Flush) => continue,
+            Err(StreamEnd::Whole) if any => return Ok(None),
             Err(_) => return Err(NoList::Broken),
         };
         if let Some(text) = error(data) {

@@ -8,7 +8,7 @@ use crate::git::fence::Fence;
 use crate::git::outcome::Published;
 use crate::git::pack::Load;
 use crate::git::push::pkt;
-use crate::git::refusal::{self, Verdict};
+use crate::git::refusal::{self, PushVerdict};
 
 /// The branch is to be moved from `base` to `tip`.
 pub(in crate::git) struct Update<'a> {
@@ -31,8 +31,8 @@ pub(in crate::git) trait Push: Send {
 /// Classifies a server's refusal: its status for the branch, and what it printed beside it.
 pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
     match refusal::classify(status, &String::from_utf8_lossy(printed)) {
-        Verdict::LostRace => Published::Lost,
-        Verdict::Refused(refusal) => Published::Refused(refusal),
+        PushVerdict::LostRace => Published::Lost,
+        PushVerdict::Refused(refusal) => Published::Refused(refusal),
     }
 }
 

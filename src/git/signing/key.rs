@@ -14,7 +14,7 @@ use crate::git::signing::ssh::SshKey;
 
 /// A key of one of the two kinds that git signs with.
 #[derive(Debug, Clone)]
-pub enum Key {
+pub enum SigningPrivateKey {
     /// `gpg.format = ssh`
     Ssh(Box<SshKey>),
     /// `gpg.format = openpgp`
@@ -30,7 +30,7 @@ pub struct OpenPgpKey {
 
 /// What is wrong with a key or its passphrase. Nothing of them is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum SigningKeyError {
     /// Something else.
     #[error("this is no {0}")]
     NoKey(&'static str),
@@ -57,7 +57,7 @@ pub enum KeyError {
     Damaged,
 }
 
-impl KeyError {
+impl SigningKeyError {
     /// Returns whether it is the passphrase that is wrong, and not the key.
     pub fn is_of_passphrase(&self) -> bool {
         matches!(self, Self::WrongPassphrase | Self::Lines)
@@ -67,22 +67,25 @@ impl KeyError {
 const SSH: &str = "OPENSSH PRIVATE KEY";
 const OPENPGP: &str = "PGP PRIVATE KEY BLOCK";
 
-impl Key {
+impl SigningPrivateKey {
     /// The private key in a file that `ssh-keygen` made.
     ///
     /// # Errors
-    /// [`KeyError`]
-    pub fn ssh(text: &SecretString, passphrase: Option<&SecretString>) -> Result<Self, KeyError> {
+    /// [`SigningKeyError`]
+    pub fn ssh(
+        text: &SecretString,
+        passphrase: Option<&SecretString>,
+    ) -> Result<Self, SigningKeyError> {
         let text = lines_of(text);
         match begins_with(text.expose_secret()) {
             Some(SSH) => {}
-            Some(OPENPGP) => return Err(KeyError::OtherFormat("an OpenPGP key")),
+            Some(OPENPGP) => return Err(SigningKeyError::OtherFormat("an OpenPGP key")),
             Some(kind) if kind.ends_with("PRIVATE KEY") => {
-                return Err(KeyError::OtherKind(kind.to_owned()));
+                return Err(SigningKeyError::OtherKind(kind.to_owned()));
             }
-            _ if is_public(text.expose_secret()) => return Err(KeyError::Public),
+            _ if is_public(text.expose_secret()) => return Err(SigningKeyError::Public),
             _ => {
-                return Err(KeyError::NoKey(
+                return Err(SigningKeyError::NoKey(
                     "private ssh key: one begins with -----BEGIN OPENSSH PRIVATE KEY-----",
                 ));
             }
@@ -92,37 +95,37 @@ impl Key {
         let key = unlocked(key, passphrase)?;
         let kind = key.algorithm();
         if !matches!(kind, ssh_key::Algorithm::Ed25519) {
-            return Err(KeyError::OtherKind(kind.to_string()));
+            return Err(SigningKeyError::OtherKind(kind.to_string()));
         }
-        SshKey::new(&key).map(|key| Self::Ssh(Box::new(key))).ok_or(KeyError::Damaged)
+        SshKey::new(&key).map(|key| Self::Ssh(Box::new(key))).ok_or(SigningKeyError::Damaged)
     }
 
     /// The secret key that `gpg --armor --export-secret-keys KEY` prints.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// [`SigningKeyError`]
     pub fn openpgp(
         text: &SecretString,
         passphrase: Option<&SecretString>,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, SigningKeyError> {
         let armored = lines_of(text);
         match begins_with(armored.expose_secret()) {
             Some(OPENPGP) => {}
-            Some("PGP PUBLIC KEY BLOCK") => return Err(KeyError::Public),
+            Some("PGP PUBLIC KEY BLOCK") => return Err(SigningKeyError::Public),
             Some(kind) if kind.ends_with("PRIVATE KEY") => {
-                return Err(KeyError::OtherFormat("a key of ssh or TLS"));
+                return Err(SigningKeyError::OtherFormat("a key of ssh or TLS"));
             }
             _ => {
-                return Err(KeyError::NoKey(
+                return Err(SigningKeyError::NoKey(
                     "secret OpenPGP key: one begins with -----BEGIN PGP PRIVATE KEY BLOCK-----",
                 ));
             }
         }
         if !holds_secret_key(armored.expose_secret()).unwrap_or(false) {
-            return Err(KeyError::Damaged);
+            return Err(SigningKeyError::Damaged);
         }
         if passphrase.is_some_and(|text| text.expose_secret().contains(['\n', '\r', '\0'])) {
-            return Err(KeyError::Lines);
+            return Err(SigningKeyError::Lines);
         }
         Ok(Self::OpenPgp(OpenPgpKey { armored, passphrase: passphrase.cloned() }))
     }
@@ -145,19 +148,24 @@ fn is_public(text: &str) -> bool {
         .any(|beginning| text.starts_with(beginning))
 }
 
-fn unreadable(error: &ssh_key::Error) -> KeyError {
+fn unreadable(error: &ssh_key::Error) -> SigningKeyError {
     match error {
-        ssh_key::Error::AlgorithmUnknown => KeyError::OtherKind("ECDSA or a newer one".to_owned()),
-        _ => KeyError::Damaged,
+        ssh_key::Error::AlgorithmUnknown => {
+            SigningKeyError::OtherKind("ECDSA or a newer one".to_owned())
+        }
+        _ => SigningKeyError::Damaged,
     }
 }
 
-fn unlocked(key: PrivateKey, passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyError> {
+fn unlocked(
+    key: PrivateKey,
+    passphrase: Option<&SecretString>,
+) -> Result<PrivateKey, SigningKeyError> {
     match (key.is_encrypted(), passphrase) {
         (false, _) => Ok(key),
-        (true, None) => Err(KeyError::Locked),
+        (true, None) => Err(SigningKeyError::Locked),
         (true, Some(passphrase)) => {
-            key.decrypt(passphrase.expose_secret()).map_err(|_| KeyError::WrongPassphrase)
+            key.decrypt(passphrase.expose_secret()).map_err(|_| SigningKeyError::WrongPassphrase)
         }
     }
 }

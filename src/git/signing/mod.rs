@@ -17,15 +17,15 @@ mod ssh;
 use std::path::PathBuf;
 
 pub use crate::git::error::SigningError;
-use crate::git::signing::key::Key;
-use crate::git::signing::openpgp::Home;
+use crate::git::signing::key::SigningPrivateKey;
+use crate::git::signing::openpgp::GnupgHome;
 pub use crate::git::signing::ssh::SshKey;
 
 /// A key, and where it may be kept while it is in use.
 #[derive(Debug, Clone)]
 pub struct SigningKey {
     /// The key.
-    pub key: Key,
+    pub key: SigningPrivateKey,
     /// A folder for homes of `gpg`, which an ssh key has no use for. What is in it is removed; nobody
     /// else may use it.
     pub home: PathBuf,
@@ -33,15 +33,15 @@ pub struct SigningKey {
 
 /// Signs commits with one key. Dropped, nothing of it is left on the disk.
 #[derive(Debug)]
-pub struct Signing(Means);
+pub struct CommitSigner(Means);
 
 #[derive(Debug)]
 enum Means {
     Ssh(Box<SshKey>),
-    OpenPgp(Home),
+    OpenPgp(GnupgHome),
 }
 
-impl Signing {
+impl CommitSigner {
     /// Makes ready to sign. One signature is made for trial, so that a wrong passphrase or an
     /// expired key is found now. Blocks.
     ///
@@ -49,8 +49,8 @@ impl Signing {
     /// [`SigningError`]
     pub fn open(SigningKey { key, home }: &SigningKey) -> Result<Self, SigningError> {
         let signing = match key {
-            Key::Ssh(key) => Self(Means::Ssh(key.clone())),
-            Key::OpenPgp(key) => Self(Means::OpenPgp(Home::open(key, home)?)),
+            SigningPrivateKey::Ssh(key) => Self(Means::Ssh(key.clone())),
+            SigningPrivateKey::OpenPgp(key) => Self(Means::OpenPgp(GnupgHome::open(key, home)?)),
         };
         signing.sign(b"a signature for trial\n").map(|_| signing)
     }

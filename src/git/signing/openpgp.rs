@@ -31,7 +31,7 @@ const AGENT: &str =
 
 /// A home of `gpg` with one secret key in it.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct GnupgHome {
     /// The folder that homes are made in.
     base: PathBuf,
     key: OpenPgpKey,
@@ -40,7 +40,7 @@ pub(super) struct Home {
     current: Mutex<PathBuf>,
 }
 
-impl Home {
+impl GnupgHome {
     pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         prepared(&base)?;
@@ -104,7 +104,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for GnupgHome {
     fn drop(&mut self) {
         self.close();
     }

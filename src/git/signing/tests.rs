@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use secrecy::SecretString;
 use tempfile::TempDir;
 
-use super::key::{Key, KeyError};
-use super::{Signing, SigningError, SigningKey};
+use super::key::{SigningKeyError, SigningPrivateKey};
+use super::{CommitSigner, SigningError, SigningKey};
 
 const SSH: &str = include_str!("tests/open");
 const SSH_PUBLIC: &str = include_str!("tests/open.pub");
@@ -20,16 +20,16 @@ const PGP_LOCKED: &str = include_str!("tests/locked.asc");
 const PGP_EXPIRED: &str = include_str!("tests/expired.asc");
 const PASSPHRASE: &str = "correct horse";
 
-fn ssh(text: &str, passphrase: Option<&str>) -> Result<Key, KeyError> {
-    Key::ssh(&text.into(), passphrase.map(SecretString::from).as_ref())
+fn ssh(text: &str, passphrase: Option<&str>) -> Result<SigningPrivateKey, SigningKeyError> {
+    SigningPrivateKey::ssh(&text.into(), passphrase.map(SecretString::from).as_ref())
 }
 
-fn openpgp(text: &str, passphrase: Option<&str>) -> Result<Key, KeyError> {
-    Key::openpgp(&text.into(), passphrase.map(SecretString::from).as_ref())
+fn openpgp(text: &str, passphrase: Option<&str>) -> Result<SigningPrivateKey, SigningKeyError> {
+    SigningPrivateKey::openpgp(&text.into(), passphrase.map(SecretString::from).as_ref())
 }
 
-fn open(key: &Key, home: &Path) -> Result<Signing, SigningError> {
-    Signing::open(&SigningKey { key: key.clone(), home: home.to_owned() })
+fn open(key: &SigningPrivateKey, home: &Path) -> Result<CommitSigner, SigningError> {
+    CommitSigner::open(&SigningKey { key: key.clone(), home: home.to_owned() })
 }
 
 fn half(text: &str) -> String {
@@ -56,23 +56,23 @@ fn an_ssh_key_is_read_in_every_shape_it_comes_in() {
 
 #[test]
 fn what_is_no_ssh_key_is_told_apart_and_never_shown() {
-    let kind = |kind: &str| KeyError::OtherKind(kind.to_owned());
+    let kind = |kind: &str| SigningKeyError::OtherKind(kind.to_owned());
     for (text, passphrase, expected) in [
-        (SSH_LOCKED, None, KeyError::Locked),
-        (SSH_LOCKED, Some("wrong"), KeyError::WrongPassphrase),
-        (SSH_PUBLIC, None, KeyError::Public),
+        (SSH_LOCKED, None, SigningKeyError::Locked),
+        (SSH_LOCKED, Some("wrong"), SigningKeyError::WrongPassphrase),
+        (SSH_PUBLIC, None, SigningKeyError::Public),
         (ECDSA, None, kind("ECDSA or a newer one")),
         ("-----BEGIN RSA PRIVATE KEY-----\nAAAA", None, kind("RSA PRIVATE KEY")),
-        (PGP, None, KeyError::OtherFormat("an OpenPGP key")),
-        (&half(SSH), None, KeyError::Damaged),
-        (&SSH.replacen("AAAA", "AAAB", 1), None, KeyError::Damaged),
+        (PGP, None, SigningKeyError::OtherFormat("an OpenPGP key")),
+        (&half(SSH), None, SigningKeyError::Damaged),
+        (&SSH.replacen("AAAA", "AAAB", 1), None, SigningKeyError::Damaged),
     ] {
         let error = ssh(text, passphrase).unwrap_err();
         assert_eq!(error, expected, "{text}");
     }
     for text in ["", "ghp_token", "-----BEGIN CERTIFICATE-----\n"] {
         let error = ssh(text, None).unwrap_err();
-        assert!(matches!(error, KeyError::NoKey(_)), "{text} {error:?}");
+        assert!(matches!(error, SigningKeyError::NoKey(_)), "{text} {error:?}");
         assert!(text.is_empty() || !error.to_string().contains(text));
     }
 }
@@ -83,16 +83,16 @@ fn what_is_no_openpgp_key_is_told_apart_and_never_shown() {
     openpgp(&PGP.replace('\n', "\\n"), None).unwrap();
     openpgp(&PGP.replacen("\n\n", "\nComment: made by hand\n\n", 1), None).unwrap();
     for (text, passphrase, expected) in [
-        (PGP_PUBLIC, None, KeyError::Public),
-        (SSH, None, KeyError::OtherFormat("a key of ssh or TLS")),
-        (&half(PGP), None, KeyError::Damaged),
-        (&with_another_bit(PGP), None, KeyError::Damaged),
-        (&PGP_PUBLIC.replace("PUBLIC", "PRIVATE"), None, KeyError::Damaged),
-        (PGP_LOCKED, Some("two\nlines"), KeyError::Lines),
+        (PGP_PUBLIC, None, SigningKeyError::Public),
+        (SSH, None, SigningKeyError::OtherFormat("a key of ssh or TLS")),
+        (&half(PGP), None, SigningKeyError::Damaged),
+        (&with_another_bit(PGP), None, SigningKeyError::Damaged),
+        (&PGP_PUBLIC.replace("PUBLIC", "PRIVATE"), None, SigningKeyError::Damaged),
+        (PGP_LOCKED, Some("two\nlines"), SigningKeyError::Lines),
     ] {
         assert_eq!(openpgp(text, passphrase).unwrap_err(), expected, "{text}");
     }
-    assert!(matches!(openpgp("", None).unwrap_err(), KeyError::NoKey(_)));
+    assert!(matches!(openpgp("", None).unwrap_err(), SigningKeyError::NoKey(_)));
     let shown = format!("{:?}", openpgp(PGP_LOCKED, Some(PASSPHRASE)).unwrap());
     assert_eq!(shown, "OpenPgp(OpenPgpKey { locked: true, .. })");
 }
@@ -111,7 +111,7 @@ fn what_an_ssh_key_signs_is_good_to_ssh_keygen() {
     let folder = TempDir::new().unwrap();
     for (text, passphrase) in [(SSH, None), (SSH_LOCKED, Some(PASSPHRASE))] {
         let key = ssh(text, passphrase).unwrap();
-        let Key::Ssh(half) = &key else { unreachable!("an ssh key") };
+        let SigningPrivateKey::Ssh(half) = &key else { unreachable!("an ssh key") };
         let signers = format!("deployer {}\n", half.public());
         let signing = open(&key, folder.path()).unwrap();
         let signature = signing.sign(b"tree 1\n\nwords\n").unwrap();
@@ -120,8 +120,8 @@ fn what_an_ssh_key_signs_is_good_to_ssh_keygen() {
         assert!(!signature.ends_with('\n') && !signature.contains('\r'));
     }
     assert!(SSH_PUBLIC.contains(&match ssh(SSH, None).unwrap() {
-        Key::Ssh(key) => key.public(),
-        Key::OpenPgp(_) => unreachable!("an ssh key"),
+        SigningPrivateKey::Ssh(key) => key.public(),
+        SigningPrivateKey::OpenPgp(_) => unreachable!("an ssh key"),
     }));
 }
 

@@ -10,7 +10,7 @@ const WORDS_LIMIT: usize = 300;
 
 /// What was complained of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) enum Kind {
+pub(in crate::git) enum ComplaintKind {
     /// The host's key is in no known hosts file.
     HostUnknown,
     /// The host has another key than the file of known hosts says, or a revoked one.
@@ -28,24 +28,24 @@ pub(in crate::git) enum Kind {
 }
 
 /// Reads what was printed by a child that ended with `status`; without one it was killed.
-pub(super) fn classify(printed: &str, status: Option<i32>) -> Kind {
+pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     let text = printed.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let found = TABLE.iter().find(|(_, words)| has(words));
     match found {
         Some((kind, _)) => *kind,
-        None if status.is_none_or(|status| status == OF_SSH) => Kind::NoConnection,
-        None => Kind::Other,
+        None if status.is_none_or(|status| status == OF_SSH) => ComplaintKind::NoConnection,
+        None => ComplaintKind::Other,
     }
 }
 
 /// In this order: a changed host key is also one whose verification failed; a host that knows the
 /// key says more by it than that the connection ended.
-const TABLE: [(Kind, &[&str]); 7] = [
-    (Kind::HostChanged, &["host identification has changed", "revoked host key"]),
-    (Kind::HostUnknown, &["host key verification failed", "host key is known for"]),
+const TABLE: [(ComplaintKind, &[&str]); 7] = [
+    (ComplaintKind::HostChanged, &["host identification has changed", "revoked host key"]),
+    (ComplaintKind::HostUnknown, &["host key verification failed", "host key is known for"]),
     (
-        Kind::ReadOnly,
+        ComplaintKind::ReadOnly,
         &[
             "marked as read only",
             "read-only",
@@ -58,7 +58,7 @@ const TABLE: [(Kind, &[&str]); 7] = [
         ],
     ),
     (
-        Kind::NoRepository,
+        ComplaintKind::NoRepository,
         &[
             "repository not found",
             "does not appear to be a git repository",
@@ -71,7 +71,7 @@ const TABLE: [(Kind, &[&str]); 7] = [
     ),
     // A code host that is not well says so, and gets over it.
     (
-        Kind::NoConnection,
+        ComplaintKind::NoConnection,
         &[
             "internal server",
             "internal error",
@@ -84,7 +84,7 @@ const TABLE: [(Kind, &[&str]); 7] = [
         ],
     ),
     (
-        Kind::KeyRefused,
+        ComplaintKind::KeyRefused,
         &[
             "permission denied (",
             "load key \"",
@@ -93,7 +93,7 @@ const TABLE: [(Kind, &[&str]); 7] = [
         ],
     ),
     (
-        Kind::NoConnection,
+        ComplaintKind::NoConnection,
         &[
             "ssh: connect to host",
             "could not resolve hostname",
@@ -134,58 +134,73 @@ mod tests {
     #[test]
     fn what_ssh_prints_is_told_apart() {
         for (printed, kind) in [
-            (CHANGED, Kind::HostChanged),
+            (CHANGED, ComplaintKind::HostChanged),
             (
                 "No ED25519 host key is known for [127.0.0.1]:2299 and you have requested strict \
                  checking.\r\nHost key verification failed.\r\n",
-                Kind::HostUnknown,
+                ComplaintKind::HostUnknown,
             ),
-            ("git@127.0.0.1: Permission denied (publickey).\r\n", Kind::KeyRefused),
+            ("git@127.0.0.1: Permission denied (publickey).\r\n", ComplaintKind::KeyRefused),
             (
                 "Load key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
-                Kind::KeyRefused,
+                ComplaintKind::KeyRefused,
             ),
-            ("ssh: connect to host 127.0.0.1 port 1: Connection refused\r\n", Kind::NoConnection),
+            (
+                "ssh: connect to host 127.0.0.1 port 1: Connection refused\r\n",
+                ComplaintKind::NoConnection,
+            ),
             (
                 "ssh: Could not resolve hostname nowhere.invalid: Name or service not known\r\n",
-                Kind::NoConnection,
+                ComplaintKind::NoConnection,
             ),
-            ("Connection timed out during banner exchange\r\n", Kind::NoConnection),
-            ("kex_exchange_identification: read: Connection reset by peer\r\n", Kind::NoConnection),
-            ("Connection to 127.0.0.1 closed by remote host.\r\n", Kind::NoConnection),
-            ("", Kind::NoConnection),
+            ("Connection timed out during banner exchange\r\n", ComplaintKind::NoConnection),
+            (
+                "kex_exchange_identification: read: Connection reset by peer\r\n",
+                ComplaintKind::NoConnection,
+            ),
+            ("Connection to 127.0.0.1 closed by remote host.\r\n", ComplaintKind::NoConnection),
+            ("", ComplaintKind::NoConnection),
         ] {
             assert_eq!(classify(printed, Some(255)), kind, "{printed}");
         }
-        assert_eq!(classify("", None), Kind::NoConnection);
+        assert_eq!(classify("", None), ComplaintKind::NoConnection);
     }
 
     #[test]
     fn what_code_hosts_print_is_told_apart() {
         let after = "fatal: Could not read from remote repository.";
         for (printed, kind) in [
-            ("ERROR: Repository not found.", Kind::NoRepository),
+            ("ERROR: Repository not found.", ComplaintKind::NoRepository),
             (
                 "ERROR: The key you are authenticating with has been marked as read only.",
-                Kind::ReadOnly,
+                ComplaintKind::ReadOnly,
             ),
-            ("ERROR: Permission to o/n.git denied to alice.", Kind::ReadOnly),
-            ("ERROR: Write access to repository not granted.", Kind::ReadOnly),
+            ("ERROR: Permission to o/n.git denied to alice.", ComplaintKind::ReadOnly),
+            ("ERROR: Write access to repository not granted.", ComplaintKind::ReadOnly),
             (
                 "ERROR: The project you were looking for could not be found or you don't have \
                  permission to view it.",
-                Kind::NoRepository,
+                ComplaintKind::NoRepository,
             ),
-            ("ERROR: This deploy key does not have write access to this project.", Kind::ReadOnly),
-            ("Forgejo: User: 1:a with Key: 2:b is not authorized to write to o/n.", Kind::ReadOnly),
-            ("fatal: '/srv/n.git' does not appear to be a git repository", Kind::NoRepository),
-            ("ERROR: Internal server error. Please try again later.", Kind::NoConnection),
+            (
+                "ERROR: This deploy key does not have write access to this project.",
+                ComplaintKind::ReadOnly,
+            ),
+            (
+                "Forgejo: User: 1:a with Key: 2:b is not authorized to write to o/n.",
+                ComplaintKind::ReadOnly,
+            ),
+            (
+                "fatal: '/srv/n.git' does not appear to be a git repository",
+                ComplaintKind::NoRepository,
+            ),
+            ("ERROR: Internal server error. Please try again later.", ComplaintKind::NoConnection),
             (
                 "ERROR: GitLab: Failed to authorize your Git request: internal API unreachable",
-                Kind::NoConnection,
+                ComplaintKind::NoConnection,
             ),
-            ("ERROR: Your account is suspended.", Kind::Other),
-            ("sh: git-receive-pack: not found", Kind::Other),
+            ("ERROR: Your account is suspended.", ComplaintKind::Other),
+            ("sh: git-receive-pack: not found", ComplaintKind::Other),
         ] {
             assert_eq!(classify(&format!("{printed}\n{after}"), Some(128)), kind, "{printed}");
         }

@@ -29,14 +29,14 @@ const REST: Duration = Duration::from_millis(5);
 
 /// The folder; several repositories do not share one, because they may have other keys.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct KeyFolder {
     pub(super) path: PathBuf,
     address: SshAddress,
     /// Ours from the first use until we leave.
     in_use: Option<File>,
 }
 
-impl Folder {
+impl KeyFolder {
     pub(super) fn new(path: PathBuf, address: SshAddress) -> Self {
         Self { path, address, in_use: None }
     }
@@ -246,8 +246,8 @@ mod tests {
         assert!(!key.exists());
     }
 
-    fn folder_in(temporary: &Path) -> Folder {
+    fn folder_in(temporary: &Path) -> KeyFolder {
         let address = SshAddress::parse("git@127.0.0.1:m.git").expect("an address");
-        Folder::new(temporary.join("a/ssh"), address)
+        KeyFolder::new(temporary.join("a/ssh"), address)
     }
 }

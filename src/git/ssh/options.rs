@@ -22,7 +22,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// What git asks for behind ssh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) enum Program {
+pub(in crate::git) enum GitService {
     /// Who fetches.
     UploadPack,
     /// Who pushes.
@@ -30,7 +30,11 @@ pub(in crate::git) enum Program {
 }
 
 /// The arguments of `ssh` that run a program on a repository; `patience` is for the connection.
-pub(super) fn arguments(address: &SshAddress, program: Program, patience: Duration) -> Vec<String> {
+pub(super) fn arguments(
+    address: &SshAddress,
+    program: GitService,
+    patience: Duration,
+) -> Vec<String> {
     let seconds = |time: Duration| time.as_secs().max(1);
     let options = [
         // A terminal, a prompt or an agent would wait for a person.
@@ -79,10 +83,10 @@ pub(super) fn letting_go(address: &SshAddress) -> Vec<String> {
 }
 
 /// As git writes it: hosts of code take it apart by these very quotes.
-fn command(program: Program, path: &str) -> String {
+fn command(program: GitService, path: &str) -> String {
     let program = match program {
-        Program::UploadPack => "git-upload-pack",
-        Program::ReceivePack => "git-receive-pack",
+        GitService::UploadPack => "git-upload-pack",
+        GitService::ReceivePack => "git-receive-pack",
     };
     let quoted = path.replace('\'', r"'\''").replace('!', r"'\!'");
     format!("{program} '{quoted}'")
@@ -95,7 +99,7 @@ mod tests {
     #[test]
     fn host_and_command_come_last_and_cannot_be_options() {
         let address = SshAddress::parse("ssh://git@[::1]:2222/o/it's.git").unwrap();
-        let arguments = arguments(&address, Program::ReceivePack, Duration::from_millis(1_500));
+        let arguments = arguments(&address, GitService::ReceivePack, Duration::from_millis(1_500));
         let tail: Vec<&str> = arguments.iter().rev().take(7).rev().map(String::as_str).collect();
         let command = r"git-receive-pack '/o/it'\''s.git'";
         assert_eq!(tail, ["-p", "2222", "-l", "git", "--", "::1", command]);
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_path_is_quoted_as_git_does() {
-        let quoted = |path| command(Program::UploadPack, path);
+        let quoted = |path| command(GitService::UploadPack, path);
         assert_eq!(quoted("o/n.git"), "git-upload-pack 'o/n.git'");
         assert_eq!(quoted("a!b; rm -rf $HOME"), r"git-upload-pack 'a'\!'b; rm -rf $HOME'");
     }

@@ -18,10 +18,10 @@ use tokio::time::{Sleep, sleep, timeout};
 use crate::git::failure::Failure;
 use crate::git::fence::Fence;
 use crate::git::push::report::{self, Carried, NotCarried};
-use crate::git::ssh::Ssh;
+use crate::git::ssh::SshRemote;
 use crate::git::ssh::complaint;
-use crate::git::ssh::folder::Folder;
-use crate::git::ssh::options::{self, Program};
+use crate::git::ssh::folder::KeyFolder;
+use crate::git::ssh::options::{self, GitService};
 use crate::support::sync::lock;
 
 /// How much of what is printed is kept, in bytes.
@@ -44,7 +44,7 @@ const PACKET: usize = 65_520;
 
 /// A running exchange. Its calls block, and must not be made on a thread of the runtime.
 pub(in crate::git) struct Session {
-    ssh: Arc<Ssh>,
+    ssh: Arc<SshRemote>,
     /// Gone once it was waited for, or handed on to be.
     child: Option<Child>,
     input: Option<ChildStdin>,
@@ -58,9 +58,9 @@ pub(in crate::git) struct Session {
     failed: bool,
 }
 
-impl Ssh {
+impl SshRemote {
     /// Starts a program of git's on the repository.
-    pub(in crate::git) fn open(self: &Arc<Self>, program: Program) -> Result<Session, Failure> {
+    pub(in crate::git) fn open(self: &Arc<Self>, program: GitService) -> Result<Session, Failure> {
         let folder = self.prepare_folder()?;
         Session::start(Arc::clone(self), &folder, program)
     }
@@ -74,7 +74,7 @@ impl Ssh {
         fence: &Fence,
     ) -> Result<Carried, NotCarried> {
         let unsent = |failure| NotCarried { failure, sent: false };
-        let mut session = self.open(Program::ReceivePack).map_err(unsent)?;
+        let mut session = self.open(GitService::ReceivePack).map_err(unsent)?;
         session.within(fence);
         let advertisement = session.advertisement().map_err(unsent)?;
         let there = report::advertised(&advertisement, reference)
@@ -89,7 +89,7 @@ impl Ssh {
 
     /// The branches of the server, as `git receive-pack` advertises them.
     pub(in crate::git) fn advertised(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
-        let mut session = self.open(Program::ReceivePack)?;
+        let mut session = self.open(GitService::ReceivePack)?;
         let advertisement = session.advertisement()?;
         session.say_goodbye();
         Ok(advertisement)
@@ -97,7 +97,11 @@ impl Ssh {
 }
 
 impl Session {
-    fn start(ssh: Arc<Ssh>, folder: &Folder, program: Program) -> Result<Self, Failure> {
+    fn start(
+        ssh: Arc<SshRemote>,
+        folder: &KeyFolder,
+        program: GitService,
+    ) -> Result<Self, Failure> {
         let _context = ssh.runtime.enter();
         let mut child = command(&ssh, folder, program)
             .spawn()
@@ -246,7 +250,7 @@ impl Session {
     async fn ended(&mut self) -> Failure {
         self.end().await.err().unwrap_or_else(|| {
             let words = "the program behind ssh ended before all was sent".to_owned();
-            self.build_failure(complaint::Kind::NoConnection, words)
+            self.build_failure(complaint::ComplaintKind::NoConnection, words)
         })
     }
 
@@ -261,7 +265,7 @@ impl Session {
         self.build_failure(complaint::classify(&printed, status), words)
     }
 
-    fn build_failure(&self, kind: complaint::Kind, words: String) -> Failure {
+    fn build_failure(&self, kind: complaint::ComplaintKind, words: String) -> Failure {
         Failure::Said { kind, words, trust: self.ssh.trust() }
     }
 
@@ -306,7 +310,7 @@ impl Drop for Session {
 /// Waits for the result of the work, unless the fence closes, or the server is silent or at it for
 /// too long.
 async fn within<T>(
-    ssh: &Ssh,
+    ssh: &SshRemote,
     fence: &Fence,
     deadline: &mut Pin<Box<Sleep>>,
     work: impl Future<Output = std::io::Result<T>>,
@@ -319,7 +323,7 @@ async fn within<T>(
     }
 }
 
-fn command(ssh: &Ssh, folder: &Folder, program: Program) -> Command {
+fn command(ssh: &SshRemote, folder: &KeyFolder, program: GitService) -> Command {
     let mut command = Command::new("ssh");
     command
         .args(options::arguments(&ssh.address, program, ssh.silence))
@@ -336,11 +340,11 @@ fn command(ssh: &Ssh, folder: &Folder, program: Program) -> Command {
 
 /// As over HTTP: a pack can be a whole repository's tip, the report of a push is a few lines, and an
 /// advertisement has a line a branch.
-fn limit(program: Program) -> u64 {
+fn limit(program: GitService) -> u64 {
     const MIB: u64 = 1024 * 1024;
     match program {
-        Program::UploadPack => 2048 * MIB,
-        Program::ReceivePack => 80 * MIB,
+        GitService::UploadPack => 2048 * MIB,
+        GitService::ReceivePack => 80 * MIB,
     }
 }
 

@@ -8,12 +8,14 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::git::token::Tokens;
-use crate::git::writer::{CommitIdentity, Now, PushBudget, PushBy, RemoteSettings, Settings};
+use crate::git::writer::{
+    CommitIdentity, Now, PushAllowance, PushBy, RemoteSettings, WriterSettings,
+};
 use crate::support::clock::Clock;
 
 async fn opened(folder: &Path) -> ManifestRepository {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let settings = Settings {
+    let settings = WriterSettings {
         remote: RemoteSettings {
             url: folder.display().to_string(),
             branch: "main".to_owned(),
@@ -28,7 +30,7 @@ async fn opened(folder: &Path) -> ManifestRepository {
         identity: CommitIdentity { name: "we".to_owned(), email: "we@example.com".to_owned() },
         people: "example.com".to_owned(),
         signing: None,
-        budget: PushBudget::GENEROUS,
+        budget: PushAllowance::GENEROUS,
         push: PushBy::Direct,
         now: Now::by(|| Clock::manual(Timestamp::UNIX_EPOCH).moment()),
     };

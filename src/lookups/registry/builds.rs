@@ -17,12 +17,12 @@ use reqwest::Method;
 use reqwest::header::LINK;
 use sha2::{Digest as _, Sha256};
 
-use crate::lookups::http::Answer;
-use crate::lookups::image::Image;
-use crate::lookups::registry::client::{KINDS, Question, Registries, THERE, Wanted};
+use crate::lookups::http::HttpAnswer;
+use crate::lookups::image::ImageReference;
+use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, THERE, TagQuery};
 use crate::lookups::registry::listing;
-use crate::lookups::registry::made::{self, Build, Manifest, Said};
-use crate::lookups::registry::tags::{self, ListOrder, Listing, MOST_TAGS};
+use crate::lookups::registry::made::{self, ImageBuild, ImageClaims, Manifest};
+use crate::lookups::registry::tags::{self, ListOrder, MOST_TAGS, TagListing};
 use crate::model::facts::NotKnown;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
@@ -45,9 +45,9 @@ const AT_ONCE: usize = 8;
 
 /// The newest images of a repository, as far as they were looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Builds {
+pub struct ImageBuilds {
     /// Newest first; those that do not say when they were made come last.
-    pub builds: Vec<Build>,
+    pub builds: Vec<ImageBuild>,
     /// How many tags there are, as far as they were listed.
     pub tags: usize,
     /// Whether every tag was listed and looked at. If not, newer builds may be missing.
@@ -111,11 +111,11 @@ impl Registries {
     /// [`NotKnown`] when the registry does not list its tags, or is none that we may ask.
     pub async fn builds(
         &self,
-        image: &Image,
+        image: &ImageReference,
         range: BuildsRange,
         patience: Duration,
         now: Timestamp,
-    ) -> Result<Builds, NotKnown> {
+    ) -> Result<ImageBuilds, NotKnown> {
         let question = self.question(image, now)?;
         let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
         let _turn = turn.await.map_err(|_| {
@@ -125,7 +125,7 @@ impl Registries {
         let (listing, cut) = listed.await.map_err(|_| {
             question.not_known(&format!("did not list its tags within {:?}", patience / 2))
         })??;
-        let key = Image { reference: String::new(), ..image.clone() };
+        let key = ImageReference { reference: String::new(), ..image.clone() };
         // The first page shows what was pushed meanwhile; the others go on where it ended.
         let remembered = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
         let mut order = remembered.unwrap_or_default();
@@ -142,7 +142,7 @@ impl Registries {
         let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
         let (found, found_in_time) = question.fetch_builds(&unseen, patience / 2).await;
         looked_up.extend(found.into_iter().map(|build| (build.tag.clone(), build)));
-        let mut builds: Vec<Build> =
+        let mut builds: Vec<ImageBuild> =
             page.into_iter().filter_map(|tag| looked_up.remove(tag)).collect();
         for build in &mut builds {
             build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
@@ -159,17 +159,17 @@ impl Registries {
             notes.push(END_UNKNOWN.to_owned());
         }
         let next = more.then_some(end);
-        Ok(Builds { builds, tags: listing.tags.len(), complete, notes, next })
+        Ok(ImageBuilds { builds, tags: listing.tags.len(), complete, notes, next })
     }
 
     /// The images of these tags beside that one, of those that there are and that answer within `patience`.
     pub async fn builds_of(
         &self,
-        image: &Image,
+        image: &ImageReference,
         tags: &[String],
         patience: Duration,
         now: Timestamp,
-    ) -> Vec<Build> {
+    ) -> Vec<ImageBuild> {
         let Ok(question) = self.question(image, now) else { return Vec::new() };
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
         question.fetch_builds(&tags, patience).await.0
@@ -177,20 +177,20 @@ impl Registries {
 }
 
 /// Those that do not say when they were made come last.
-fn newest_first(a: &Build, b: &Build) -> Ordering {
+fn newest_first(a: &ImageBuild, b: &ImageBuild) -> Ordering {
     (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
 }
 
-impl Question<'_> {
+impl ImageQuestion<'_> {
     /// Looks at further tags, so that the order has that many images; what was found of them, and whether every one
     /// was looked at in time.
     async fn extend(
         &self,
         order: &mut ListOrder,
-        listing: &Listing,
+        listing: &TagListing,
         wanted: usize,
         patience: Duration,
-    ) -> (BTreeMap<String, Build>, bool) {
+    ) -> (BTreeMap<String, ImageBuild>, bool) {
         let next = order.next(listing, wanted);
         let own = |tag: &&str| (*tag).to_owned();
         if listing.is_dated() {
@@ -214,8 +214,8 @@ impl Question<'_> {
     }
 
     /// All tags, and why these are not all.
-    async fn tags(&self) -> Result<(Listing, Option<Cut>), NotKnown> {
-        let mut all = Listing::default();
+    async fn tags(&self) -> Result<(TagListing, Option<Cut>), NotKnown> {
+        let mut all = TagListing::default();
         let mut query = format!("n={A_PAGE}");
         let mut left = LISTING_BYTES;
         for _ in 0..PAGES {
@@ -239,10 +239,10 @@ impl Question<'_> {
         Ok((all, Some(Cut::Pages)))
     }
 
-    async fn page(&self, query: &str, limit: usize) -> Result<Answer, NotKnown> {
+    async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, NotKnown> {
         let path = format!("tags/list?{query}");
         let accept = "application/json";
-        let wanted = Wanted { method: Method::GET, path, accept, limit };
+        let wanted = TagQuery { method: Method::GET, path, accept, limit };
         let answer = self.answer(&wanted).await?;
         if !self.judge(&answer)? {
             return Err(self.not_known(&format!("has no {}", self.image.name)));
@@ -252,7 +252,7 @@ impl Question<'_> {
 
     /// Fetches the builds that these tags lead to, in any order, and whether every one was looked
     /// at in time. One that cannot be read is told without its time rather than left out.
-    async fn fetch_builds(&self, tags: &[&str], patience: Duration) -> (Vec<Build>, bool) {
+    async fn fetch_builds(&self, tags: &[&str], patience: Duration) -> (Vec<ImageBuild>, bool) {
         let looking: Vec<_> = tags.iter().map(|tag| Box::pin(self.build(tag))).collect();
         let mut looking = futures::stream::iter(looking).buffer_unordered(AT_ONCE);
         let mut builds = Vec::new();
@@ -266,8 +266,8 @@ impl Question<'_> {
     }
 
     /// One tag; `None` if it is no image.
-    async fn build(&self, tag: &str) -> Option<Build> {
-        let image = Image { reference: tag.to_owned(), ..self.image.clone() };
+    async fn build(&self, tag: &str) -> Option<ImageBuild> {
+        let image = ImageReference { reference: tag.to_owned(), ..self.image.clone() };
         if let Some(build) = lock(&self.registries.builds).get(&image, self.now) {
             return Some(build);
         }
@@ -280,12 +280,12 @@ impl Question<'_> {
             Ok(None) => None,
             Err(why) => {
                 tracing::debug!(%image, %why, "an image could not be looked at");
-                Some(Build { tag: tag.to_owned(), digest: None, created: None, commit: None })
+                Some(ImageBuild { tag: tag.to_owned(), digest: None, created: None, commit: None })
             }
         }
     }
 
-    async fn looked_up(&self, tag: &str) -> Result<Option<Build>, NotKnown> {
+    async fn looked_up(&self, tag: &str) -> Result<Option<ImageBuild>, NotKnown> {
         let Some((body, digest)) = self.manifest(tag).await? else { return Ok(None) };
         let (config, said) = match made::manifest(&body) {
             Some(Manifest::Index { child, said }) => {
@@ -298,15 +298,15 @@ impl Question<'_> {
             Some(Manifest::Image { config, said }) => (config, said),
             Some(Manifest::Other) | None => return Ok(None),
         };
-        let Said { created, commit } =
+        let ImageClaims { created, commit } =
             if said.is_complete() { said } else { said.or(self.config(&config).await?) };
-        Ok(Some(Build { tag: tag.to_owned(), digest: Some(digest), created, commit }))
+        Ok(Some(ImageBuild { tag: tag.to_owned(), digest: Some(digest), created, commit }))
     }
 
     /// The text of a manifest, and its digest.
     async fn manifest(&self, reference: &str) -> Result<Option<(Vec<u8>, String)>, NotKnown> {
         let path = format!("manifests/{reference}");
-        let wanted = Wanted { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
+        let wanted = TagQuery { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
         let answer = self.answer(&wanted).await?;
         if !self.judge(&answer)? {
             return Ok(None);
@@ -315,9 +315,9 @@ impl Question<'_> {
         Ok(Some((answer.body, digest)))
     }
 
-    async fn config(&self, digest: &str) -> Result<Said, NotKnown> {
+    async fn config(&self, digest: &str) -> Result<ImageClaims, NotKnown> {
         let path = format!("blobs/{digest}");
-        let wanted = Wanted { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
+        let wanted = TagQuery { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
         let answer = self.answer(&wanted).await?;
         let there = self.judge(&answer)?;
         let read = there.then(|| made::config(&answer.body)).flatten();

@@ -13,14 +13,14 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::lookups::challenge::{self, Bearer, Challenge};
-use crate::lookups::http::{Answer, Patience, SettingsError};
-use crate::lookups::image::Image;
-use crate::lookups::registry::made::Build;
-use crate::lookups::registry::route::{ANY_OTHER, Login, Registry, Route};
+use crate::lookups::http::{HttpAnswer, LookupSettingsError, Patience};
+use crate::lookups::image::ImageReference;
+use crate::lookups::registry::made::ImageBuild;
+use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess, RegistryClients};
 use crate::lookups::registry::tags::ListOrder;
 use crate::model::facts::NotKnown;
-use crate::support::cache::Cache;
-use crate::support::http::Outbound;
+use crate::support::cache::BoundedCache;
+use crate::support::http::OutboundHttp;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
@@ -58,20 +58,20 @@ const LONGEST_TOKEN: usize = 12 * 1024;
 /// The registries that may be asked.
 #[derive(Debug)]
 pub struct Registries {
-    route: Route,
-    known: BTreeMap<String, Registry>,
-    images: Mutex<Cache<Image, Found>>,
-    tokens: Mutex<Cache<(String, String), Kept>>,
-    pub(super) builds: Mutex<Cache<Image, Build>>,
+    route: RegistryClients,
+    known: BTreeMap<String, RegistryAccess>,
+    images: Mutex<BoundedCache<ImageReference, ImageLookup>>,
+    tokens: Mutex<BoundedCache<(String, String), CachedAuth>>,
+    pub(super) builds: Mutex<BoundedCache<ImageReference, ImageBuild>>,
     /// By image without a reference.
-    pub(super) orders: Mutex<Cache<Image, ListOrder>>,
+    pub(super) orders: Mutex<BoundedCache<ImageReference, ListOrder>>,
     /// Lists of builds that may be made now.
     pub(super) lists: Semaphore,
 }
 
 /// What was found, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct ImageLookup {
     /// Whether the tag is there.
     pub there: bool,
     /// When the registry said so.
@@ -84,28 +84,28 @@ impl Registries {
     /// # Errors
     /// When no HTTP client can be made.
     pub fn new(
-        known: BTreeMap<String, Registry>,
+        known: BTreeMap<String, RegistryAccess>,
         patience: Patience,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
         Ok(Self {
-            route: Route::new(&known, patience, outbound)?,
+            route: RegistryClients::new(&known, patience, outbound)?,
             known,
-            images: Mutex::new(Cache::new(IMAGES)),
-            tokens: Mutex::new(Cache::new(TOKENS)),
-            builds: Mutex::new(Cache::new(IMAGES)),
-            orders: Mutex::new(Cache::new(ORDERS)),
+            images: Mutex::new(BoundedCache::new(IMAGES)),
+            tokens: Mutex::new(BoundedCache::new(TOKENS)),
+            builds: Mutex::new(BoundedCache::new(IMAGES)),
+            orders: Mutex::new(BoundedCache::new(ORDERS)),
             lists: Semaphore::new(LISTS_AT_ONCE),
         })
     }
 
     /// Returns whether the configuration lets us ask for this image.
-    pub fn may_ask(&self, image: &Image) -> bool {
+    pub fn may_ask(&self, image: &ImageReference) -> bool {
         self.find_registry(image).is_some()
     }
 
-    fn find_registry(&self, image: &Image) -> Option<&Registry> {
-        let is_public = |_: &&Registry| self.route.may_be_public(&image.host);
+    fn find_registry(&self, image: &ImageReference) -> Option<&RegistryAccess> {
+        let is_public = |_: &&RegistryAccess| self.route.may_be_public(&image.host);
         let other = || self.known.get(ANY_OTHER).filter(is_public);
         self.known.get(&image.host).or_else(other)
     }
@@ -114,42 +114,46 @@ impl Registries {
     ///
     /// # Errors
     /// [`NotKnown`] when the registry does not say, or is none that we may ask.
-    pub async fn find_tag(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
+    pub async fn find_tag(
+        &self,
+        image: &ImageReference,
+        now: Timestamp,
+    ) -> Result<ImageLookup, NotKnown> {
         if let Some(found) = lock(&self.images).get(image, now) {
             return Ok(found);
         }
         let question = self.question(image, now)?;
         let path = format!("manifests/{}", image.reference);
-        let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
+        let wanted = TagQuery { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
         let there = question.judge(&question.answer(&wanted).await?)?;
-        let (found, life) = (Found { there, at: now }, if there { THERE } else { NOT_THERE });
+        let (found, life) = (ImageLookup { there, at: now }, if there { THERE } else { NOT_THERE });
         lock(&self.images).put(image.clone(), found, saturating_add(now, life));
         Ok(found)
     }
 
     pub(super) fn question<'a>(
         &'a self,
-        image: &'a Image,
+        image: &'a ImageReference,
         now: Timestamp,
-    ) -> Result<Question<'a>, NotKnown> {
+    ) -> Result<ImageQuestion<'a>, NotKnown> {
         let registry = self.find_registry(image).ok_or_else(|| {
             NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
         })?;
-        Ok(Question { registries: self, registry, image, now })
+        Ok(ImageQuestion { registries: self, registry, image, now })
     }
 }
 
 /// One image at its registry.
-pub(super) struct Question<'a> {
+pub(super) struct ImageQuestion<'a> {
     pub(super) registries: &'a Registries,
-    pub(super) registry: &'a Registry,
-    pub(super) image: &'a Image,
+    pub(super) registry: &'a RegistryAccess,
+    pub(super) image: &'a ImageReference,
     pub(super) now: Timestamp,
 }
 
 /// What is asked of the image's repository.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted<'a> {
+pub(super) struct TagQuery<'a> {
     pub(super) method: Method,
     /// Below the repository's name: `manifests/1.0`.
     pub(super) path: String,
@@ -161,7 +165,7 @@ pub(super) struct Wanted<'a> {
 
 /// How a registry let us in, for the next question.
 #[derive(Debug, Clone)]
-pub(super) enum Kept {
+pub(super) enum CachedAuth {
     /// With this token.
     Token(SecretString),
     /// With our name and password in each request.
@@ -172,17 +176,17 @@ pub(super) enum Kept {
 enum Proof {
     None,
     Token(SecretString),
-    Login(Login, SecretString),
+    Login(BasicLogin, SecretString),
 }
 
-impl Question<'_> {
+impl ImageQuestion<'_> {
     /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
-    pub(super) async fn answer(&self, wanted: &Wanted<'_>) -> Result<Answer, NotKnown> {
+    pub(super) async fn answer(&self, wanted: &TagQuery<'_>) -> Result<HttpAnswer, NotKnown> {
         let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
         let proof = match kept {
             None => Proof::None,
-            Some(Kept::Token(token)) => Proof::Token(token),
-            Some(Kept::Login) => self.login().await?,
+            Some(CachedAuth::Token(token)) => Proof::Token(token),
+            Some(CachedAuth::Login) => self.login().await?,
         };
         let answer = self.send_request(wanted, &proof).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
@@ -194,7 +198,7 @@ impl Question<'_> {
     }
 
     /// Reads from an answer whether it is there: `true` for yes, `false` for a plain no.
-    pub(super) fn judge(&self, answer: &Answer) -> Result<bool, NotKnown> {
+    pub(super) fn judge(&self, answer: &HttpAnswer) -> Result<bool, NotKnown> {
         match answer.status {
             status if status.is_success() => Ok(true),
             StatusCode::NOT_FOUND => Ok(false),
@@ -216,7 +220,11 @@ impl Question<'_> {
 
     /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know
     /// HEAD is asked by GET.
-    async fn send_request(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
+    async fn send_request(
+        &self,
+        wanted: &TagQuery<'_>,
+        proof: &Proof,
+    ) -> Result<HttpAnswer, NotKnown> {
         let ask = |request| self.registries.route.ask(request, wanted.limit);
         let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
         let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
@@ -230,7 +238,7 @@ impl Question<'_> {
     fn request(
         &self,
         method: &Method,
-        wanted: &Wanted<'_>,
+        wanted: &TagQuery<'_>,
         proof: &Proof,
     ) -> Result<Request, NotKnown> {
         let scheme = if self.registry.insecure { "http" } else { "https" };
@@ -252,7 +260,7 @@ impl Question<'_> {
     fn log_in(
         &self,
         request: &mut Request,
-        login: &Login,
+        login: &BasicLogin,
         password: &SecretString,
     ) -> Result<(), NotKnown> {
         let both = format!("{}:{}", login.username, password.expose_secret());
@@ -289,7 +297,7 @@ impl Question<'_> {
         }
         let proof = self.login().await?;
         let until = saturating_add(self.now, THERE);
-        lock(&self.registries.tokens).put(self.token_key(), Kept::Login, until);
+        lock(&self.registries.tokens).put(self.token_key(), CachedAuth::Login, until);
         Ok(proof)
     }
 
@@ -301,7 +309,7 @@ impl Question<'_> {
         }
     }
 
-    async fn password(&self, login: &Login) -> Result<SecretString, NotKnown> {
+    async fn password(&self, login: &BasicLogin) -> Result<SecretString, NotKnown> {
         login.password.text().await.map_err(NotKnown::new)
     }
 
@@ -336,7 +344,7 @@ impl Question<'_> {
         let (token, life) = token_of(&answer.body)
             .ok_or_else(|| NotKnown::new(format!("{host} gives no token that can be read")))?;
         let until = saturating_add(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
-        let kept = Kept::Token(token.clone());
+        let kept = CachedAuth::Token(token.clone());
         lock(&self.registries.tokens).put(self.token_key(), kept, until);
         Ok(token)
     }

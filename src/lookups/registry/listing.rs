@@ -17,14 +17,14 @@ use serde::de::{
 };
 use serde_json::error::Category;
 
-use crate::lookups::registry::tags::{Listing, is_real};
+use crate::lookups::registry::tags::{TagListing, is_real};
 
 /// One image has a few tags; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;
 
 /// Adds what a page lists. Of one that is cut short by its length (`cut`) what came before the end counts. `false`
 /// where it is no page of tags.
-pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut Listing) -> bool {
+pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let page = Seed { part: Part::Page, listing };
     match page.deserialize(&mut reader).and_then(|()| reader.end()) {
@@ -36,7 +36,7 @@ pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut Listing) -> bool {
 /// A part of a page, and where what it lists is added.
 struct Seed<'a> {
     part: Part,
-    listing: &'a mut Listing,
+    listing: &'a mut TagListing,
 }
 
 #[derive(Clone, Copy)]
@@ -175,8 +175,8 @@ mod tests {
     use crate::lookups::registry::tags::MOST_TAGS;
     use crate::lookups::registry::tags::likely;
 
-    fn page(body: &[u8]) -> Option<Listing> {
-        let mut listing = Listing::default();
+    fn page(body: &[u8]) -> Option<TagListing> {
+        let mut listing = TagListing::default();
         read_page(body, false, &mut listing).then_some(listing)
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn a_page_is_a_list_of_tags() {
         let read = page(br#"{"name": "a/b", "x": [[{}]], "tags": ["1.0", "2\u002e0"]}"#).unwrap();
         assert_eq!(read.tags, ["1.0", "2.0"]);
-        assert_eq!(page(br#"{"tags": null, "manifest": null}"#), Some(Listing::default()));
+        assert_eq!(page(br#"{"tags": null, "manifest": null}"#), Some(TagListing::default()));
         for none in [&b"<html>"[..], b"[]", b"{", br#"{"tags": [1]}"#, br#"{"tags": ["a"]} x"#] {
             assert_eq!(page(none), None);
         }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn of_a_page_that_is_cut_what_was_read_counts() {
-        let mut listing = Listing::default();
+        let mut listing = TagListing::default();
         assert!(read_page(br#"{"tags": ["1.0", "2.0", "3."#, true, &mut listing));
         assert_eq!(listing.tags, ["1.0", "2.0"]);
         assert!(!read_page(br#"{"tags": ["1.0", "2.0", "3."#, false, &mut listing));

@@ -11,7 +11,7 @@ const CHILDREN: usize = 64;
 
 /// One build: a tag, and what its image says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Build {
+pub struct ImageBuild {
     /// The tag.
     pub tag: String,
     /// `sha256:…` of what the tag leads to.
@@ -26,21 +26,21 @@ pub struct Build {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Manifest {
     /// Several images, one a platform; the digest of one of them.
-    Index { child: String, said: Said },
+    Index { child: String, said: ImageClaims },
     /// One image; the digest of its configuration.
-    Image { config: String, said: Said },
+    Image { config: String, said: ImageClaims },
     /// Something else that is kept in a registry.
     Other,
 }
 
 /// When it was made, and of what, as far as it says so.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Said {
+pub(super) struct ImageClaims {
     pub(super) created: Option<Timestamp>,
     pub(super) commit: Option<String>,
 }
 
-impl Said {
+impl ImageClaims {
     /// Returns what this one says, else the other.
     pub(super) fn or(self, other: Self) -> Self {
         Self { created: self.created.or(other.created), commit: self.commit.or(other.commit) }
@@ -120,7 +120,7 @@ fn choose(manifests: &[Child]) -> Option<String> {
 }
 
 /// Reads an image's configuration.
-pub(super) fn config(body: &[u8]) -> Option<Said> {
+pub(super) fn config(body: &[u8]) -> Option<ImageClaims> {
     #[derive(Deserialize)]
     struct Whole {
         created: Option<String>,
@@ -133,12 +133,12 @@ pub(super) fn config(body: &[u8]) -> Option<Said> {
     }
     let Whole { created, config } = serde_json::from_slice(body).ok()?;
     let labels = config.and_then(|config| config.labels).unwrap_or_default();
-    let own = Said { created: created.as_deref().and_then(time), commit: None };
+    let own = ImageClaims { created: created.as_deref().and_then(time), commit: None };
     Some(parse_labels(&labels).or(own))
 }
 
-fn parse_labels(texts: &Texts) -> Said {
-    Said {
+fn parse_labels(texts: &Texts) -> ImageClaims {
+    ImageClaims {
         created: texts.created.as_deref().and_then(time),
         commit: texts.revision.as_deref().and_then(commit),
     }
@@ -185,12 +185,12 @@ mod tests {
         let index = json!({"manifests": [
             child('a', "unknown", "unknown"), child('b', "linux", "arm64"), child('c', "linux", "amd64"),
         ], "annotations": {REVISION: "ABCDEF1234"}});
-        let said = Said { created: None, commit: Some("abcdef1234".to_owned()) };
+        let said = ImageClaims { created: None, commit: Some("abcdef1234".to_owned()) };
         assert_eq!(read(&index), Some(Manifest::Index { child: digest('c'), said }));
         let without =
             json!({"manifests": [child('a', "unknown", "unknown"), child('b', "linux", "arm64")]});
         let found = read(&without).unwrap();
-        assert_eq!(found, Manifest::Index { child: digest('b'), said: Said::default() });
+        assert_eq!(found, Manifest::Index { child: digest('b'), said: ImageClaims::default() });
         let hostile = json!({"manifests": [{"digest": "../../x"}]});
         assert_eq!(read(&hostile), Some(Manifest::Other));
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_no_image_is_something_else() {
         let of = |kind: &str| read(&json!({"config": {"mediaType": kind, "digest": digest('a')}}));
-        let image = Some(Manifest::Image { config: digest('a'), said: Said::default() });
+        let image = Some(Manifest::Image { config: digest('a'), said: ImageClaims::default() });
         assert_eq!(of("application/vnd.oci.image.config.v1+json"), image);
         assert_eq!(of("application/vnd.docker.container.image.v1+json"), image);
         assert_eq!(of("application/vnd.cncf.helm.config.v1+json"), Some(Manifest::Other));
@@ -217,12 +217,12 @@ mod tests {
             json!({CREATED: "2026-11-20T10:00:00+01:00", REVISION: "649008fb"}),
         );
         let at: Timestamp = "2026-11-20T09:00:00Z".parse().unwrap();
-        assert_eq!(said, Said { created: Some(at), commit: Some("649008fb".to_owned()) });
+        assert_eq!(said, ImageClaims { created: Some(at), commit: Some("649008fb".to_owned()) });
         let plain = read("2026-11-20T09:00:00.123456789Z", json!(null));
         assert_eq!(plain.created.unwrap().as_second(), at.as_second());
         let nonsense =
             read("1980-01-01T00:00:00Z", json!({REVISION: "main; rm -rf", CREATED: "x"}));
-        assert_eq!(nonsense, Said::default());
+        assert_eq!(nonsense, ImageClaims::default());
         assert_eq!(config(b"[]"), None);
     }
 }

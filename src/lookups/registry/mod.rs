@@ -17,7 +17,7 @@ mod tags; // which tags are kept, and which of them are looked at
 mod made; // what a manifest and an image's configuration say
 mod builds; // the newest images
 
-pub use crate::lookups::registry::builds::{Builds, BuildsRange};
-pub use crate::lookups::registry::client::{Found, NOT_THERE, Registries, THERE};
-pub use crate::lookups::registry::made::Build;
-pub use crate::lookups::registry::route::{ANY_OTHER, Login, Registry};
+pub use crate::lookups::registry::builds::{BuildsRange, ImageBuilds};
+pub use crate::lookups::registry::client::{ImageLookup, NOT_THERE, Registries, THERE};
+pub use crate::lookups::registry::made::ImageBuild;
+pub use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess};

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::{Request, RequestBuilder, Url};
 
-use crate::lookups::http::{Answer, Http, Patience, SettingsError};
+use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
 use crate::lookups::image;
 use crate::model::facts::NotKnown;
 use crate::support::cause::innermost_cause;
 use crate::support::credential::Credential;
-use crate::support::http::Outbound;
+use crate::support::http::OutboundHttp;
 use crate::support::http::public::PublicOnly;
 
 /// Every other registry that is on the Internet, asked without credentials.
@@ -20,16 +20,16 @@ pub const ANY_OTHER: &str = "*";
 
 /// What is configured of one registry.
 #[derive(Debug, Clone, Default)]
-pub struct Registry {
+pub struct RegistryAccess {
     /// Who we are there; `None`: anybody.
-    pub login: Option<Login>,
+    pub login: Option<BasicLogin>,
     /// Whether it is reached by http. Everything goes in the clear then.
     pub insecure: bool,
 }
 
 /// A name and a password.
 #[derive(Debug, Clone)]
-pub struct Login {
+pub struct BasicLogin {
     /// The name.
     pub username: String,
     /// The password, or a token in its place.
@@ -41,7 +41,7 @@ const REDIRECTS: usize = 3;
 
 /// Clients for both kinds of hosts. Neither follows a redirect by itself.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct RegistryClients {
     /// For hosts that the configuration names.
     named: Http,
     /// For every other one: connects to public addresses only.
@@ -51,14 +51,15 @@ pub(super) struct Route {
     hosts: BTreeSet<(String, Option<u16>)>,
 }
 
-impl Route {
+impl RegistryClients {
     pub(super) fn new(
-        known: &BTreeMap<String, Registry>,
+        known: &BTreeMap<String, RegistryAccess>,
         patience: Patience,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
+        outbound: &OutboundHttp,
+    ) -> Result<Self, LookupSettingsError> {
         let named = Http::new(patience, Vec::new(), outbound)?;
-        let unusable = |error: reqwest::Error| SettingsError(innermost_cause(&error).to_string());
+        let unusable =
+            |error: reqwest::Error| LookupSettingsError(innermost_cause(&error).to_string());
         let public = outbound.public_builder().map_err(unusable)?;
         let public = named.with_client(public).map_err(unusable)?;
         let hosts =
@@ -78,7 +79,7 @@ impl Route {
     }
 
     /// Asks, and goes where the answer sends us on.
-    pub(super) async fn ask(&self, request: Request, limit: usize) -> Result<Answer, NotKnown> {
+    pub(super) async fn ask(&self, request: Request, limit: usize) -> Result<HttpAnswer, NotKnown> {
         let mut request = request;
         for _ in 0..=REDIRECTS {
             let from = request.url().clone();
@@ -110,7 +111,7 @@ fn authority(url: &Url) -> (String, Option<u16>) {
 }
 
 /// Returns the address that the answer sends us on to, if it does.
-fn redirect(answer: &Answer, from: &Url) -> Result<Option<Url>, NotKnown> {
+fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, NotKnown> {
     if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

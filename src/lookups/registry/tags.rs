@@ -20,7 +20,7 @@ const MOST_LOOKED_AT: usize = 300;
 
 /// The tags of a repository, as far as they were listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Listing {
+pub(super) struct TagListing {
     /// In the registry's order; at most [`MOST_TAGS`].
     pub(super) tags: Vec<String>,
     /// When each image was made, by tag, where the list says that; as many at most.
@@ -29,7 +29,7 @@ pub(super) struct Listing {
     pub(super) is_full: bool,
 }
 
-impl Listing {
+impl TagListing {
     /// Returns whether the list says of every tag when its image was made.
     pub(super) fn is_dated(&self) -> bool {
         !self.times.is_empty() && self.tags.iter().all(|tag| self.times.contains_key(tag))
@@ -65,12 +65,12 @@ pub(super) struct ListOrder {
 
 impl ListOrder {
     /// Returns whether there are tags that nobody has looked at yet.
-    pub(super) fn may_grow(&self, listing: &Listing) -> bool {
+    pub(super) fn may_grow(&self, listing: &TagListing) -> bool {
         listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
     }
 
     /// The tags that are looked at next, so that there are that many images.
-    pub(super) fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
+    pub(super) fn next<'a>(&self, listing: &'a TagListing, wanted: usize) -> Vec<&'a str> {
         // Those of earlier pages count no more: this answer looks at as many again.
         let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
         let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };

@@ -24,7 +24,7 @@ pub struct Source {
 
 /// What an Application shows of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About<'a> {
+pub struct ApplicationInfo<'a> {
     /// Namespace and slug.
     pub app: &'a AppKey,
     /// The owning team's e-mail address.
@@ -52,7 +52,7 @@ pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 const DEFAULT_PROJECT: &str = "default";
 
 /// `apps/<cluster>/<namespace>.<app>.yaml`
-pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
+pub fn of_app(about: &ApplicationInfo<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let AppKey { namespace, slug } = about.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
     let mut annotations = own_folder_only();
@@ -206,7 +206,7 @@ pub(super) fn metadata(name: &str, target: &Target) -> Map<String, Json> {
 /// Annotation keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
 /// become `-`, and the WAML's own name stands in `spec.info`. Two that become the same are
 /// numbered.
-fn links(about: &About<'_>) -> Vec<(String, String)> {
+fn links(about: &ApplicationInfo<'_>) -> Vec<(String, String)> {
     let repository = about.forge_url.map(|url| {
         ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), about.repository))
     });
@@ -239,7 +239,7 @@ fn free(key: String, taken: &[(String, String)]) -> String {
     all.find(|key| !is_taken(key)).unwrap_or(key)
 }
 
-fn info(about: &About<'_>) -> Json {
+fn info(about: &ApplicationInfo<'_>) -> Json {
     let mut info = vec![json!({"name": "Owner", "value": about.owner})];
     info.push(json!({"name": "Repository", "value": about.repository}));
     info.extend(about.slack.map(|slack| json!({"name": "Slack", "value": slack})));
@@ -270,7 +270,7 @@ mod tests {
         };
         let link = |(name, url): &(&str, &str)| Link { name: (*name).into(), url: (*url).into() };
         let links: Vec<Link> = links.iter().map(link).collect();
-        let about = About {
+        let about = ApplicationInfo {
             app: &app,
             owner: "a@b.c",
             slack,
@@ -289,7 +289,7 @@ mod tests {
             let target = Target::unconfigured(TargetName::parse("t").unwrap());
             let (namespace, slug) =
                 (Namespace::parse("devx").unwrap(), Slug::parse("shop").unwrap());
-            let about = About {
+            let about = ApplicationInfo {
                 app: &AppKey { namespace, slug },
                 owner: "a@b.c",
                 slack: None,
@@ -328,7 +328,7 @@ mod tests {
                 slug: Slug::parse("123").unwrap(),
             };
             let link = Link { name: "# a: 'b'".into(), url: "https://x/\"y\"?z=1#w".into() };
-            let about = About {
+            let about = ApplicationInfo {
                 app: &app,
                 owner: "a@b.c",
                 slack: Some("#on-call"),

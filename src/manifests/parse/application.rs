@@ -7,7 +7,7 @@ use crate::model::id::RepoName;
 
 /// Whose an app is. What is not there, or not readable, is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Whose {
+pub struct AppOwner {
     /// The owning team's e-mail address.
     pub owner: Option<String>,
     /// The service's repository.
@@ -18,12 +18,12 @@ pub struct Whose {
 const LONGEST_OWNER: usize = 320;
 
 /// Reads an Application.
-pub fn whose(bytes: &[u8]) -> Whose {
+pub fn whose(bytes: &[u8]) -> AppOwner {
     let document = parse_documents(bytes).and_then(|mut documents| documents.pop());
     let line = |name: &str| document.as_ref().and_then(|document| line(document, name));
     let owner = line("Owner").filter(|owner| owner.chars().count() <= LONGEST_OWNER);
     let repository = line("Repository").and_then(|name| RepoName::parse(name).ok());
-    Whose { owner: owner.map(str::to_owned), repository }
+    AppOwner { owner: owner.map(str::to_owned), repository }
 }
 
 /// As [`application`](crate::manifests::argocd::application) writes it.
@@ -40,7 +40,7 @@ mod tests {
     fn an_application_says_whose_its_app_is() {
         let text = "kind: Application\nspec:\n  info:\n  - {name: Owner, value: squad@example.com}\n  \
                     - {name: Repository, value: example/shop}\n";
-        let Whose { owner, repository } = whose(text.as_bytes());
+        let AppOwner { owner, repository } = whose(text.as_bytes());
         assert_eq!(owner.as_deref(), Some("squad@example.com"));
         assert_eq!(repository, RepoName::parse("example/shop").ok());
     }
@@ -54,10 +54,10 @@ mod tests {
             "spec: {info: [{name: Owner, value: [x]}, {name: Repository, value: ../x}, 7]}",
             "just text",
         ] {
-            assert_eq!(whose(text.as_bytes()), Whose::default(), "{text}");
+            assert_eq!(whose(text.as_bytes()), AppOwner::default(), "{text}");
         }
-        assert_eq!(whose(&[0xff]), Whose::default());
+        assert_eq!(whose(&[0xff]), AppOwner::default());
         let long = format!("spec: {{info: [{{name: Owner, value: {}}}]}}", "x".repeat(321));
-        assert_eq!(whose(long.as_bytes()), Whose::default());
+        assert_eq!(whose(long.as_bytes()), AppOwner::default());
     }
 }

@@ -28,7 +28,7 @@ const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 4 << 20, d
 
 /// What was read, and the names of the files that could not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read<T> {
+pub struct ReadFiles<T> {
     /// What was read.
     pub found: Vec<T>,
     /// The files that are no YAML.
@@ -37,7 +37,7 @@ pub struct Read<T> {
 
 /// What an app's files hold, and the names of those that could not be read.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
-    let Read { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
+    let ReadFiles { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
     let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
     let app = LiveApp {
         staying: staying.filter_map(live_object).collect(),
@@ -101,8 +101,8 @@ pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
     found
 }
 
-fn read<T>(files: &[ManifestFile], mut take: impl FnMut(&Node, &mut Vec<T>)) -> Read<T> {
-    let mut read = Read { found: Vec::new(), unreadable: Vec::new() };
+fn read<T>(files: &[ManifestFile], mut take: impl FnMut(&Node, &mut Vec<T>)) -> ReadFiles<T> {
+    let mut read = ReadFiles { found: Vec::new(), unreadable: Vec::new() };
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok().filter(|t| t.len() <= BUDGET.bytes);
         match text.and_then(|text| yaml::parse_stream(&file.name, text, &BUDGET).ok()) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::manifests::parse::{Read, read, rule};
+use crate::manifests::parse::{ReadFiles, read, rule};
 use crate::model::id::AppKey;
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
@@ -22,11 +22,11 @@ pub fn can_be_in(file: &str) -> bool {
 }
 
 /// Reads the routes of one app's files, each once, in order.
-pub fn read_routes(app: &AppKey, files: &[ManifestFile]) -> Read<Route> {
-    let Read { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
+pub fn read_routes(app: &AppKey, files: &[ManifestFile]) -> ReadFiles<Route> {
+    let ReadFiles { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
     let unique: BTreeSet<(String, String)> = found.into_iter().collect();
     let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
-    Read { found: unique.into_iter().map(route).collect(), unreadable }
+    ReadFiles { found: unique.into_iter().map(route).collect(), unreadable }
 }
 
 type Pair = (String, String);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
-use crate::model::platform::problem::Problem;
+use crate::model::platform::problem::PlatformProblem;
 
 /// Roles with rights over everything in a project (Google Cloud, IAM, "Basic roles"), and those with
 /// which an app could give itself, or become, whatever it likes.
@@ -172,7 +172,7 @@ impl Gcp {
 
 impl Cloud {
     /// What is asked of the cloud and cannot be had from it as it is configured.
-    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+    pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
         let gcp = self.provider == Provider::Gcp;
         let sql = self.database == DatabaseKind::CloudSql;
         let memorystore = self.redis == RedisKind::Memorystore;
@@ -185,10 +185,8 @@ impl Cloud {
             (no_project, "gcp.project", "it is not known which project is meant", "set its id"),
             (no_region, "gcp.region", where_to, "set it to a region: europe-west3"),
         ];
-        all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| Problem {
-            key: format!("cloud.{key}"),
-            message: message.to_owned(),
-            help,
+        all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| {
+            PlatformProblem { key: format!("cloud.{key}"), message: message.to_owned(), help }
         })
     }
 }

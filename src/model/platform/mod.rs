@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::platform::cloud::Cloud;
 use crate::model::platform::monitoring::Monitoring;
 use crate::model::platform::network::{Certificates, Ingress, NetworkPolicy};
-use crate::model::platform::problem::Problem;
+use crate::model::platform::problem::PlatformProblem;
 use crate::model::platform::secrets::Secrets;
 
 /// What a cluster has to offer.
@@ -40,7 +40,7 @@ pub struct Platform {
 
 impl Platform {
     /// Everything that the parts say and that does not go together.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<PlatformProblem> {
         let monitoring = self.monitoring.problems().into_iter();
         self.secrets.problems().chain(self.cloud.problems()).chain(monitoring).collect()
     }

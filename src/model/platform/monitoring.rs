@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, TargetName};
-use crate::model::platform::problem::Problem;
+use crate::model::platform::problem::PlatformProblem;
 
 /// What measures, and who is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -175,20 +175,24 @@ pub struct SloLatency {
 
 impl Monitoring {
     /// What a schema does not see: the path of each wrong value, what is wrong, and what to do.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<PlatformProblem> {
         let classes = self.slo.classes.iter().flat_map(|(name, class)| {
             let wrong = class.percentages().filter(|(_, percent)| !is_percent(*percent));
             wrong.map(move |(key, percent)| {
                 let message = format!("{percent} percent cannot be promised");
                 let help = "write more than 0 and less than 100, as in 99.9";
-                Problem { key: format!("monitoring.slo.classes.{name}.{key}"), message, help }
+                PlatformProblem {
+                    key: format!("monitoring.slo.classes.{name}.{key}"),
+                    message,
+                    help,
+                }
             })
         });
         let labels = self.rule_labels.iter().filter(|(key, value)| !is_label(key, value));
         let labels = labels.map(|(key, _)| {
             let help = "write it as Kubernetes takes it: `release: prometheus`";
             let message = "this is not a legal label".to_owned();
-            Problem { key: format!("monitoring.rule_labels.{key}"), message, help }
+            PlatformProblem { key: format!("monitoring.rule_labels.{key}"), message, help }
         });
         classes.chain(labels).collect()
     }

@@ -2,7 +2,7 @@
 
 /// Something that the configuration says and that cannot be so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct PlatformProblem {
     /// The key below `platform`: `cloud.gcp.region`.
     pub key: String,
     /// What is wrong with it, in one sentence without a full stop.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::Identities;
-use crate::model::platform::problem::Problem;
+use crate::model::platform::problem::PlatformProblem;
 use crate::model::platform::vault_path::VaultPath;
 
 /// Where secrets are kept, and how they reach a pod.
@@ -119,10 +119,10 @@ impl Default for ExternalStore {
 
 impl Secrets {
     /// What does not go together.
-    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+    pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
         let Self { delivery, vault, external: _ } = self;
         let no_role = delivery.needs_role() && !vault.operator && vault.role.is_none();
-        let role = no_role.then(|| Problem {
+        let role = no_role.then(|| PlatformProblem {
             key: "secrets.vault.role".to_owned(),
             message: "nobody makes roles, and it is not known which one an app has".to_owned(),
             help: "set `operator: true`, or `role` with {namespace} and {slug} in it",
@@ -131,7 +131,11 @@ impl Secrets {
             let broken = VaultPath::parse(glob).err()?;
             let key = format!("secrets.vault.shared[{n}]");
             let help = "write it as a path in the engine: `shared/*`";
-            Some(Problem { key, message: format!("this is not a path in Vault: {broken}"), help })
+            Some(PlatformProblem {
+                key,
+                message: format!("this is not a path in Vault: {broken}"),
+                help,
+            })
         });
         role.into_iter().chain(shared)
     }

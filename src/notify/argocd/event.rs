@@ -32,7 +32,7 @@ const NONE: &str = "0000000000000000000000000000000000000000";
 
 /// One commit that was pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Push<'a> {
+pub struct PushNotice<'a> {
     /// The repository's address as it stands in Applications.
     pub url: &'a str,
     /// The branch: `main`.
@@ -40,16 +40,16 @@ pub struct Push<'a> {
     /// The commit.
     pub commit: &'a CommitSha,
     /// What it changed.
-    pub touched: &'a Touched,
+    pub touched: &'a TouchedPaths,
     /// When it was pushed.
     pub at: Timestamp,
 }
 
 /// What a commit changed, by path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedPaths {
     /// The commit before, and with it the promise that these are all paths.
-    pub before: Before,
+    pub before: PreviousCommit,
     /// Paths that are new.
     pub added: Vec<String>,
     /// Paths with other bytes.
@@ -60,7 +60,7 @@ pub struct Touched {
 
 /// What was there before a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
+pub enum PreviousCommit {
     /// That commit, and the paths are all that changed since.
     Commit(CommitSha),
     /// Nothing: it is the first commit, and the paths are all there is.
@@ -70,9 +70,9 @@ pub enum Before {
 }
 
 /// The event's body.
-pub fn body(push: &Push<'_>) -> String {
-    let Push { url, branch, commit, touched, at } = push;
-    let Touched { before, added, modified, removed } = touched;
+pub fn body(push: &PushNotice<'_>) -> String {
+    let PushNotice { url, branch, commit, touched, at } = push;
+    let TouchedPaths { before, added, modified, removed } = touched;
     let html_url = web_address(url);
     let one = json!({
         "id": commit,
@@ -86,12 +86,12 @@ pub fn body(push: &Push<'_>) -> String {
     let event = json!({
         "ref": format!("refs/heads/{branch}"),
         "before": match before {
-            Before::Commit(commit) => commit.as_str(),
-            Before::Nothing => NONE,
-            Before::Unknown => "",
+            PreviousCommit::Commit(commit) => commit.as_str(),
+            PreviousCommit::Nothing => NONE,
+            PreviousCommit::Unknown => "",
         },
         "after": commit,
-        "created": *before == Before::Nothing,
+        "created": *before == PreviousCommit::Nothing,
         "deleted": false,
         "forced": false,
         "commits": [one],
@@ -150,14 +150,14 @@ mod tests {
         CommitSha::parse(digit.repeat(40)).unwrap()
     }
 
-    fn build_event(url: &str, before: Before) -> serde_json::Value {
-        let touched = Touched {
+    fn build_event(url: &str, before: PreviousCommit) -> serde_json::Value {
+        let touched = TouchedPaths {
             before,
             added: vec!["manifests/prod/devx/web/20261121/deployment.yaml".to_owned()],
             modified: vec!["manifests/prod/devx/web/latest/deployment.yaml".to_owned()],
             removed: vec![],
         };
-        let push = Push {
+        let push = PushNotice {
             url,
             branch: "main",
             commit: &commit("b"),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_push_has_what_argo_cd_reads() {
         let url = "https://github.com/example/manifests.git";
-        let event = build_event(url, Before::Commit(commit("a")));
+        let event = build_event(url, PreviousCommit::Commit(commit("a")));
         assert_eq!(event["ref"], "refs/heads/main");
         assert_eq!(
             (&event["before"], &event["after"]),
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn only_where_all_paths_are_known_there_is_a_commit_before() {
-        assert_eq!(build_event("https://h/m", Before::Unknown)["before"], "");
-        let first = build_event("https://h/m", Before::Nothing);
+        assert_eq!(build_event("https://h/m", PreviousCommit::Unknown)["before"], "");
+        let first = build_event("https://h/m", PreviousCommit::Nothing);
         assert_eq!((&first["before"], &first["created"]), (&NONE.into(), &true.into()));
     }
 

@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
 use crate::model::id::TargetName;
-use crate::notify::delivery::{self, DeliveryError, Verdict};
+use crate::notify::delivery::{self, DeliveryError, ReceiverVerdict};
 
 /// The webhook of one cluster's Argo CD.
 #[derive(Debug, Clone)]
@@ -50,30 +50,30 @@ impl Hook {
     /// Argo CD says 400 to everything that it does not believe, also to a wrong signature; 404 to a
     /// POST at an address that it does not know, but for `/`, where it shows its page; and 307 to
     /// plain HTTP, where it speaks TLS.
-    fn verdict(&self, status: u16, headers: &HeaderMap) -> Verdict {
+    fn verdict(&self, status: u16, headers: &HeaderMap) -> ReceiverVerdict {
         match status {
-            200..=299 if is_a_page(headers) => {
-                Verdict::Refused("that is a page, or a login's; the address ends with /api/webhook")
-            }
-            200..=299 => Verdict::Delivered,
-            413 | 415 | 422 => Verdict::Unfit,
-            300..=399 if self.is_plain() => Verdict::Refused(
+            200..=299 if is_a_page(headers) => ReceiverVerdict::Refused(
+                "that is a page, or a login's; the address ends with /api/webhook",
+            ),
+            200..=299 => ReceiverVerdict::Delivered,
+            413 | 415 | 422 => ReceiverVerdict::Unfit,
+            300..=399 if self.is_plain() => ReceiverVerdict::Refused(
                 "it speaks TLS; begin clusters[].argocd.webhook.url with https://, and name its \
                  authority in outbound.ca; http:// is only for `server.insecure: \"true\"`",
             ),
-            300..=399 => Verdict::Refused(
+            300..=399 => ReceiverVerdict::Refused(
                 "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now",
             ),
-            400 => Verdict::Refused(
+            400 => ReceiverVerdict::Refused(
                 "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret",
             ),
-            404 | 405 | 410 => {
-                Verdict::Refused("nobody takes events there; the address ends with /api/webhook")
-            }
-            401 | 403 => {
-                Verdict::Refused("something before it wants a login; let POST /api/webhook through")
-            }
-            _ => Verdict::Refused("look into its log"),
+            404 | 405 | 410 => ReceiverVerdict::Refused(
+                "nobody takes events there; the address ends with /api/webhook",
+            ),
+            401 | 403 => ReceiverVerdict::Refused(
+                "something before it wants a login; let POST /api/webhook through",
+            ),
+            _ => ReceiverVerdict::Refused("look into its log"),
         }
     }
 

@@ -34,7 +34,7 @@ const LONGEST_ERRORS: usize = 1000;
 
 /// One event, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct CloudEvent {
     /// Unique and stable: an event that comes again has it again.
     pub id: String,
     /// What it tells of.
@@ -45,7 +45,7 @@ pub struct Event {
 
 /// A change of a deployment's state.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct StateChange<'a> {
     /// The deployment; by now it may have come further.
     pub deployment: &'a Deployment,
     /// What it came to.
@@ -60,7 +60,7 @@ pub struct Change<'a> {
 
 /// Where events come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct EventOrigin {
     /// Our address, without a slash at its end.
     pub url: String,
     /// Where people look at repositories: `https://github.com`.
@@ -69,7 +69,7 @@ pub struct Origin {
 
 /// Whether the app was on the target before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
+pub enum PreviousState {
     /// It was, and is another now.
     There,
     /// It was not.
@@ -77,8 +77,12 @@ pub enum Before {
 }
 
 /// Builds the events of a change, in their order; none where no run changed.
-pub fn build_events(change: Change<'_>, origin: &Origin, before: Before) -> Vec<Event> {
-    let Change { deployment, state, .. } = change;
+pub fn build_events(
+    change: StateChange<'_>,
+    origin: &EventOrigin,
+    before: PreviousState,
+) -> Vec<CloudEvent> {
+    let StateChange { deployment, state, .. } = change;
     let ended = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
     let run = match state {
         ForgeState::Queued => Some(run(Announcement::Queued, change, origin, None)),
@@ -104,8 +108,13 @@ pub fn build_events(change: Change<'_>, origin: &Origin, before: Before) -> Vec<
     run.into_iter().chain(service).collect()
 }
 
-fn run(kind: Announcement, change: Change<'_>, origin: &Origin, outcome: Option<&str>) -> Event {
-    let Change { deployment, .. } = change;
+fn run(
+    kind: Announcement,
+    change: StateChange<'_>,
+    origin: &EventOrigin,
+    outcome: Option<&str>,
+) -> CloudEvent {
+    let StateChange { deployment, .. } = change;
     let release = &deployment.request.release;
     let mut content = json!({
         "pipelineName": format!("deploy {} to {}", release.repository, deployment.request.target),
@@ -124,14 +133,18 @@ fn run(kind: Announcement, change: Change<'_>, origin: &Origin, outcome: Option<
 
 /// Builds the event that another version is on the target now; nothing where it is the same as
 /// before.
-fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event> {
-    let Change { deployment, .. } = change;
+fn service(
+    change: StateChange<'_>,
+    origin: &EventOrigin,
+    before: PreviousState,
+) -> Option<CloudEvent> {
+    let StateChange { deployment, .. } = change;
     let app = deployment.app.as_ref()?;
     deployment.pushed.as_ref().filter(|pushed| pushed.changed)?;
     let kind = match (before, &deployment.rollback) {
         (_, Some(_)) => Announcement::RolledBack,
-        (Before::There, None) => Announcement::Upgraded,
-        (Before::Absent, None) => Announcement::Deployed,
+        (PreviousState::There, None) => Announcement::Upgraded,
+        (PreviousState::Absent, None) => Announcement::Deployed,
     };
     let content = json!({
         "environment": {"id": deployment.request.target},
@@ -142,8 +155,8 @@ fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event>
 }
 
 /// Builds the event that the app is not on the target any more.
-fn removal(change: Change<'_>, origin: &Origin) -> Option<Event> {
-    let Change { deployment, .. } = change;
+fn removal(change: StateChange<'_>, origin: &EventOrigin) -> Option<CloudEvent> {
+    let StateChange { deployment, .. } = change;
     let content = json!({"environment": {"id": deployment.request.target}});
     let app = deployment.app.as_ref()?;
     let subject = json!({"id": service_id(deployment, app), "content": content});
@@ -154,11 +167,11 @@ fn event(
     kind: Announcement,
     suffix: &str,
     subject: &Json,
-    change: Change<'_>,
-    origin: &Origin,
+    change: StateChange<'_>,
+    origin: &EventOrigin,
     ended: bool,
-) -> Event {
-    let Change { deployment, seq, at, .. } = change;
+) -> CloudEvent {
+    let StateChange { deployment, seq, at, .. } = change;
     let id = format!("{}-{seq}{suffix}", deployment.id);
     let name = format!("dev.cdevents.{}.{TYPES}", kind.as_str());
     let schema = kind.as_str().replace('.', "-");
@@ -184,11 +197,11 @@ fn event(
             "customDataContentType": "application/json",
         },
     });
-    Event { id, kind, body: body.to_string() }
+    CloudEvent { id, kind, body: body.to_string() }
 }
 
 /// The page that people look at.
-fn page(deployment: &Deployment, origin: &Origin) -> String {
+fn page(deployment: &Deployment, origin: &EventOrigin) -> String {
     format!("{}/deployments/{}", origin.url, deployment.id)
 }
 
@@ -198,7 +211,7 @@ fn service_id(deployment: &Deployment, app: &AppKey) -> String {
 
 /// Returns what is deployed as a package URL: of the source, since nobody has asked the registry
 /// for the image's digest. <https://github.com/package-url/purl-spec>
-fn package(deployment: &Deployment, origin: &Origin) -> String {
+fn package(deployment: &Deployment, origin: &EventOrigin) -> String {
     let release = &deployment.request.release;
     let (repository, commit) = (&release.repository, &release.commit);
     match origin.forge.as_deref() {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Change;
+use super::StateChange;
 use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
@@ -117,8 +117,8 @@ struct Manifests<'a> {
 
 impl<'a> Record<'a> {
     /// Takes the deployment apart; a new field asks here whether programs are told.
-    pub(super) fn of(change: Change<'a>, url: String, ended: bool) -> Self {
-        let Change { deployment, state, sentence, seq, at: _ } = change;
+    pub(super) fn of(change: StateChange<'a>, url: String, ended: bool) -> Self {
+        let StateChange { deployment, state, sentence, seq, at: _ } = change;
         let DeploymentRequest {
             forge_id,
             release: Release { repository, commit, tag },

@@ -52,12 +52,16 @@ fn deployment(state: State) -> Deployment {
     }
 }
 
-fn collect_events(deployment: &Deployment, state: ForgeState, before: Before) -> Vec<(Announcement, Json)> {
+fn collect_events(
+    deployment: &Deployment,
+    state: ForgeState,
+    before: PreviousState,
+) -> Vec<(Announcement, Json)> {
     let at = Timestamp::UNIX_EPOCH;
-    let change = Change { deployment, state, sentence: "said", seq: 3, at };
+    let change = StateChange { deployment, state, sentence: "said", seq: 3, at };
     let forge = Some("https://github.com".to_owned());
-    let origin = Origin { url: "https://deployer.example.com".to_owned(), forge };
-    let read = |event: Event| {
+    let origin = EventOrigin { url: "https://deployer.example.com".to_owned(), forge };
+    let read = |event: CloudEvent| {
         assert!(event.body.len() <= LARGEST, "{} bytes", event.body.len());
         let json: Json = serde_json::from_str(&event.body).unwrap();
         assert_eq!(json["id"], event.id);
@@ -67,7 +71,10 @@ fn collect_events(deployment: &Deployment, state: ForgeState, before: Before) ->
 }
 
 fn kinds(deployment: &Deployment, state: ForgeState) -> Vec<Announcement> {
-    collect_events(deployment, state, Before::There).into_iter().map(|(kind, _)| kind).collect()
+    collect_events(deployment, state, PreviousState::There)
+        .into_iter()
+        .map(|(kind, _)| kind)
+        .collect()
 }
 
 #[test]
@@ -77,7 +84,7 @@ fn a_life_has_an_event_for_each_change() {
     assert_eq!(kinds(&good, ForgeState::Queued), [Queued]);
     assert_eq!(kinds(&good, ForgeState::InProgress), [Started]);
     assert_eq!(kinds(&good, ForgeState::Success), [Finished, Upgraded]);
-    let first = collect_events(&good, ForgeState::Success, Before::Absent);
+    let first = collect_events(&good, ForgeState::Success, PreviousState::Absent);
     assert_eq!(first.last().unwrap().0, Deployed);
     let bad = deployment(State::Failed);
     assert_eq!(kinds(&bad, ForgeState::Failure), [Finished]);
@@ -87,7 +94,7 @@ fn a_life_has_an_event_for_each_change() {
 #[test]
 fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_was_removed() {
     let overtaken = deployment(State::Superseded);
-    let told = collect_events(&overtaken, ForgeState::Inactive, Before::There);
+    let told = collect_events(&overtaken, ForgeState::Inactive, PreviousState::There);
     assert_eq!(told[0].1["data"]["subject"]["content"]["outcome"], "cancel");
     let removed = kinds(&deployment(State::Succeeded), ForgeState::Inactive);
     assert_eq!(removed, [Announcement::Removed]);
@@ -103,15 +110,18 @@ fn what_changed_nothing_is_no_change_of_the_service() {
 
 #[test]
 fn two_events_of_one_change_have_two_ids() {
-    let told = collect_events(&deployment(State::Succeeded), ForgeState::Success, Before::There);
+    let told =
+        collect_events(&deployment(State::Succeeded), ForgeState::Success, PreviousState::There);
     assert_eq!(told[0].1["id"], "20261121-054812123-3f9a2c-3");
     assert_eq!(told[1].1["id"], "20261121-054812123-3f9a2c-3-service");
 }
 
 #[test]
 fn an_event_says_nothing_that_was_not_settled_when_it_came_to_be() {
-    let queued = collect_events(&deployment(State::Queued), ForgeState::Queued, Before::Absent);
-    let later = collect_events(&deployment(State::Succeeded), ForgeState::Queued, Before::There);
+    let queued =
+        collect_events(&deployment(State::Queued), ForgeState::Queued, PreviousState::Absent);
+    let later =
+        collect_events(&deployment(State::Succeeded), ForgeState::Queued, PreviousState::There);
     assert_eq!(queued, later);
 }
 
@@ -119,7 +129,7 @@ fn an_event_says_nothing_that_was_not_settled_when_it_came_to_be() {
 fn what_is_deployed_is_named_by_its_source() {
     let package = |forge: Option<&str>| {
         let forge = forge.map(str::to_owned);
-        package(&deployment(State::Succeeded), &Origin { url: String::new(), forge })
+        package(&deployment(State::Succeeded), &EventOrigin { url: String::new(), forge })
     };
     let commit = "a".repeat(40);
     assert_eq!(package(Some("https://github.com")), format!("pkg:github/acme/web@{commit}"));
@@ -141,7 +151,7 @@ fn however_much_is_wrong_an_event_stays_small_and_says_what_it_left_out() {
     bad.request.description = long.clone();
     let violation = Violation::error("ports", &long).help(&long).expected(&long);
     bad.violations = vec![violation; 1000].into();
-    let told = collect_events(&bad, ForgeState::Failure, Before::There);
+    let told = collect_events(&bad, ForgeState::Failure, PreviousState::There);
     let record = &told[0].1["data"]["customData"];
     assert_eq!(record["errors"], 1000);
     let listed = record["violations"].as_array().unwrap().len();

@@ -5,10 +5,10 @@ use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
 use crate::notify::message::parts::{self, MOST_VIOLATIONS};
 use crate::notify::message::text::{cut, escape_line, length};
-use crate::notify::message::{Kind, Letter, News, Reader, Stamp};
+use crate::notify::message::{Letter, MessageReader, News, NewsKind, Stamp};
 
 /// A message in its parts.
-pub(super) struct Told {
+pub(super) struct MessageParts {
     /// One line.
     pub(super) text: String,
     /// What comes first.
@@ -28,7 +28,7 @@ const LONGEST_PLAIN: usize = 12_000;
 const LONGEST_SUMMARY: usize = 1500;
 const LONGEST_LINE: usize = 400;
 
-pub(super) fn assemble_message(told: &Told, stamp: &Stamp) -> Letter {
+pub(super) fn assemble_message(told: &MessageParts, stamp: &Stamp) -> Letter {
     let mut shown = told.items.len();
     let blocks = loop {
         let blocks = together(told, shown);
@@ -45,7 +45,7 @@ pub(super) fn assemble_message(told: &Told, stamp: &Stamp) -> Letter {
     }
 }
 
-fn together(told: &Told, shown: usize) -> Vec<Block> {
+fn together(told: &MessageParts, shown: usize) -> Vec<Block> {
     let items = told.items.iter().take(shown).cloned();
     let left_out = told.hidden + told.items.len() - shown;
     let more = (left_out > 0).then(|| Block::context(&[format!("and {left_out} more")]));
@@ -54,7 +54,7 @@ fn together(told: &Told, shown: usize) -> Vec<Block> {
 
 /// Returns the text of the blocks, with the links before the list. Whole lines, as many as fit:
 /// half a link would be none.
-fn plain(told: &Told, shown: usize) -> String {
+fn plain(told: &MessageParts, shown: usize) -> String {
     let mut room = LONGEST_PLAIN;
     let blocks = told.head.iter().chain(&told.tail).chain(told.items.iter().take(shown));
     let text = blocks.map(Block::plain).collect::<Vec<_>>().join("\n");
@@ -69,26 +69,28 @@ fn plain(told: &Told, shown: usize) -> String {
 
 /// A deployment is in the manifest repository: for teams that want to hear of it, and for those
 /// who were told that the one before had failed.
-pub(super) fn success(news: &News<'_>) -> Told {
+pub(super) fn success(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = success_title(news);
     let summary = escape_line(&deployment.summary, LONGEST_SUMMARY);
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     head.push(Block::section(&match news.kind {
-        Kind::Recovered { failures: 1 } => {
+        NewsKind::Recovered { failures: 1 } => {
             format!("The deployment before it had failed. {summary}")
         }
-        Kind::Recovered { failures } => {
+        NewsKind::Recovered { failures } => {
             format!("The {failures} deployments before it had failed. {summary}")
         }
-        Kind::Deployed | Kind::RolledBack | Kind::Rejected | Kind::GivenUp => summary.clone(),
+        NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Rejected | NewsKind::GivenUp => {
+            summary.clone()
+        }
     }));
     head.extend(parts::hold(deployment, news.holds));
     head.push(parts::facts(news));
     let warnings = &deployment.violations;
     let item = |violation| parts::violation(violation, deployment, news.links);
-    Told {
+    MessageParts {
         text: format!("{title}: {summary}"),
         head,
         items: warnings.iter().take(MOST_VIOLATIONS).map(item).collect(),
@@ -100,15 +102,16 @@ pub(super) fn success(news: &News<'_>) -> Told {
 /// Nobody has looked whether its pods run: what is claimed is that it is deployed.
 fn success_title(news: &News<'_>) -> String {
     match news.kind {
-        Kind::RolledBack => parts::rollback_title(news.deployment),
-        Kind::Deployed | Kind::Recovered { .. } | Kind::Rejected | Kind::GivenUp => {
-            parts::title(parts::SUCCESS, news.deployment, "is deployed to")
-        }
+        NewsKind::RolledBack => parts::rollback_title(news.deployment),
+        NewsKind::Deployed
+        | NewsKind::Recovered { .. }
+        | NewsKind::Rejected
+        | NewsKind::GivenUp => parts::title(parts::SUCCESS, news.deployment, "is deployed to"),
     }
 }
 
 /// A deployment did not arrive: why, and what to do about it.
-pub(super) fn failure(news: &News<'_>) -> Told {
+pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
         Some(_) => parts::title(parts::FAILURE, deployment, "was not made live again on"),
@@ -121,7 +124,7 @@ pub(super) fn failure(news: &News<'_>) -> Told {
     head.push(Block::section(&why(news, violations.errors())));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
-    Told {
+    MessageParts {
         text: format!("{title}: {}", escape_line(&deployment.summary, LONGEST_LINE)),
         head,
         items: errors.iter().take(MOST_VIOLATIONS).map(item).collect(),
@@ -132,10 +135,10 @@ pub(super) fn failure(news: &News<'_>) -> Told {
 
 /// The sentence under the title.
 fn why(news: &News<'_>, errors: usize) -> String {
-    let you = if news.reader == Reader::Person { "You started it. " } else { "" };
+    let you = if news.reader == MessageReader::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {
-        (Kind::GivenUp, _) => {
+        (NewsKind::GivenUp, _) => {
             format!(
                 "Given up, and not because of the WAML: {summary}\nDeploy again once that is mended."
             )

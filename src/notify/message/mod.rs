@@ -25,11 +25,11 @@ pub struct News<'a> {
     /// The deployment, at its end.
     pub deployment: &'a Deployment,
     /// What kind of news it is.
-    pub kind: Kind,
+    pub kind: NewsKind,
     /// Who reads it.
-    pub reader: Reader<'a>,
+    pub reader: MessageReader<'a>,
     /// Who started the deployment.
-    pub person: Person,
+    pub person: SlackPerson,
     /// Where it leads.
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
@@ -44,7 +44,7 @@ pub struct News<'a> {
 
 /// What kind of news it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NewsKind {
     /// It was rejected: the WAML, or the request, is at fault.
     Rejected,
     /// It was given up: something that is not the WAML's fault.
@@ -62,7 +62,7 @@ pub enum Kind {
 
 /// Who reads a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reader<'a> {
+pub enum MessageReader<'a> {
     /// A channel; the one that the app's team asked for, if it did.
     Team(Option<&'a str>),
     /// The person who started the deployment.
@@ -71,7 +71,7 @@ pub enum Reader<'a> {
 
 /// Who started a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
+pub struct SlackPerson {
     /// As the forge names them.
     pub name: String,
     /// As Slack does, if they are known there.
@@ -138,8 +138,10 @@ pub struct Letter {
 /// The message for that news.
 pub fn letter(news: &News<'_>) -> Letter {
     let told = match news.kind {
-        Kind::Rejected | Kind::GivenUp => letter::failure(news),
-        Kind::Deployed | Kind::RolledBack | Kind::Recovered { .. } => letter::success(news),
+        NewsKind::Rejected | NewsKind::GivenUp => letter::failure(news),
+        NewsKind::Deployed | NewsKind::RolledBack | NewsKind::Recovered { .. } => {
+            letter::success(news)
+        }
     };
     letter::assemble_message(&told, &news.stamp)
 }

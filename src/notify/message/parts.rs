@@ -6,7 +6,7 @@ use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::text::escape_line;
-use crate::notify::message::{Links, News, Person, Reader, Undeliverable};
+use crate::notify::message::{Links, MessageReader, News, SlackPerson, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.
 pub(super) const MOST_VIOLATIONS: usize = 5;
@@ -54,7 +54,7 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     field("Target", request.target.to_string());
     field("Tag", request.release.tag.to_string());
     field("Commit", commit(deployment, news.links));
-    if let Reader::Team(_) = news.reader {
+    if let MessageReader::Team(_) = news.reader {
         let by = match &request.recipient {
             Recipient::Login(_) => format!(" by {}", escape_line(&request.actor, LONGEST_NAME)),
             Recipient::Actor | Recipient::Nobody => String::new(),
@@ -93,7 +93,7 @@ fn commit(deployment: &Deployment, links: Links<'_>) -> String {
 }
 
 /// A mention where they are known; else their name, which is only text.
-pub(super) fn mention(person: &Person) -> String {
+pub(super) fn mention(person: &SlackPerson) -> String {
     match &person.slack {
         Some(user) => format!("<@{}>", user.as_str()),
         None => escape_line(&person.name, LONGEST_NAME),
@@ -125,7 +125,8 @@ pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
 /// Says where the message was meant to go, and what to do.
 pub(super) fn undeliverable(undeliverable: &Undeliverable) -> Block {
     let Undeliverable { channel, problem } = undeliverable;
-    let (channel, problem) = (escape_line(channel, LONGEST_NAME), escape_line(problem, LONGEST_MESSAGE));
+    let (channel, problem) =
+        (escape_line(channel, LONGEST_NAME), escape_line(problem, LONGEST_MESSAGE));
     Block::section(&format!(":warning: This was meant for {channel}: {problem}."))
 }
 
@@ -134,7 +135,11 @@ pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: L
     let Violation { rule, message, position, help, .. } = violation;
     let mut parts = Vec::new();
     parts.extend(position.as_ref().map(|position| place(position, deployment, links)));
-    parts.push(format!("{} [{}]", escape_line(message, LONGEST_MESSAGE), escape_line(rule, LONGEST_RULE)));
+    parts.push(format!(
+        "{} [{}]",
+        escape_line(message, LONGEST_MESSAGE),
+        escape_line(rule, LONGEST_RULE)
+    ));
     parts.extend(help.as_ref().map(|help| format!("→ {}", escape_line(help, LONGEST_HELP))));
     Block::section(&parts.join("\n"))
 }
@@ -183,7 +188,7 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
 /// The deploy id; and, where the channel could not be chosen, whose message it is.
 pub(super) fn small_print(news: &News<'_>) -> Block {
     let mut texts = vec![format!("deployment {}", news.deployment.id)];
-    if let (Reader::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {
+    if let (MessageReader::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {
         texts.push(format!("for {}", escape_line(team, LONGEST_NAME)));
     }
     Block::context(&texts)

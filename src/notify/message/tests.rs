@@ -53,9 +53,9 @@ fn broken(line: u32, message: &str) -> Violation {
 fn news(deployment: &Deployment) -> News<'_> {
     News {
         deployment,
-        kind: Kind::Rejected,
-        reader: Reader::Team(None),
-        person: Person { name: "octocat".to_owned(), slack: UserId::parse("U0CTOCAT") },
+        kind: NewsKind::Rejected,
+        reader: MessageReader::Team(None),
+        person: SlackPerson { name: "octocat".to_owned(), slack: UserId::parse("U0CTOCAT") },
         links: Links {
             pages: "https://deploy.example.com",
             forge: Some("https://github.com"),
@@ -133,7 +133,7 @@ fn the_blocks_are_slacks_own() {
 #[test]
 fn who_started_it_is_told_so_and_not_who_they_are() {
     let deployment = deployment(&[]);
-    let letter = letter(&News { reader: Reader::Person, ..news(&deployment) });
+    let letter = letter(&News { reader: MessageReader::Person, ..news(&deployment) });
     assert!(letter.plain.contains("You started it. Rejected: 2 violations"), "{}", letter.plain);
     assert!(!letter.plain.contains("Started by") && !letter.plain.contains("U0CTOCAT"));
 }
@@ -142,7 +142,7 @@ fn who_started_it_is_told_so_and_not_who_they_are() {
 fn a_fault_of_ours_is_not_put_on_the_waml() {
     let mut deployment = deployment(&[]);
     deployment.summary = "given up after 20 attempts: the manifest host is down".to_owned();
-    let letter = letter(&News { kind: Kind::GivenUp, ..news(&deployment) });
+    let letter = letter(&News { kind: NewsKind::GivenUp, ..news(&deployment) });
     assert!(
         letter.plain.contains("not because of the WAML: given up after 20"),
         "{}",
@@ -155,9 +155,9 @@ fn a_recovery_and_a_success_have_their_own_words() {
     let mut deployment = deployment(&[]);
     deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
     let said = |kind| letter(&News { kind, ..news(&deployment) });
-    let text = said(Kind::Recovered { failures: 2 }).plain;
+    let text = said(NewsKind::Recovered { failures: 2 }).plain;
     assert!(text.starts_with("✅ shop v42 is deployed to prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
-    let text = said(Kind::Deployed).text;
+    let text = said(NewsKind::Deployed).text;
     assert_eq!(
         text,
         "✅ shop v42 is deployed to prod-cluster-1: v42 is in the manifest repository, commit abababab"
@@ -188,7 +188,7 @@ fn rolled_back() -> Deployment {
 fn a_rollback_says_what_is_held_and_how_that_ends() {
     let mut deployment = rolled_back();
     let said = |deployment: &Deployment| {
-        letter(&News { kind: Kind::RolledBack, last_good: None, ..news(deployment) }).plain
+        letter(&News { kind: NewsKind::RolledBack, last_good: None, ..news(deployment) }).plain
     };
     let text = said(&deployment);
     assert!(text.starts_with("⏪ shop was rolled back to v41 on prod-cluster-1\n"), "{text}");
@@ -199,7 +199,7 @@ fn a_rollback_says_what_is_held_and_how_that_ends() {
     assert!(text.contains("*Rolled back because*\ncheckout fails"), "{text}");
     assert!(!text.contains("Last good") && !text.contains("*Reason*"), "{text}");
     let said_where = |holds, deployment: &Deployment| {
-        let kind = Kind::RolledBack;
+        let kind = NewsKind::RolledBack;
         letter(&News { kind, holds, last_good: None, ..news(deployment) }).plain
     };
     let everybody = said_where(Holds::Everybody, &deployment);
@@ -233,7 +233,7 @@ fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
     let mut deployment = deployment(&[broken(1, "no YAML")]);
     (deployment.app, deployment.contact) = (None, None);
     let links = Links { forge: None, ..news(&deployment).links };
-    let person = Person { name: "octocat".to_owned(), slack: None };
+    let person = SlackPerson { name: "octocat".to_owned(), slack: None };
     let letter = letter(&News { links, person, last_good: None, ..news(&deployment) });
     assert!(letter.text.starts_with("❌ acme/shop v42 was not deployed"), "{}", letter.text);
     assert!(
@@ -279,14 +279,19 @@ fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
     let deployment = hostile(1);
     let evil = deployment.summary.clone();
     let undeliverable = Undeliverable { channel: evil.clone(), problem: evil.clone() };
-    let person = Person { name: evil.clone(), slack: None };
-    for kind in [Kind::Rejected, Kind::GivenUp, Kind::Deployed, Kind::Recovered { failures: 1 }] {
+    let person = SlackPerson { name: evil.clone(), slack: None };
+    for kind in [
+        NewsKind::Rejected,
+        NewsKind::GivenUp,
+        NewsKind::Deployed,
+        NewsKind::Recovered { failures: 1 },
+    ] {
         let (undeliverable, person) = (Some(undeliverable.clone()), person.clone());
         let letter = letter(&News {
             kind,
             undeliverable,
             person,
-            reader: Reader::Team(Some(&evil)),
+            reader: MessageReader::Team(Some(&evil)),
             ..news(&deployment)
         });
         let json = serde_json::to_value(&letter.blocks).unwrap();
@@ -309,7 +314,7 @@ fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
 fn every_limit_is_kept_whatever_is_said() {
     for size_of_evil in [1, 10, 1000] {
         let deployment = hostile(size_of_evil);
-        let person = Person { name: deployment.summary.clone(), slack: None };
+        let person = SlackPerson { name: deployment.summary.clone(), slack: None };
         let letter = letter(&News { person, ..news(&deployment) });
         assert!(letter.blocks.len() <= MOST_BLOCKS);
         assert!(size(&letter.blocks) <= MOST_TOGETHER, "{}", size(&letter.blocks));

@@ -10,7 +10,7 @@ pub struct Channel(String);
 
 /// Somewhere to write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum SlackAddress {
     /// A channel.
     Channel(Channel),
     /// A person, in their own conversation with our bot.
@@ -53,7 +53,7 @@ impl Channel {
     }
 }
 
-impl Address {
+impl SlackAddress {
     /// As Slack takes it.
     pub fn as_str(&self) -> &str {
         match self {

@@ -12,7 +12,7 @@ use crate::notify::slack::error::SlackError;
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct SlackAnswer {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
@@ -27,7 +27,7 @@ const LONGEST_WORD: usize = 100;
 pub(super) fn of_method(
     method: &'static str,
     what: &str,
-    answer: &Answer,
+    answer: &SlackAnswer,
 ) -> Result<Json, SlackError> {
     let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
     if answer.status == 429 {
@@ -44,7 +44,7 @@ pub(super) fn of_method(
 }
 
 /// Checks that an incoming webhook took the message.
-pub(super) fn of_hook(answer: &Answer) -> Result<(), SlackError> {
+pub(super) fn of_hook(answer: &SlackAnswer) -> Result<(), SlackError> {
     let method = "the incoming webhook";
     let word = String::from_utf8_lossy(&answer.body).trim().to_owned();
     let is_a_word = word.len() <= LONGEST_WORD
@@ -59,13 +59,13 @@ pub(super) fn of_hook(answer: &Answer) -> Result<(), SlackError> {
     }
 }
 
-fn wait(what: &str, answer: &Answer) -> SlackError {
+fn wait(what: &str, answer: &SlackAnswer) -> SlackError {
     let after = answer.retry_after.unwrap_or(USUAL_WAIT);
     SlackError::Wait { what: what.to_owned(), after: after.max(Duration::from_secs(1)) }
 }
 
 /// An answer that is none of Slack's: a gateway's page, or nothing.
-fn without_a_word(method: &'static str, answer: &Answer) -> SlackError {
+fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
     let status = format!("HTTP {}", answer.status);
     match answer.status {
         // It says that it did nothing; other faults of a gateway may come after the message went in.
@@ -85,7 +85,7 @@ fn refusal(
     what: &str,
     code: &str,
     body: &Json,
-    answer: &Answer,
+    answer: &SlackAnswer,
 ) -> SlackError {
     let word: String = code.chars().take(LONGEST_WORD).collect();
     if let Some(help) = place(code) {
@@ -218,8 +218,8 @@ pub(super) fn warnings(body: &Json) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, body: &str) -> Answer {
-        Answer { status, retry_after: None, body: body.into() }
+    fn answer(status: u16, body: &str) -> SlackAnswer {
+        SlackAnswer { status, retry_after: None, body: body.into() }
     }
 
     fn error(status: u16, body: &str) -> SlackError {
@@ -241,7 +241,11 @@ mod tests {
 
     #[test]
     fn whether_it_may_have_arrived_is_told_apart() {
-        for sure in [error(503, ""), parse_error_code("service_unavailable"), parse_error_code("request_timeout")] {
+        for sure in [
+            error(503, ""),
+            parse_error_code("service_unavailable"),
+            parse_error_code("request_timeout"),
+        ] {
             assert!(matches!(sure, SlackError::Unreachable(_)), "{sure:?}");
         }
         for unsure in [
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn how_long_to_wait_is_heeded() {
-        let asked = Answer {
+        let asked = SlackAnswer {
             retry_after: Some(Duration::from_secs(7)),
             ..answer(429, "{\"ok\":false,\"error\":\"ratelimited\"}")
         };

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::Stamp;
-use crate::notify::slack::address::Address;
+use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{Posted, Slack};
+use crate::notify::slack::{Posted, SlackClient};
 
 /// Pages of a channel that are read at most; a message that is further away is not looked for.
 const MOST_PAGES: usize = 10;
@@ -19,14 +19,14 @@ const MESSAGES_A_PAGE: u32 = 200;
 /// How far Slack's clock may be behind ours, in seconds.
 const CLOCKS_DIFFER: i64 = 600;
 
-impl Slack {
+impl SlackClient {
     /// The message, if it is at that place since that time: in a thread, if one is named.
     ///
     /// # Errors
     /// [`SlackError`]; [`SlackError::Blind`] and [`SlackError::Scope`] say that it cannot be found out.
     pub async fn find(
         &self,
-        place: &Address,
+        place: &SlackAddress,
         thread: Option<&str>,
         stamp: &Stamp,
         since: Timestamp,
@@ -68,15 +68,21 @@ impl Slack {
     }
 
     /// The id of a place; `None` where Slack has none such for us.
-    async fn id_of(&self, place: &Address, now: Timestamp) -> Result<Option<String>, SlackError> {
+    async fn id_of(
+        &self,
+        place: &SlackAddress,
+        now: Timestamp,
+    ) -> Result<Option<String>, SlackError> {
         match place {
-            Address::Channel(channel) if channel.is_id() => Ok(Some(channel.as_str().to_owned())),
-            Address::Channel(channel) => match self.learned(channel.as_str()) {
+            SlackAddress::Channel(channel) if channel.is_id() => {
+                Ok(Some(channel.as_str().to_owned()))
+            }
+            SlackAddress::Channel(channel) => match self.learned(channel.as_str()) {
                 Some(id) => Ok(Some(id)),
                 None => self.listed(channel.as_str(), now).await,
             },
-            Address::Hook => Ok(None),
-            Address::Person(user) => {
+            SlackAddress::Hook => Ok(None),
+            SlackAddress::Person(user) => {
                 let method = "conversations.open";
                 let opened = self.call(method, method, &json!({"users": user.as_str()}), now).await;
                 match opened {

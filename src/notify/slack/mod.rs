@@ -20,8 +20,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::Letter;
-use crate::notify::slack::address::Address;
-use crate::notify::slack::answer::Answer;
+use crate::notify::slack::address::SlackAddress;
+use crate::notify::slack::answer::SlackAnswer;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::rate_limit::{ChannelLimits, MethodBlocks};
 use crate::support::cause::innermost_cause;
@@ -43,16 +43,16 @@ const MOST_IDS: usize = 10_000;
 
 /// How Slack is reached.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct SlackClientSettings {
     /// By which way.
-    pub door: Door,
+    pub door: SlackTransport,
     /// How long a call may take.
     pub timeout: Duration,
 }
 
 /// By which way messages go in.
 #[derive(Debug, Clone)]
-pub enum Door {
+pub enum SlackTransport {
     /// As a bot.
     Bot {
         /// The API's address.
@@ -66,11 +66,11 @@ pub enum Door {
 
 /// Slack. Clones share what is known of its channels and its patience.
 #[derive(Debug, Clone)]
-pub struct Slack(Arc<Inner>);
+pub struct SlackClient(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    settings: Settings,
+    settings: SlackClientSettings,
     client: reqwest::Client,
     channels: Mutex<ChannelLimits>,
     methods: Mutex<MethodBlocks>,
@@ -82,11 +82,11 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 pub struct Post<'a> {
     /// Where to; a webhook goes where it goes.
-    pub to: &'a Address,
+    pub to: &'a SlackAddress,
     /// The message.
     pub letter: &'a Letter,
     /// In which form.
-    pub form: Form,
+    pub form: MessageForm,
     /// The message that it is a reply to.
     pub thread: Option<&'a str>,
     /// Whether the channel shows a reply, too.
@@ -95,7 +95,7 @@ pub struct Post<'a> {
 
 /// The form of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum MessageForm {
     /// Blocks.
     Blocks,
     /// Text alone.
@@ -111,9 +111,9 @@ pub struct Posted {
     pub ts: String,
 }
 
-impl Slack {
+impl SlackClient {
     /// Slack behind this door.
-    pub fn new(settings: Settings, client: reqwest::Client) -> Self {
+    pub fn new(settings: SlackClientSettings, client: reqwest::Client) -> Self {
         let (channels, methods, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self(Arc::new(Inner { settings, client, channels, methods, ids }))
     }
@@ -122,8 +122,8 @@ impl Slack {
     /// people.
     pub fn is_bot(&self) -> bool {
         match self.0.settings.door {
-            Door::Bot { .. } => true,
-            Door::Hook(_) => false,
+            SlackTransport::Bot { .. } => true,
+            SlackTransport::Hook(_) => false,
         }
     }
 
@@ -133,8 +133,8 @@ impl Slack {
     /// [`SlackError`]; after [`SlackError::NoAnswer`] it may have arrived.
     pub async fn post(&self, post: Post<'_>, now: Timestamp) -> Result<Option<Posted>, SlackError> {
         match &self.0.settings.door {
-            Door::Bot { .. } => self.post_as_bot(post, now).await,
-            Door::Hook(url) => self.post_through(url, post, now).await.map(|()| None),
+            SlackTransport::Bot { .. } => self.post_as_bot(post, now).await,
+            SlackTransport::Hook(url) => self.post_through(url, post, now).await.map(|()| None),
         }
     }
 
@@ -180,7 +180,7 @@ impl Slack {
         arguments: &Json,
         now: Timestamp,
     ) -> Result<Json, SlackError> {
-        let Door::Bot { api_url, token } = &self.0.settings.door else {
+        let SlackTransport::Bot { api_url, token } = &self.0.settings.door else {
             return Err(SlackError::Blind("an incoming webhook can only be written to".to_owned()));
         };
         if let Some(after) = lock(&self.0.methods).left(method, now) {
@@ -202,7 +202,7 @@ impl Slack {
 
     /// Errors name their innermost cause only: the outer ones repeat the address, which for a
     /// webhook is a secret.
-    async fn ask(&self, request: reqwest::RequestBuilder) -> Result<Answer, SlackError> {
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Result<SlackAnswer, SlackError> {
         let asked = async { read(request.send().await?).await };
         match tokio::time::timeout(self.0.settings.timeout, asked).await {
             Ok(Ok(answer)) => Ok(answer),
@@ -277,8 +277,8 @@ fn message(post: Post<'_>) -> Json {
 fn content(post: Post<'_>) -> Json {
     let Letter { text, blocks, plain, .. } = post.letter;
     let mut content = match post.form {
-        Form::Blocks => json!({"text": text, "blocks": blocks}),
-        Form::Plain => json!({"text": plain}),
+        MessageForm::Blocks => json!({"text": text, "blocks": blocks}),
+        MessageForm::Plain => json!({"text": plain}),
     };
     extend(&mut content, json!({"unfurl_links": false, "unfurl_media": false}));
     content
@@ -299,9 +299,9 @@ fn as_form(arguments: &Json) -> String {
     url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
 }
 
-async fn read(response: reqwest::Response) -> reqwest::Result<Answer> {
+async fn read(response: reqwest::Response) -> reqwest::Result<SlackAnswer> {
     let status = response.status().as_u16();
     let retry_after = retry_after_seconds(response.headers());
     let body = read_bounded(response, LARGEST_ANSWER).await?.bytes;
-    Ok(Answer { status, retry_after, body })
+    Ok(SlackAnswer { status, retry_after, body })
 }

@@ -7,15 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::UserId;
-use crate::notify::slack::Slack;
+use crate::notify::slack::SlackClient;
 use crate::notify::slack::error::SlackError;
-use crate::support::cache::Cache;
+use crate::support::cache::BoundedCache;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// What is configured of people.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct PeopleSettings {
     /// By login, in lower case.
     pub people: BTreeMap<String, Someone>,
     /// A text with `{login}` in it that makes e-mail addresses.
@@ -34,9 +34,9 @@ pub enum Someone {
 /// Finds people, and remembers whom it found. Clones share what is remembered.
 #[derive(Debug, Clone)]
 pub struct People {
-    settings: Arc<Settings>,
-    slack: Slack,
-    remembered: Arc<Mutex<Cache<String, Option<UserId>>>>,
+    settings: Arc<PeopleSettings>,
+    slack: SlackClient,
+    remembered: Arc<Mutex<BoundedCache<String, Option<UserId>>>>,
 }
 
 /// People change their addresses, but not by the hour.
@@ -52,8 +52,8 @@ const LOOKUP: &str = "users.lookupByEmail";
 
 impl People {
     /// People of that Slack.
-    pub fn new(settings: Settings, slack: Slack) -> Self {
-        let remembered = Arc::new(Mutex::new(Cache::new(MOST)));
+    pub fn new(settings: PeopleSettings, slack: SlackClient) -> Self {
+        let remembered = Arc::new(Mutex::new(BoundedCache::new(MOST)));
         Self { settings: Arc::new(settings), slack, remembered }
     }
 

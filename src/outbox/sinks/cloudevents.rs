@@ -6,17 +6,17 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::Deployment;
-use crate::notify::events::{self, Before, Change, Event, Origin};
+use crate::notify::events::{self, CloudEvent, EventOrigin, PreviousState, StateChange};
 use crate::notify::webhook::Receiver;
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, not_configured};
-use crate::store::{Filter, Message, StoreError};
+use crate::store::{Filter, OutboxMessage, StoreError};
 
 impl Sinks {
     /// Sends the events of a message to the receiver of that name.
     pub(super) async fn events(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
         name: &str,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
@@ -35,18 +35,18 @@ impl Sinks {
 
     async fn events_of(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
         receiver: &Receiver,
-    ) -> Result<Vec<Event>, StoreError> {
+    ) -> Result<Vec<CloudEvent>, StoreError> {
         let store = &self.deployments.store;
         let Some(deployment) = store.deployment(&message.deployment).await? else {
             return Ok(Vec::new());
         };
         let before = self.before(&deployment).await?;
-        let Message { status, seq, at, .. } = message;
+        let OutboxMessage { status, seq, at, .. } = message;
         let (state, sentence) = (status.state, status.description());
-        let change = Change { deployment: &deployment, state, sentence, seq: *seq, at: *at };
-        let origin = Origin {
+        let change = StateChange { deployment: &deployment, state, sentence, seq: *seq, at: *at };
+        let origin = EventOrigin {
             url: self.deployments.external_url.clone(),
             forge: self.deployments.forge_url.clone(),
         };
@@ -56,18 +56,20 @@ impl Sinks {
     }
 
     /// Returns whether the app was on the target before: deployed, and not removed since.
-    async fn before(&self, deployment: &Deployment) -> Result<Before, StoreError> {
+    async fn before(&self, deployment: &Deployment) -> Result<PreviousState, StoreError> {
         let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
-            return Ok(Before::Absent);
+            return Ok(PreviousState::Absent);
         };
         let target = &deployment.request.target;
         let filter = Filter::succeeded(target, app);
         let page = store.deployments(&filter, Some(&deployment.id), 1).await?;
-        let Some(last) = page.deployments.into_iter().next() else { return Ok(Before::Absent) };
+        let Some(last) = page.deployments.into_iter().next() else {
+            return Ok(PreviousState::Absent);
+        };
         let gone = store.removals(target, app).await?.into_iter().any(|removal| {
             let done = removal.ended.is_some_and(|ended| ended.commit.is_some());
             done && last.id < removal.id && removal.id < deployment.id
         });
-        Ok(if gone { Before::Absent } else { Before::There })
+        Ok(if gone { PreviousState::Absent } else { PreviousState::There })
     }
 }

@@ -14,12 +14,12 @@ use crate::deployments::Deployments;
 use crate::model::id::TargetName;
 use crate::model::notice::Sink;
 use crate::notify::argocd::Hook;
-use crate::notify::slack::Slack;
+use crate::notify::slack::SlackClient;
 use crate::notify::slack::address::Channel;
 use crate::notify::slack::people::People;
 use crate::notify::webhook::Receiver;
 use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
-use crate::store::Message;
+use crate::store::OutboxMessage;
 
 /// A receiver only has to store an event, and Argo CD to queue it. Shorter than a lease: nobody else may take
 /// the message meanwhile.
@@ -41,7 +41,7 @@ pub struct Sinks {
 
 /// Slack as this installation uses it.
 pub(crate) struct SlackSink {
-    pub(crate) slack: Slack,
+    pub(crate) slack: SlackClient,
     pub(crate) people: People,
     pub(crate) default_channel: Option<Channel>,
     pub(crate) direct_messages: bool,
@@ -49,10 +49,10 @@ pub(crate) struct SlackSink {
 
 impl Sinks {
     /// Tells somebody what became of a deployment. One that may have arrived before
-    /// ([`Message::unsure`]) is looked for first, and not sent a second time.
+    /// ([`OutboxMessage::unsure`]) is looked for first, and not sent a second time.
     pub(super) async fn deliver(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
         let told = match &message.sink {
@@ -71,7 +71,7 @@ impl Sinks {
     /// was applied late. Only what the forge shows of a deployment and a commit can be overtaken.
     pub(super) async fn confirm(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
         now: Timestamp,
     ) -> Result<EndCheck, NotDelivered> {
         let checked = match &message.sink {
@@ -86,6 +86,6 @@ impl Sinks {
 }
 
 /// Returns what is said of a message whose sink is in the configuration no more.
-fn not_configured(message: &Message) -> Delivered {
+fn not_configured(message: &OutboxMessage) -> Delivered {
     Delivered::Nothing(format!("{} is not configured any more", message.sink))
 }

@@ -12,22 +12,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
 use crate::notify::message::{
-    self, Kind, LastGood, Links, News, Person, Reader, Stamp, Undeliverable,
+    self, LastGood, Links, MessageReader, News, NewsKind, SlackPerson, Stamp, Undeliverable,
 };
 use crate::notify::route::{self, Place};
-use crate::notify::slack::address::Address;
+use crate::notify::slack::address::SlackAddress;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{Form, Post, Posted};
+use crate::notify::slack::{MessageForm, Post, Posted};
 use crate::notify::threading::{self, Action, ChannelPrefs, DeliveryState, Earlier, MessageRef};
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
-use crate::store::{Filter, Message, StoreError, Told};
+use crate::store::{Filter, Notification, OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
 
 /// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
@@ -48,7 +48,7 @@ type Outcome = Result<Delivered, NotDelivered>;
 
 impl Sinks {
     /// Tells the team's channel.
-    pub(super) async fn channel(&self, message: &Message, now: Timestamp) -> Outcome {
+    pub(super) async fn channel(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
@@ -66,7 +66,7 @@ impl Sinks {
         let places = if sink.slack.is_bot() {
             route::places(wanted, sink.default_channel.as_ref(), kind, thread.as_ref())
         } else {
-            vec![Place { address: Address::Hook, thread: None, undeliverable: None }]
+            vec![Place { address: SlackAddress::Hook, thread: None, undeliverable: None }]
         };
         if places.is_empty() {
             return Ok(nothing(
@@ -77,13 +77,13 @@ impl Sinks {
             Ok(person) => person,
             Err(error) => return of_slack(&error, now),
         };
-        let reader = Reader::Team(wanted.filter(|_| !sink.slack.is_bot()));
+        let reader = MessageReader::Team(wanted.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
         send(sink, message, &places, broadcast, news, now).await
     }
 
     /// Tells the person who started it.
-    pub(super) async fn person(&self, message: &Message, now: Timestamp) -> Outcome {
+    pub(super) async fn person(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let kind = match threading::for_person(message.status.state) {
             Action::Post { kind, .. } => kind,
@@ -104,16 +104,17 @@ impl Sinks {
         let Some(user) = person.slack.clone() else {
             return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
         };
-        let news = self.news(message, &deployment, (kind, Reader::Person, person)).await?;
-        let place = Place { address: Address::Person(user), thread: None, undeliverable: None };
+        let news = self.news(message, &deployment, (kind, MessageReader::Person, person)).await?;
+        let place =
+            Place { address: SlackAddress::Person(user), thread: None, undeliverable: None };
         send(sink, message, &[place], true, news, now).await
     }
 
-    async fn deployment(&self, message: &Message) -> Result<Deployment, NotDelivered> {
+    async fn deployment(&self, message: &OutboxMessage) -> Result<Deployment, NotDelivered> {
         let found = self.deployments.store.deployment(&message.deployment).await?;
         found.ok_or_else(|| {
             let id = &message.deployment;
-            Problem::reject(format!("there is no deployment {id} any more")).into()
+            DeployError::reject(format!("there is no deployment {id} any more")).into()
         })
     }
 
@@ -127,9 +128,9 @@ impl Sinks {
 
     async fn news<'a>(
         &'a self,
-        message: &Message,
+        message: &OutboxMessage,
         deployment: &'a Deployment,
-        (kind, reader, person): (Kind, Reader<'a>, Person),
+        (kind, reader, person): (NewsKind, MessageReader<'a>, SlackPerson),
     ) -> Result<News<'a>, StoreError> {
         let target = self.deployments.clusters.find(&deployment.request.target);
         Ok(News {
@@ -173,12 +174,12 @@ impl Sinks {
         sink: &SlackSink,
         deployment: &Deployment,
         now: Timestamp,
-    ) -> Result<Person, SlackError> {
+    ) -> Result<SlackPerson, SlackError> {
         let login = match &deployment.request.recipient {
             Recipient::Actor => &deployment.request.actor,
             Recipient::Login(login) => login,
             Recipient::Nobody => {
-                return Ok(Person { name: deployment.request.actor.clone(), slack: None });
+                return Ok(SlackPerson { name: deployment.request.actor.clone(), slack: None });
             }
         };
         let profile = async || {
@@ -188,7 +189,7 @@ impl Sinks {
         };
         let found = tokio::time::timeout(LONGEST_PERSON, sink.people.find(login, profile, now));
         let slow = || SlackError::Unreachable("looking a person up took too long".to_owned());
-        Ok(Person { name: login.clone(), slack: found.await.map_err(|_| slow())?? })
+        Ok(SlackPerson { name: login.clone(), slack: found.await.map_err(|_| slow())?? })
     }
 }
 
@@ -207,8 +208,8 @@ fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGo
 }
 
 /// Returns what became of a former message.
-fn of_record(told: &Told) -> Earlier {
-    let Told { status, sent_at, parked, skipped, reference, .. } = told;
+fn of_record(told: &Notification) -> Earlier {
+    let Notification { status, sent_at, parked, skipped, reference, .. } = told;
     let message = if sent_at.is_some() {
         DeliveryState::Told(reference.as_deref().and_then(MessageRef::parse))
     } else if parked.is_some() || skipped.is_some() {
@@ -222,7 +223,7 @@ fn of_record(told: &Told) -> Earlier {
 /// Looks where it may be, then posts it to the first place that takes it.
 async fn send(
     sink: &SlackSink,
-    message: &Message,
+    message: &OutboxMessage,
     places: &[Place],
     broadcast: bool,
     news: News<'_>,
@@ -264,7 +265,7 @@ async fn post(
     let mut post = Post {
         to: &place.address,
         letter,
-        form: Form::Blocks,
+        form: MessageForm::Blocks,
         thread: place.thread.as_deref(),
         broadcast,
     };
@@ -277,7 +278,7 @@ async fn post(
     if let Err(SlackError::Blocks(why)) = &posted {
         let mark = letter.stamp.mark();
         tracing::warn!(message = mark, why, "Slack does not take the blocks, told as text alone");
-        post.form = Form::Plain;
+        post.form = MessageForm::Plain;
         posted = sink.slack.post(post, now).await;
     }
     posted
@@ -286,7 +287,7 @@ async fn post(
 /// Finds the place where the message has arrived already, if it has.
 async fn find_sent<'p>(
     sink: &SlackSink,
-    message: &Message,
+    message: &OutboxMessage,
     places: &'p [Place],
     now: Timestamp,
 ) -> Result<Option<(&'p Place, Posted)>, SlackError> {
@@ -318,8 +319,8 @@ fn arrived(place: &Place, posted: Option<Posted>) -> Delivered {
     Delivered::Yes { reference: whereabouts.map(|at| at.reference()) }
 }
 
-fn stamp(message: &Message) -> Stamp {
-    let Message { deployment, sink, seq, .. } = message;
+fn stamp(message: &OutboxMessage) -> Stamp {
+    let OutboxMessage { deployment, sink, seq, .. } = message;
     Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
 }
 
@@ -329,7 +330,7 @@ fn nothing(why: &str) -> Delivered {
 
 /// Something before it has to be told first. It is asked for the seldomer the longer that takes: two
 /// seconds after the message came to be, a minute when Slack is down for long.
-fn soon(message: &Message, now: Timestamp) -> Delivered {
+fn soon(message: &OutboxMessage, now: Timestamp) -> Delivered {
     let waited = now.duration_since(message.at).as_secs().unsigned_abs();
     Delivered::Later { at: saturating_add(now, Duration::from_secs((waited / 10).clamp(2, 60))) }
 }
@@ -350,7 +351,7 @@ fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
         | SlackError::Refused { .. }
         | SlackError::Blind(_) => (Remedy::Reject, false),
     };
-    Err(NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure })
+    Err(NotDelivered { problem: DeployError { remedy, message: error.to_string() }, unsure })
 }
 
 /// It may be there. What keeps us from looking passes, or a person can mend it in time; or nobody
@@ -367,7 +368,7 @@ fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
         | SlackError::Blocks(_)
         | SlackError::Nobody
         | SlackError::Refused { .. }
-        | SlackError::Blind(_) => Err(Problem::reject(format!(
+        | SlackError::Blind(_) => Err(DeployError::reject(format!(
             "it may have arrived on Slack, and is not sent again because nobody can look whether it has: {error}"
         ))
         .into()),
@@ -376,13 +377,13 @@ fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Every place has refused it. A person who cannot be written to is named in the channel; a channel
 /// that cannot be written to is somebody's business.
-fn nobody_took_it(message: &Message, refused: &[Undeliverable]) -> Outcome {
+fn nobody_took_it(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
     let one = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };
     let reasons = refused.iter().map(one).collect::<Vec<_>>().join("; ");
     match message.sink {
         Sink::Person => Ok(Delivered::Nothing(reasons)),
-        _ => Err(Problem::reject(format!("no channel takes it: {reasons}")).into()),
+        _ => Err(DeployError::reject(format!("no channel takes it: {reasons}")).into()),
     }
 }

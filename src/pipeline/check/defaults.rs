@@ -8,16 +8,19 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Violation};
 use crate::pipeline::check::{Sample, view};
-use crate::templates::lint::reads::{EACH, Read, Way};
+use crate::templates::lint::reads::{EACH, TemplateRead, Way};
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
 /// What is said of the defaults of a template, of which these are the versions with their reads.
-pub(super) fn unused(versions: &[(&Template, Vec<Read>)], samples: &[Sample]) -> Vec<Violation> {
+pub(super) fn unused(
+    versions: &[(&Template, Vec<TemplateRead>)],
+    samples: &[Sample],
+) -> Vec<Violation> {
     let Some((first, _)) = versions.first() else { return Vec::new() };
     let mut found = Vec::new();
     for (part, entry) in first.defaults.as_map().into_iter().flatten() {
-        let looked_at = |(template, reads): &(&Template, Vec<Read>)| {
+        let looked_at = |(template, reads): &(&Template, Vec<TemplateRead>)| {
             template.uses(part) || reads.iter().any(|read| read.way.first() == Some(part))
         };
         // The template's own name is for who chooses it.
@@ -59,7 +62,7 @@ fn leaves(name: &str, node: &Node, key: &Position) -> Vec<(Vec<String>, Position
 
 /// One default taken away.
 struct Trial<'t> {
-    versions: &'t [(&'t Template, Vec<Read>)],
+    versions: &'t [(&'t Template, Vec<TemplateRead>)],
     samples: &'t [Sample],
     path: Vec<String>,
 }
@@ -81,7 +84,11 @@ impl Trial<'_> {
         each.max().unwrap_or(Verdict::Unknown)
     }
 
-    fn of_sample(&self, (template, reads): &(&Template, Vec<Read>), sample: &Sample) -> Verdict {
+    fn of_sample(
+        &self,
+        (template, reads): &(&Template, Vec<TemplateRead>),
+        sample: &Sample,
+    ) -> Verdict {
         let with = sample.targets.iter().filter_map(|target| {
             let before = view(sample, target, template, &template.defaults)?;
             let defaults = without(&template.defaults, &self.path);
@@ -102,7 +109,7 @@ impl Trial<'_> {
 }
 
 /// Whether a read sees what lies at that way.
-fn covers(read: &Read, way: &Way) -> bool {
+fn covers(read: &TemplateRead, way: &Way) -> bool {
     let alike = |(a, b): (&String, &String)| a == b || a == EACH || b == EACH;
     let common = read.way.iter().zip(way).all(alike);
     common && (read.way.len() >= way.len() || read.whole)

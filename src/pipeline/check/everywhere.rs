@@ -8,8 +8,8 @@ use crate::model::platform::Platform;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::pipeline::check::{facts, sample, view_with};
-use crate::templates::lint::shape::Shape;
-use crate::templates::set::Templates;
+use crate::templates::lint::shape::ViewShape;
+use crate::templates::set::TemplateSet;
 use crate::waml::section::Section;
 
 /// The least that a WAML can say.
@@ -70,8 +70,8 @@ const PLATFORMS: [&str; 2] = [
     }"#,
 ];
 
-pub(super) fn shape() -> Shape {
-    let mut shape = Shape::default();
+pub(super) fn shape() -> ViewShape {
+    let mut shape = ViewShape::default();
     shape.add_schema(&[], &schemars::schema_for!(Section).to_value());
     shape.add_schema(&["target", "platform"], &schemars::schema_for!(Platform).to_value());
     views().into_iter().flatten().for_each(|view| shape.add(&view));
@@ -101,7 +101,7 @@ fn view(text: &str, facts: &Facts) -> Option<Json> {
         ],
         ..TemplateSources::default()
     };
-    let templates = Templates::compile(&sources).ok()?;
+    let templates = TemplateSet::compile(&sources).ok()?;
     let sample = sample("backend-default", &file("x.yaml", text), &mut Vec::new())?;
     let (template, target) = (templates.iter().next()?, sample.targets.first()?);
     view_with(&sample, target, template, &template.defaults, facts)

@@ -19,10 +19,10 @@ use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation, distinct, sort};
 use crate::pipeline::{default, merge, planned, validate};
-use crate::templates::lint::reads::{self, Read};
-use crate::templates::lint::shape::Shape;
+use crate::templates::lint::reads::{self, TemplateRead};
+use crate::templates::lint::shape::ViewShape;
 use crate::templates::lint::undefined;
-use crate::templates::set::{Template, Templates};
+use crate::templates::set::{Template, TemplateSet};
 use crate::templates::{engine, view as views};
 use crate::waml::Waml;
 use crate::waml::node::Node;
@@ -30,14 +30,14 @@ use crate::waml::node::Node;
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use = "a report is for telling"]
-pub struct Report {
+pub struct CheckReport {
     /// Each version of each template, by name.
     pub templates: Vec<Checked>,
     /// What is wrong or doubtful, in the order of the files.
     pub violations: Vec<Violation>,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether the set can be used.
     pub fn passes(&self) -> bool {
         !self.violations.iter().any(Violation::is_error)
@@ -73,13 +73,13 @@ pub(super) struct Sample {
 ///
 /// # Errors
 /// When it cannot be compiled: then there is nothing to try.
-pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
-    let all = Templates::compile(sources)?;
+pub fn templates(sources: &TemplateSources) -> Result<CheckReport, Rejection> {
+    let all = TemplateSet::compile(sources)?;
     let mut by_name: BTreeMap<&str, Vec<&Template>> = BTreeMap::new();
     for template in all.iter() {
         by_name.entry(template.name.as_str()).or_default().push(template);
     }
-    let mut report = Report { templates: Vec::new(), violations: Vec::new() };
+    let mut report = CheckReport { templates: Vec::new(), violations: Vec::new() };
     for (name, versions) in by_name {
         one(name, &versions, sources, &mut report);
     }
@@ -89,7 +89,7 @@ pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
     Ok(report)
 }
 
-fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut Report) {
+fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut CheckReport) {
     let mut samples = samples(name, sources, &mut report.violations);
     let mut shape = everywhere::shape();
     for template in versions {
@@ -97,7 +97,7 @@ fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &m
         report.templates.push(checked);
     }
     let texts = texts(sources);
-    let reads: Vec<(&Template, Vec<Read>)> = versions
+    let reads: Vec<(&Template, Vec<TemplateRead>)> = versions
         .iter()
         .map(|template| {
             (*template, reads::collect_reads(&template.files, &texts).into_iter().collect())
@@ -161,7 +161,7 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
 fn tried(
     template: &Template,
     samples: &mut [Sample],
-    shape: &mut Shape,
+    shape: &mut ViewShape,
     found: &mut Vec<Violation>,
 ) -> Checked {
     let mut checked = Checked {

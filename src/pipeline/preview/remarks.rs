@@ -15,25 +15,27 @@ const MESSAGE: usize = 2_000;
 
 /// A violation, and the targets that it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found<'p> {
+pub(super) struct SharedViolation<'p> {
     pub(super) violation: &'p Violation,
     pub(super) targets: Vec<&'p str>,
 }
 
 /// Collects all violations, errors first, then in the order of the file; each once.
-pub(super) fn collect_findings(preview: &Preview) -> Vec<Found<'_>> {
-    let mut found: Vec<Found<'_>> = Vec::new();
+pub(super) fn collect_findings(preview: &Preview) -> Vec<SharedViolation<'_>> {
+    let mut found: Vec<SharedViolation<'_>> = Vec::new();
     for target in &preview.targets {
         for violation in violations(target) {
             let same = found.iter_mut().find(|one| is_same(one.violation, violation));
             match same {
                 Some(one) if one.targets.last() == Some(&target.target.as_str()) => {}
                 Some(one) => one.targets.push(target.target.as_str()),
-                None => found.push(Found { violation, targets: vec![target.target.as_str()] }),
+                None => {
+                    found.push(SharedViolation { violation, targets: vec![target.target.as_str()] })
+                }
             }
         }
     }
-    let place = |one: &Found<'_>| {
+    let place = |one: &SharedViolation<'_>| {
         let at = one.violation.position.as_ref().map(|p| (p.file.clone(), p.line, p.column));
         (one.violation.severity, at.is_none(), at)
     };
@@ -59,13 +61,13 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
 }
 
 /// Those that are at a line of the WAML, which is `file`; at most [`MOST`].
-pub(super) fn remarks(found: &[Found<'_>], file: &str) -> Vec<Remark> {
+pub(super) fn remarks(found: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
     let all = found.iter().filter_map(|one| remark(one, file));
     all.take(MOST).collect()
 }
 
-fn remark(one: &Found<'_>, file: &str) -> Option<Remark> {
-    let Found { violation, targets } = one;
+fn remark(one: &SharedViolation<'_>, file: &str) -> Option<Remark> {
+    let SharedViolation { violation, targets } = one;
     let place = violation.position.as_ref().filter(|place| *place.file == *file)?;
     let help = violation.help.as_ref().map_or_else(String::new, |help| format!("\n{help}"));
     let of = match violation.severity {

@@ -9,14 +9,14 @@ use super::*;
 use crate::model::facts::{Fact, Ownership};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::lock::{Lock, LockScope};
-use crate::model::preview::{Told, Verdict};
+use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::release::Release;
 use crate::model::route::Route;
 use crate::model::target::{Clusters, Environment, Target};
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 
-static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&crate::templates::sources::built_in()).unwrap().into());
+static TEMPLATES: LazyLock<Arc<TemplateSet>> =
+    LazyLock::new(|| TemplateSet::compile(&crate::templates::sources::built_in()).unwrap().into());
 
 const BEFORE: &str = "\
 schema: \"2\"
@@ -85,11 +85,11 @@ fn preview(before: &str, after: &str) -> Preview {
     }
 }
 
-fn describe_change(before: &str, after: &str) -> Told {
+fn describe_change(before: &str, after: &str) -> PreviewText {
     text::describe_preview(&preview(before, after))
 }
 
-fn assert_within_bounds(told: &Told) {
+fn assert_within_bounds(told: &PreviewText) {
     assert!(told.title.chars().count() <= 255, "{}", told.title.len());
     assert!(told.summary.chars().count() <= 65_535, "{}", told.summary.len());
     assert!(told.text.as_ref().is_none_or(|text| text.chars().count() <= 65_535));
@@ -103,7 +103,7 @@ fn assert_within_bounds(told: &Told) {
 fn a_change_is_shown_target_by_target() {
     let after = BEFORE.replace("replicas: 3", "replicas: 5").replace("  test: {}", "  new: {}");
     let told = describe_change(BEFORE, &after);
-    assert_eq!(told.verdict, Verdict::Success);
+    assert_eq!(told.verdict, PreviewVerdict::Success);
     assert_eq!(told.title, "1 target changes, 1 target is new");
     assert_eq!(told.remarks, []);
     insta::assert_snapshot!(told.summary, @r##"
@@ -150,7 +150,7 @@ fn violations_stand_at_their_lines_once_for_all_targets() {
     let after =
         BEFORE.replace("number: 8000", "number: 80000").replace("replicas: 3", "replica: 3");
     let told = describe_change(BEFORE, &after);
-    assert_eq!(told.verdict, Verdict::Failure);
+    assert_eq!(told.verdict, PreviewVerdict::Failure);
     insta::assert_snapshot!(format!("{}\n{}", told.title, told.summary), @r##"
     2 violations
     What a deployment of `devx/shop` at this commit would change, compared with what is live. Nothing is deployed.
@@ -179,7 +179,7 @@ fn violations_stand_at_their_lines_once_for_all_targets() {
 fn nothing_that_changes_is_neutral_and_without_details() {
     let after = format!("# a comment\n{BEFORE}");
     let told = describe_change(BEFORE, &after);
-    assert_eq!((told.verdict, told.title.as_str()), (Verdict::Neutral, "nothing changes"));
+    assert_eq!((told.verdict, told.title.as_str()), (PreviewVerdict::Neutral, "nothing changes"));
     assert_eq!((told.text, told.remarks), (None, vec![]));
 }
 
@@ -305,7 +305,7 @@ fn the_same_preview_gives_the_same_text() {
 fn a_file_that_is_no_waml_is_one_violation_for_all() {
     let rejection = Waml::parse(".weave.yaml", b"a: [").unwrap_err();
     let told = text::unreadable(".weave.yaml", &rejection);
-    assert_eq!((told.verdict, told.title.as_str()), (Verdict::Failure, "1 violation"));
+    assert_eq!((told.verdict, told.title.as_str()), (PreviewVerdict::Failure, "1 violation"));
     assert_eq!(told.remarks.len(), 1);
     assert!(told.summary.starts_with("`.weave.yaml` cannot be read"), "{}", told.summary);
 }

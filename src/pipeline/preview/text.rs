@@ -2,11 +2,11 @@
 //! annotations a call. The same preview gives the same text.
 
 use super::markdown::{code, count, escaped, message};
-use super::remarks::{self, Found, on};
+use super::remarks::{self, SharedViolation, on};
 use super::{Left, Outlook, Preview, TargetPreview, details};
 use crate::manifests::diff::Change;
 use crate::model::event::PullRequest;
-use crate::model::preview::{Told, Verdict};
+use crate::model::preview::{PreviewText, PreviewVerdict};
 use crate::model::violation::{Rejection, Severity};
 use crate::support::text::truncate_chars;
 
@@ -21,9 +21,9 @@ const MESSAGE: usize = 400;
 const ROOM: usize = 60_000;
 
 /// Describes a preview for the check run.
-pub fn describe_preview(preview: &Preview) -> Told {
+pub fn describe_preview(preview: &Preview) -> PreviewText {
     let found = remarks::collect_findings(preview);
-    Told {
+    PreviewText {
         verdict: verdict(preview),
         title: title(preview, &found),
         summary: bounded(summary(preview, &found)),
@@ -33,14 +33,14 @@ pub fn describe_preview(preview: &Preview) -> Told {
 }
 
 /// What is said where the WAML cannot be read so far that there are targets.
-pub fn unreadable(file: &str, rejection: &Rejection) -> Told {
+pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
     let all = rejection.violations.iter();
-    let found: Vec<Found<'_>> =
-        all.map(|violation| Found { violation, targets: vec!["every target"] }).collect();
+    let found: Vec<SharedViolation<'_>> =
+        all.map(|violation| SharedViolation { violation, targets: vec!["every target"] }).collect();
     let mut out = format!("{} cannot be read, so nothing can be deployed from it.\n", code(file));
     list(&found, &mut out);
-    Told {
-        verdict: Verdict::Failure,
+    PreviewText {
+        verdict: PreviewVerdict::Failure,
         title: count(rejection.errors(), "violation"),
         summary: bounded(out),
         text: None,
@@ -49,56 +49,56 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> Told {
 }
 
 /// What is said while it is being found out.
-pub fn under_way() -> Told {
-    short(Verdict::UnderWay, "being looked at", "What this would change is being found out.")
+pub fn under_way() -> PreviewText {
+    short(PreviewVerdict::UnderWay, "being looked at", "What this would change is being found out.")
 }
 
 /// What is said where the WAML is gone.
-pub fn no_file(file: &str) -> Told {
+pub fn no_file(file: &str) -> PreviewText {
     let text = format!(
         "There is no {} at this commit, so nothing can be deployed from it. What is deployed stays until it is removed: `bart remove`.",
         code(file)
     );
-    short(Verdict::Neutral, "no WAML", &text)
+    short(PreviewVerdict::Neutral, "no WAML", &text)
 }
 
 /// What is said of a pull request that does not touch the WAML.
-pub fn untouched(file: &str) -> Told {
+pub fn untouched(file: &str) -> PreviewText {
     let text = format!("This pull request does not change {}.", code(file));
-    short(Verdict::Neutral, "nothing to preview", &text)
+    short(PreviewVerdict::Neutral, "nothing to preview", &text)
 }
 
 /// What is said of a pull request from a fork.
-pub fn from_fork() -> Told {
+pub fn from_fork() -> PreviewText {
     let text = "Pull requests from forks are not previewed: a preview shows manifests.";
-    short(Verdict::Neutral, "not previewed", text)
+    short(PreviewVerdict::Neutral, "not previewed", text)
 }
 
 /// What is said where it could not be found out.
-pub fn not_known(why: &str) -> Told {
+pub fn not_known(why: &str) -> PreviewText {
     let why = message(&truncate_chars(why, 2_000));
     let text = format!("What this would change could not be found out: {why}");
-    short(Verdict::Neutral, "could not be previewed", &text)
+    short(PreviewVerdict::Neutral, "could not be previewed", &text)
 }
 
-fn short(verdict: Verdict, title: &str, summary: &str) -> Told {
+fn short(verdict: PreviewVerdict, title: &str, summary: &str) -> PreviewText {
     let (title, summary) = (title.to_owned(), format!("{summary}\n"));
-    Told { verdict, title, summary, text: None, remarks: Vec::new() }
+    PreviewText { verdict, title, summary, text: None, remarks: Vec::new() }
 }
 
-fn verdict(preview: &Preview) -> Verdict {
+fn verdict(preview: &Preview) -> PreviewVerdict {
     let any = |is: fn(&Outlook) -> bool| preview.targets.iter().any(|one| is(&one.outlook));
     if any(|outlook| matches!(outlook, Outlook::Refused(_))) {
-        Verdict::Failure
+        PreviewVerdict::Failure
     } else if any(|outlook| matches!(outlook, Outlook::New(_) | Outlook::Changes { .. })) {
-        Verdict::Success
+        PreviewVerdict::Success
     } else {
-        Verdict::Neutral
+        PreviewVerdict::Neutral
     }
 }
 
 /// `2 targets change, 1 violation`
-fn title(preview: &Preview, found: &[Found<'_>]) -> String {
+fn title(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     let of = |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
     let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
     let new = of(|outlook| matches!(outlook, Outlook::New(_)));
@@ -119,7 +119,7 @@ fn title(preview: &Preview, found: &[Found<'_>]) -> String {
     if parts.is_empty() { "nothing changes".to_owned() } else { parts.join(", ") }
 }
 
-fn summary(preview: &Preview, found: &[Found<'_>]) -> String {
+fn summary(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     let mut out = format!(
         "What a deployment of {} at this commit would change, compared with what is live. Nothing is deployed.\n\n",
         code(&preview.app.to_string())
@@ -169,7 +169,7 @@ fn signed(changes: &[Change]) -> String {
     format!("+{plus} −{minus}")
 }
 
-fn list(found: &[Found<'_>], out: &mut String) {
+fn list(found: &[SharedViolation<'_>], out: &mut String) {
     let of = |severity| found.iter().filter(move |one| one.violation.severity == severity);
     for (heading, severity, most) in
         [("Violations", Severity::Error, VIOLATIONS), ("Warnings", Severity::Warning, WARNINGS)]
@@ -186,8 +186,8 @@ fn list(found: &[Found<'_>], out: &mut String) {
     }
 }
 
-fn item(one: &Found<'_>) -> String {
-    let Found { violation, targets } = one;
+fn item(one: &SharedViolation<'_>) -> String {
+    let SharedViolation { violation, targets } = one;
     let place = violation.position.as_ref();
     let place = place.map_or_else(String::new, |place| format!("{} ", code(&place.to_string())));
     let text = message(&truncate_chars(&violation.message, MESSAGE));

@@ -1,8 +1,8 @@
 //! Who may deploy what where, and when: the target is known, the app is the repository's, the commit on a branch that
 //! the target takes, the deployer in one of its teams, and neither a lock, a hold nor the calendar says no.
 
-use super::unknown::{self, Wanted};
-use super::{Report, Subject};
+use super::unknown::{self, NeededFact};
+use super::{RuleReport, Subject};
 use crate::model::facts::NotOwned;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::lock::{Lock, LockScope};
@@ -15,7 +15,7 @@ use crate::waml::quote::quoted;
 use crate::waml::suggest;
 
 /// The target is known to the configuration. (That it is under `deploy`, merging has seen to.)
-pub(super) fn target(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let is_misnamed = subject.waml.is_misnamed(subject.target);
     if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
         return;
@@ -36,9 +36,9 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut Report<'_>) {
 /// Slugs and namespaces are first come, first served on each target. Anybody could write another
 /// team's names into a WAML; here that meets a no. An app that is new in a namespace may join
 /// when its repository has the same GitHub owner as one that is there already.
-pub(super) fn owner(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let what = "whose the app and its namespace are";
-    let wanted = Wanted { rule: "owner", what, path: None };
+    let wanted = NeededFact { rule: "owner", what, path: None };
     let Some(owner) = wanted.require_fact(&subject.facts.owner, subject, report) else { return };
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
     // What an operator writes to give the app to who deploys it now.
@@ -72,11 +72,11 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// The commit is on a branch that the target takes: a feature branch does not reach production.
-pub(super) fn branch(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let globs = subject.cluster.and_then(|target| target.policies.branches.as_deref());
     let Some(globs) = globs else { return };
     let what = "whether the commit is on a branch that the target takes";
-    let wanted = Wanted { rule: "branch", what, path: None };
+    let wanted = NeededFact { rule: "branch", what, path: None };
     let Some(found) = wanted.require_fact(&subject.facts.branches, subject, report) else { return };
     let allowed = Globs::parse_readable(globs);
     if found.iter().any(|branch| allowed.is_match(branch)) {
@@ -96,11 +96,11 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// Who deploys is in one of the teams that the target asks for.
-pub(super) fn deployer(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
     let what = "whether who deploys is in a team that the target asks for";
-    let wanted = Wanted { rule: "deployer", what, path: None };
+    let wanted = NeededFact { rule: "deployer", what, path: None };
     let found = wanted.require_fact(&subject.facts.deployer, subject, report);
     let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
     let target = subject.target;
@@ -111,8 +111,8 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// No lock stops the deployment.
-pub(super) fn locks(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let wanted = Wanted { rule: "locks", what: "whether a lock stops this", path: None };
+pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    let wanted = NeededFact { rule: "locks", what: "whether a lock stops this", path: None };
     let Some(locks) = wanted.require_fact(&subject.facts.locks, subject, report) else { return };
     for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
         report.say(locked(lock));
@@ -153,8 +153,8 @@ fn locked(lock: &Lock) -> Violation {
 
 /// Nobody is held from deploying the app to the target, as automation is after a rollback; nor does a person
 /// deploy again what was rolled back from.
-pub(super) fn hold(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let wanted = Wanted { rule: "hold", what: "whether a hold stops this", path: None };
+pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
+    let wanted = NeededFact { rule: "hold", what: "whether a hold stops this", path: None };
     let Some(Some(hold)) = wanted.require_fact(&subject.facts.hold, subject, report) else {
         return;
     };
@@ -188,7 +188,7 @@ pub(super) fn hold(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// The target is open: the windows of its policy allow a deployment now.
-pub(super) fn windows(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn windows(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let windows = subject.cluster.map_or(&[][..], |target| &target.policies.windows);
     if windows.is_empty() {
         return;

@@ -1,9 +1,9 @@
 //! Alerts: every name is a default alert's or has an expression of its own, thresholds and
 //! durations are sane, and what is tuned is there to be tuned.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
-use crate::templates::alerts::{Alert as Known, Needs, Unit, find, names};
+use crate::templates::alerts::{AlertRule as Known, Needs, Unit, find, names};
 use crate::templates::promql;
 use crate::templates::view::alerts::{expression, on};
 use crate::templates::view::watched::Watched;
@@ -20,7 +20,7 @@ const LONGEST_TEXT: usize = 2000;
 /// The longest that an alert may wait: what is so for longer is no news.
 const LONGEST_WAIT: f64 = 7.0 * 86_400.0;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let root = Path::root().key("alerts");
     for (name, alert) in subject.section.alerts.iter().flatten() {
         let (path, Some(alert)) = (root.key(name), alert) else { continue };
@@ -56,7 +56,7 @@ fn unknown(name: &str) -> Violation {
         .help(help)
 }
 
-fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut Report<'_>) {
+fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut RuleReport<'_>) {
     for (key, set) in [
         ("expr", alert.expr.is_some()),
         ("summary", alert.summary.is_some()),
@@ -74,7 +74,7 @@ fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut Report<
     }
 }
 
-fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Report<'_>) {
+fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut RuleReport<'_>) {
     let at = path.key("threshold");
     let mut refuse = |path: &Path, message: String, expected: &str, help: String| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
@@ -124,7 +124,7 @@ fn is_legal(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
+fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut RuleReport<'_>) {
     if !is_legal(name) {
         let message = format!("{} is not a legal name of an alert", quoted(name));
         let violation = Violation::error(RULE, message).expected("not a legal name");
@@ -170,7 +170,7 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn waits(duration: &str, path: &Path, report: &mut Report<'_>) {
+fn waits(duration: &str, path: &Path, report: &mut RuleReport<'_>) {
     let fault = match promql::seconds(duration) {
         None => format!("{} is not a duration", quoted(duration)),
         Some(seconds) if seconds > LONGEST_WAIT => {
@@ -183,7 +183,7 @@ fn waits(duration: &str, path: &Path, report: &mut Report<'_>) {
 }
 
 /// A text that Prometheus fills in and Alertmanager shows.
-fn text(key: &str, text: &str, path: &Path, report: &mut Report<'_>) {
+fn text(key: &str, text: &str, path: &Path, report: &mut RuleReport<'_>) {
     let (fault, help) = if text.trim().is_empty() {
         ("is empty", "write what a person must know, or leave it out")
     } else if text.len() > LONGEST_TEXT {
@@ -200,7 +200,7 @@ fn text(key: &str, text: &str, path: &Path, report: &mut Report<'_>) {
 }
 
 /// What the WAML tunes and the app or the target does not have: a warning.
-fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut Report<'_>) {
+fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     // `{}` has nothing in it that was written there, and was written there itself.
     let is_written = |node: &Node| !node.origin.layer.ends_with("/defaults.yaml");

@@ -1,12 +1,12 @@
 //! The autoscaler's numbers fit together, and what it measures is requested.
 
 use super::resources::Amount;
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::section_workload::{Amounts, Horizontal, Resources};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(horizontal) = subject.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref())
     else {
         return;
@@ -16,7 +16,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     measures(horizontal, subject, &path, report);
 }
 
-fn replicas(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+fn replicas(
+    horizontal: &Horizontal,
+    subject: &Subject<'_>,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     match (horizontal.min_replicas, horizontal.max_replicas) {
         (Some(min), Some(max)) if min > max => {
             let default = subject.default_of(&path.key("minReplicas"));
@@ -37,7 +42,12 @@ fn replicas(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
     }
 }
 
-fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+fn measures(
+    horizontal: &Horizontal,
+    subject: &Subject<'_>,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let resources = subject.section.resources.as_ref();
     // Where only a limit is set, Kubernetes requests as much.
     let requested = |pick: fn(&Amounts) -> &Option<String>| {
@@ -100,7 +110,7 @@ struct Unreachable<'a> {
 
 impl Unreachable<'_> {
     /// Reports the metric: an error where no other metric can add a pod.
-    fn report_unreachable(&self, is_only: bool, path: &Path, report: &mut Report<'_>) {
+    fn report_unreachable(&self, is_only: bool, path: &Path, report: &mut RuleReport<'_>) {
         let Self { kind, percent, amounts: (request, limit), most } = self;
         let why = format!(
             "{percent}% of the requested {request} {kind} is not less than the limit of {limit}"
@@ -125,7 +135,7 @@ fn find_unreachable<'a>(
     (request, limit): (&'a str, Option<&'a str>),
     percent: Option<u32>,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) -> Option<Unreachable<'a>> {
     // What is no sensible amount the rule `resources` tells.
     let requested = Amount::parse(kind, request).comparable_quantity()?;

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::{Made, Report};
+use super::{RenderedPlan, RuleReport};
 use crate::manifests::object::Object;
 use crate::manifests::parse::secrets;
 use crate::model::facts::{Fact, LiveObject};
@@ -20,7 +20,7 @@ use crate::waml::section_workload::EnvVar;
 
 const RULE: &str = "collision";
 
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     twice(made, report);
     let facts = made.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
@@ -49,7 +49,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
 }
 
 /// An object, or a Secret that is made of it, that another app has, too.
-fn judged(made: &Made<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
+fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
     let LiveObject { kind, name: shown, .. } = name;
     let other = format!("{}/{other}", made.valid.waml().app.namespace);
     let message = format!("{kind} `{shown}`{} is already the app `{other}`'s", maker(object, name));
@@ -67,7 +67,7 @@ fn judged(made: &Made<'_>, object: &Object, name: &LiveObject, other: &Slug) -> 
 }
 
 /// Refuses two objects of the app itself of which one Secret would be made: each would undo the other's.
-fn twice(made: &Made<'_>, report: &mut Report<'_>) {
+fn twice(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let mut seen: HashMap<String, LiveObject> = HashMap::new();
     for object in made.objects {
         for name in names(object).into_iter().filter(is_secret) {
@@ -106,7 +106,12 @@ fn maker(object: &Object, name: &LiveObject) -> String {
 }
 
 /// At what makes the name: a service, a secret or a host of its own, else the slug.
-fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mut Report<'_>) {
+fn place(
+    made: &RenderedPlan<'_>,
+    object: &LiveObject,
+    violation: Violation,
+    report: &mut RuleReport<'_>,
+) {
     let section = made.valid.section();
     let name = object.name.as_str();
     let path = match object.kind.as_str() {
@@ -132,7 +137,7 @@ fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mu
 }
 
 /// The variable that asks for a Secret of that name.
-fn variable(made: &Made<'_>, name: &str) -> Option<Path> {
+fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let variables = made.valid.section().env.as_deref().unwrap_or_default();
     let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);
     let index = variables.iter().position(asks)?;
@@ -140,7 +145,7 @@ fn variable(made: &Made<'_>, name: &str) -> Option<Path> {
 }
 
 /// The host that has a certificate of that name.
-fn certificate(made: &Made<'_>, name: &str) -> Option<Path> {
+fn certificate(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let (slug, target) = (made.valid.waml().app.slug.as_str(), made.valid.target());
     let ingresses = made.valid.section().ingresses();
     let has = |one: &Ingress| {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use jiff::tz::TimeZoneDatabase;
 
-use super::{Report, Subject, schedule};
+use super::{RuleReport, Subject, schedule};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
@@ -15,7 +15,7 @@ static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
     TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
 });
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let cron = subject.section.cron.as_ref();
     let path = Path::root().key("cron");
     match cron.and_then(|cron| cron.schedule.as_deref()) {
@@ -45,7 +45,7 @@ fn is_for_jobs(subject: &Subject<'_>) -> bool {
 }
 
 /// Kubernetes tells case apart here, and does not take `Local`.
-fn time_zone(zone: &str, path: &Path, report: &mut Report<'_>) {
+fn time_zone(zone: &str, path: &Path, report: &mut RuleReport<'_>) {
     if ZONES.iter().any(|name| name == zone) {
         return;
     }

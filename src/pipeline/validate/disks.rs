@@ -2,9 +2,9 @@
 //!
 //! What is not known of the live disks is told by the rule `stateful`, which asks the same.
 
-use super::{Made, Report};
+use super::{RenderedPlan, RuleReport};
 use crate::manifests::disks;
-use crate::manifests::disks::{Conflict, Field};
+use crate::manifests::disks::{Conflict, DiskField};
 use crate::model::facts::{Disk, Fact};
 use crate::model::violation::Violation;
 use crate::templates::view::naming;
@@ -12,7 +12,7 @@ use crate::waml::node::Path;
 
 const RULE: &str = "disks";
 
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
     let with_disks = made.objects.iter().filter(|object| disks::KINDS.contains(&object.kind()));
     let wanted: Vec<Disk> =
@@ -56,19 +56,19 @@ fn left_over(former: &Disk, wanted: &Disk) -> Violation {
     ))
 }
 
-fn help(field: Field) -> &'static str {
+fn help(field: DiskField) -> &'static str {
     match field {
-        Field::Size => {
+        DiskField::Size => {
             "put back what it was; for a smaller one take a volume of another name, and move the data"
         }
-        Field::Class | Field::AccessModes => {
+        DiskField::Class | DiskField::AccessModes => {
             "put back what it was, or take a volume of another name and move the data"
         }
     }
 }
 
 /// The volume of the WAML that the disk is of.
-fn volume(made: &Made<'_>, disk: &Disk) -> Option<Path> {
+fn volume(made: &RenderedPlan<'_>, disk: &Disk) -> Option<Path> {
     let slug = made.valid.waml().app.slug.as_str();
     let volumes = made.valid.section().volumes.as_deref()?;
     let index =
@@ -76,10 +76,10 @@ fn volume(made: &Made<'_>, disk: &Disk) -> Option<Path> {
     (disk.object.kind == "PersistentVolumeClaim").then(|| Path::root().key("volumes").index(index))
 }
 
-fn key(field: Field) -> &'static str {
+fn key(field: DiskField) -> &'static str {
     match field {
-        Field::Size => "size",
-        Field::Class => "storageClass",
-        Field::AccessModes => "accessMode",
+        DiskField::Size => "size",
+        DiskField::Class => "storageClass",
+        DiskField::AccessModes => "accessMode",
     }
 }

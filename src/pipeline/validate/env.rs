@@ -1,6 +1,6 @@
 //! Environment variables have legal names and one source, and the secrets they come from can exist.
 
-use super::{Report, Subject, names};
+use super::{RuleReport, Subject, names};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::{quoted_name, quoted_reference};
@@ -9,7 +9,7 @@ use crate::waml::section_workload::{EnvVar, SecretKey};
 /// Prefixes that Kubernetes fills itself, for the API server's address.
 const RESERVED: &str = "KUBERNETES_";
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (path, variable) in Path::root().each("env", &subject.section.env) {
         name(variable, &path, report);
         source(variable, &path, report);
@@ -19,7 +19,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn name(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
+fn name(variable: &EnvVar, path: &Path, report: &mut RuleReport<'_>) {
     let name = variable.name.as_str();
     let (message, help) = if !is_name(name) {
         let message =
@@ -37,7 +37,7 @@ fn name(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
     report.add(&path.key("name"), violation);
 }
 
-fn source(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
+fn source(variable: &EnvVar, path: &Path, report: &mut RuleReport<'_>) {
     let name = quoted_name(&variable.name);
     let (message, expected) = match (&variable.value, &variable.secret) {
         (Some(_), Some(_)) => (format!("{name} has a value and a secret"), "one too many"),
@@ -48,7 +48,7 @@ fn source(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
     report.add(path, Violation::error("env", message).expected(expected).help(help));
 }
 
-fn secret_key(secret: &SecretKey, path: &Path, report: &mut Report<'_>) {
+fn secret_key(secret: &SecretKey, path: &Path, report: &mut RuleReport<'_>) {
     names::secret_name(&secret.name, &path.key("name"), report);
     if !is_key(&secret.key) {
         // The secret itself may stand there.

@@ -7,8 +7,8 @@
 //! well be two apps, and each should know of the other: that is a warning. So it is where the app
 //! has had that path before the other one was refused for it.
 
-use super::unknown::Wanted;
-use super::{Report, Subject};
+use super::unknown::NeededFact;
+use super::{RuleReport, Subject};
 use crate::model::facts::Fact;
 use crate::model::route::{self, Route, RouteClaim, RouteOverlap};
 use crate::model::violation::Violation;
@@ -19,12 +19,12 @@ use crate::waml::section_network::Ingress;
 
 const RULE: &str = "hosts";
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("ingress");
     let has_address = !subject.section.ingresses().is_empty();
     let Some(target) = subject.cluster.filter(|_| has_address) else { return };
     let what = "whether other apps have these hosts";
-    let wanted = Wanted { rule: RULE, what, path: Some(&path) };
+    let wanted = NeededFact { rule: RULE, what, path: Some(&path) };
     let Some(routes) = wanted.require_fact(&subject.facts.routes, subject, report) else { return };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
@@ -41,7 +41,7 @@ struct Address<'a> {
 }
 
 impl Address<'_> {
-    fn check(&self, ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
+    fn check(&self, ingress: &Ingress, path: &Path, report: &mut RuleReport<'_>) {
         let at_host = path.key(if ingress.host.is_some() { "host" } else { "hostPrefix" });
         if ingress.paths.as_ref().is_none_or(Vec::is_empty) {
             self.clash("/", &at_host, report);
@@ -52,7 +52,7 @@ impl Address<'_> {
         }
     }
 
-    fn clash(&self, path: &str, at: &Path, report: &mut Report<'_>) {
+    fn clash(&self, path: &str, at: &Path, report: &mut RuleReport<'_>) {
         let ours = self.claim(path);
         let us = &self.subject.release.repository;
         let mut told: Vec<(&Route, Violation)> = Vec::new();

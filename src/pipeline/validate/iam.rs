@@ -1,6 +1,6 @@
 //! Rights in the cloud are well formed, not over everything, and to be had on the target.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::id::TargetName;
 use crate::model::platform::cloud::{Cloud, Provider};
 use crate::model::violation::Violation;
@@ -9,7 +9,7 @@ use crate::waml::node::Path;
 use crate::waml::quote::quoted;
 use crate::waml::section_operations::Iam;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(iam) = &subject.section.iam else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     let here = Path::root().key("iam");
@@ -41,7 +41,7 @@ fn google_role(
     cloud: &Cloud,
     target: &TargetName,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let shown = quoted(role);
     let violation = if !is_google_role(role) {
@@ -58,7 +58,7 @@ fn google_role(
     report.add(path, violation);
 }
 
-fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut Report<'_>) {
+fn amazon(iam: &Iam, subject: &Subject<'_>, cloud: &Cloud, report: &mut RuleReport<'_>) {
     let here = Path::root().key("iam");
     if iam.roles.iter().flatten().next().is_some() {
         without_effect(&here.key("roles"), "roles", subject.target, "is in Amazon's cloud", report);
@@ -84,7 +84,7 @@ fn without_effect(
     what: &str,
     target: &TargetName,
     why: &str,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let message = format!("`{what}` has no effect on `{target}`, which {why}");
     let violation = Violation::warning("iam", message).expected("without effect");

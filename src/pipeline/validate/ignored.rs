@@ -1,12 +1,12 @@
 //! Nothing that is written is without effect in silence.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::effect::{find_overridden, without_effect};
 use crate::waml::node::{Path, is_from_waml};
 
 /// Values in whose stead others count.
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for one in without_effect(subject.section, subject.tree) {
         let message = format!("`{}` does nothing: {}", one.path, one.why);
         let violation = Violation::warning("ignored", message).expected("without effect");
@@ -23,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// Parts that the template makes nothing of.
-pub(super) fn unused(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.
         let is_ours = matches!(part.as_str(), "template" | "removes");

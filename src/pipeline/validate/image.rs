@@ -1,7 +1,7 @@
 //! The image has a name that a registry can have, and is there.
 
-use super::unknown::{self, Wanted};
-use super::{Report, Subject};
+use super::unknown::{self, NeededFact};
+use super::{RuleReport, Subject};
 use crate::model::id::{ImageTag, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::templates::view::{has_registry, reference};
@@ -12,7 +12,7 @@ use crate::waml::quote::{quoted, quoted_host};
 const LONGEST: usize = 255;
 
 /// The grammar of OCI's and Docker's references. The tag is no part of it: that comes with the release.
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     if !parts(subject, &path, report) {
         return;
@@ -28,12 +28,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// The image tag exists in its registry.
-pub(super) fn tag(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     // A name that the template or the release gives stands nowhere in the WAML.
     let written = subject.tree.get("image").is_some_and(is_from_waml);
     let what = "whether the image is in its registry";
-    let wanted = Wanted { rule: "image-tag", what, path: written.then_some(&path) };
+    let wanted = NeededFact { rule: "image-tag", what, path: written.then_some(&path) };
     if wanted.require_fact(&subject.facts.image, subject, report) == Some(&false) {
         let image = reference(subject.section.image.as_ref(), subject.release);
         let age = unknown::age(&subject.facts.image, subject);
@@ -46,7 +46,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// Whether what the settings say of the name is legal, each part by itself.
-fn parts(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) -> bool {
+fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(image) = &subject.section.image else { return true };
     let mut legal = true;
     if let Some(registry) = image.registry.as_deref().filter(|text| !is_registry(text)) {

@@ -1,6 +1,6 @@
 //! Hosts and paths are legal, and every path leads to a port of a service.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
@@ -10,7 +10,7 @@ use crate::waml::node::{Path, Step, is_from_waml};
 use crate::waml::quote::{quoted, quoted_host};
 use crate::waml::section_network::Ingress;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     let target = subject.facts.clusters.find(subject.target);
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
@@ -23,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Report<'_>) {
+fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut RuleReport<'_>) {
     let key = if ingress.host.is_some() { "host" } else { "hostPrefix" };
     let violation = match (&ingress.host, &ingress.host_prefix) {
         (Some(_), Some(_)) => {
@@ -62,7 +62,7 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
     report.add(&path.key(key), violation);
 }
 
-fn paths(ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
+fn paths(ingress: &Ingress, path: &Path, report: &mut RuleReport<'_>) {
     for (path, way) in path.each("paths", &ingress.paths) {
         if let Some(text) = way.path.as_deref().filter(|text| !is_path(text)) {
             let violation =
@@ -83,7 +83,7 @@ struct Address<'a> {
 }
 
 impl Address<'_> {
-    fn leads(&self, report: &mut Report<'_>) {
+    fn leads(&self, report: &mut RuleReport<'_>) {
         for (here, way) in self.path.each("paths", &self.ingress.paths) {
             match way.service_port {
                 Some(number) => {
@@ -99,7 +99,7 @@ impl Address<'_> {
 
     /// Where no port is named: the address's own if somebody wrote it, else the template's, or the only
     /// one that there is.
-    fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut Report<'_>) {
+    fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
         let own = self.path.key("port");
         let written = self.subject.tree.at(&own).is_some_and(is_from_waml);
         match self.ingress.port {
@@ -116,7 +116,7 @@ impl Address<'_> {
         }
     }
 
-    fn leads_to(&self, number: u16, service: Option<&str>, at: &Path, report: &mut Report<'_>) {
+    fn leads_to(&self, number: u16, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
         if ingress::leads(self.ports, service, number).is_some() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::confidential::is_confidential;
@@ -12,7 +12,7 @@ use crate::waml::quote::{quoted, quoted_name};
 /// Prefixes under which we, and Argo CD, write ourselves.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let section = subject.section;
     for (list, entries, is_label) in
         [("labels", &section.labels, true), ("annotations", &section.annotations, false)]
@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     check_size(section.annotations.as_ref(), report);
 }
 
-fn check_key(key: &str, path: &Path, report: &mut Report<'_>) {
+fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
     let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
@@ -42,7 +42,7 @@ fn check_key(key: &str, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn check_value(value: &str, path: &Path, report: &mut Report<'_>) {
+fn check_value(value: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !value.is_empty() && !is_name_part(value) {
         let shown = if is_confidential(path) { "this".to_owned() } else { quoted(value) };
         let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; other text fits into an annotation";
@@ -52,7 +52,7 @@ fn check_value(value: &str, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes allows 256 KiB of annotations on an object; half is left to others.
-fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &mut Report<'_>) {
+fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &mut RuleReport<'_>) {
     let sizes = annotations.into_iter().flatten();
     let size: usize = sizes.map(|(k, v)| k.len() + v.as_deref().unwrap_or_default().len()).sum();
     if size > 128 * 1024 {

@@ -2,9 +2,9 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, access, alerts, autoscaling, collision, cron, disks, env, hosts, iam,
-    ignored, image, ingress, kubernetes, labels, names, plaintext, ports, probes, removal,
-    rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
+    RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
+    hosts, iam, ignored, image, ingress, kubernetes, labels, names, plaintext, ports, probes,
+    removal, rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -18,7 +18,7 @@ pub struct Rule {
     pub source: &'static str,
     /// What a violation does.
     pub weight: Weight,
-    pub(super) check: Check,
+    pub(super) check: RuleCheck,
 }
 
 /// What a rule's violations do.
@@ -50,25 +50,25 @@ pub enum When {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Check {
+pub(super) enum RuleCheck {
     /// The violations come with the WAML.
     Reading,
     /// The violations come instead of a template.
     Choosing,
-    Settings(fn(&Subject<'_>, &mut Report<'_>)),
-    Facts(fn(&Subject<'_>, &mut Report<'_>)),
-    Objects(fn(&Made<'_>, &mut Report<'_>)),
+    Settings(fn(&Subject<'_>, &mut RuleReport<'_>)),
+    Facts(fn(&Subject<'_>, &mut RuleReport<'_>)),
+    Objects(fn(&RenderedPlan<'_>, &mut RuleReport<'_>)),
 }
 
 impl Rule {
     /// When it runs.
     pub fn when(&self) -> When {
         match self.check {
-            Check::Reading => When::Reading,
-            Check::Choosing => When::Choosing,
-            Check::Settings(_) => When::Settings,
-            Check::Facts(_) => When::Facts,
-            Check::Objects(_) => When::Objects,
+            RuleCheck::Reading => When::Reading,
+            RuleCheck::Choosing => When::Choosing,
+            RuleCheck::Settings(_) => When::Settings,
+            RuleCheck::Facts(_) => When::Facts,
+            RuleCheck::Objects(_) => When::Objects,
         }
     }
 }
@@ -81,7 +81,7 @@ macro_rules! rules {
             about: $about,
             source: $source,
             weight: Weight::$weight,
-            check: Check::$when$(($check))?,
+            check: RuleCheck::$when$(($check))?,
         }),*]
     };
 }

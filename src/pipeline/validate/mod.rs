@@ -36,7 +36,7 @@ mod traffic; // canaries, versions
 mod unknown; // what could not be found out
 mod volumes;
 
-use list::Check;
+use list::RuleCheck;
 
 use crate::manifests::object::Object;
 use crate::model::facts::{Facts, LiveReplicas};
@@ -45,7 +45,7 @@ use crate::model::release::Release;
 use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::pipeline::default::Complete;
-use crate::policy::Plan;
+use crate::policy::PolicyInput;
 use crate::templates::set::Template;
 use crate::templates::view::{self, ViewInput};
 use crate::waml::confidential::hide_secrets;
@@ -95,7 +95,7 @@ impl Subject<'_> {
 
 /// What the last rules look at: what was rendered, and of what.
 #[derive(Debug)]
-pub(crate) struct Made<'a> {
+pub(crate) struct RenderedPlan<'a> {
     pub(crate) objects: &'a [Object],
     pub(crate) valid: &'a Valid<'a>,
     pub(crate) template: &'a Template,
@@ -104,12 +104,12 @@ pub(crate) struct Made<'a> {
 }
 
 /// Collects violations, each at the place of a path.
-pub(crate) struct Report<'a> {
+pub(crate) struct RuleReport<'a> {
     tree: &'a Node,
     violations: Vec<Violation>,
 }
 
-impl Report<'_> {
+impl RuleReport<'_> {
     /// Adds a violation about the value at that path of the complete settings.
     pub(crate) fn add(&mut self, path: &Path, violation: Violation) {
         if !self.tree.nearest(path).0.has_broken() {
@@ -256,11 +256,11 @@ pub fn run_rules<'a>(
 }
 
 fn settings(subject: &Subject<'_>) -> Vec<Violation> {
-    let mut report = Report { tree: subject.tree, violations: Vec::new() };
+    let mut report = RuleReport { tree: subject.tree, violations: Vec::new() };
     for rule in RULES {
         match rule.check {
-            Check::Settings(check) | Check::Facts(check) => check(subject, &mut report),
-            Check::Reading | Check::Choosing | Check::Objects(_) => {}
+            RuleCheck::Settings(check) | RuleCheck::Facts(check) => check(subject, &mut report),
+            RuleCheck::Reading | RuleCheck::Choosing | RuleCheck::Objects(_) => {}
         }
     }
     report.violations
@@ -270,15 +270,18 @@ fn settings(subject: &Subject<'_>) -> Vec<Violation> {
 ///
 /// # Errors
 /// Every violation, warnings too.
-pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
-    let mut report = Report { tree: &made.valid.tree, violations: made.valid.warnings.clone() };
+pub(crate) fn objects(made: &RenderedPlan<'_>) -> Result<Vec<Violation>, Rejection> {
+    let mut report = RuleReport { tree: &made.valid.tree, violations: made.valid.warnings.clone() };
     for rule in RULES {
         match rule.check {
-            Check::Objects(check) => check(made, &mut report),
-            Check::Reading | Check::Choosing | Check::Settings(_) | Check::Facts(_) => {}
+            RuleCheck::Objects(check) => check(made, &mut report),
+            RuleCheck::Reading
+            | RuleCheck::Choosing
+            | RuleCheck::Settings(_)
+            | RuleCheck::Facts(_) => {}
         }
     }
-    let plan = || Plan {
+    let plan = || PolicyInput {
         view: view::build_context(made.valid.view_input()),
         settings: view::settings(made.valid.section()),
         objects: made.objects,

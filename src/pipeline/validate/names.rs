@@ -1,6 +1,6 @@
 //! Names that become names of objects are legal, short enough for what is made from them, and free.
 
-use super::{Made, Report, Subject};
+use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::object::Object;
 use crate::model::id::is_rfc1123_label;
 use crate::model::namespaces::NamespaceRefusal;
@@ -12,7 +12,7 @@ use crate::waml::quote::{quoted, quoted_reference};
 
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     slug(subject, report);
     let section = subject.section;
     for (path, service) in Path::root().each("service", &section.service) {
@@ -41,7 +41,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// A Secret's name is an RFC 1123 subdomain.
-pub(super) fn secret_name(name: &str, path: &Path, report: &mut Report<'_>) {
+pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !is_subdomain(name) {
         let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
         illegal(report, path, "name of a Secret", name, help);
@@ -49,7 +49,7 @@ pub(super) fn secret_name(name: &str, path: &Path, report: &mut Report<'_>) {
 }
 
 /// The slug begins a service's name, which is stricter than a label (RFC 1035).
-fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
+fn slug(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     if !is_service_name(slug) {
         let violation = Violation::error("names", format!("the slug `{slug}` begins with a digit"))
@@ -59,7 +59,7 @@ fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &str) {
+fn illegal(report: &mut RuleReport<'_>, path: &Path, what: &str, name: &str, help: &str) {
     let shown = if is_confidential(path) { quoted_reference(name) } else { Some(quoted(name)) };
     let shown = shown.unwrap_or_else(|| "this".to_owned());
     let violation = Violation::error("names", format!("{shown} is not a legal {what}"));
@@ -96,7 +96,7 @@ pub(super) fn is_port_name(text: &str) -> bool {
 /// An app in `kube-system`, or one whose service account is `default`, would act with rights that were
 /// given to somebody else. The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and what a
 /// rollback brings back (`deployments/rollback`).
-pub(super) fn reserved(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
     // A name that stands in for another is none that somebody wrote.
@@ -124,7 +124,7 @@ pub(super) fn reserved(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// The same of what a template makes of it.
-pub(super) fn reserved_for(made: &Made<'_>, object: &Object) -> Option<&'static str> {
+pub(super) fn reserved_for(made: &RenderedPlan<'_>, object: &Object) -> Option<&'static str> {
     let namespace = &made.valid.waml().app.namespace;
     made.valid.target().owner_of_object(namespace, object.kind(), object.name())
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::network::{GrpcPorts, PortRef};
@@ -12,7 +12,7 @@ use crate::waml::node::Path;
 use crate::waml::quote::quoted;
 use crate::waml::section_network::{Protocol, Service};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let mut names: HashMap<&str, (PortRef<'_>, Path)> = HashMap::new();
     for (path, service) in Path::root().each("service", &subject.section.service) {
@@ -21,8 +21,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let mut numbers: HashMap<String, &str> = HashMap::new();
         for port in network::ports_of(service, slug) {
             let path = place(service, &port, &path);
-            if let Some(other) =
-                numbers.insert(format_port(port.number, port.protocol), port.name)
+            if let Some(other) = numbers.insert(format_port(port.number, port.protocol), port.name)
             {
                 same_number(&port, other, &path, report);
             }
@@ -49,7 +48,7 @@ fn place(service: &Service, port: &PortRef<'_>, path: &Path) -> Path {
     listed.map_or_else(|| path.clone(), |index| path.key("ports").index(index))
 }
 
-fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
+fn has_ports(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
     if service.ports.iter().flatten().next().is_none() && service.port.is_none() {
         let violation = Violation::error("ports", format!("`{path}` has no port"))
             .expected("needs `ports` or `port`")
@@ -58,7 +57,7 @@ fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
+fn have_numbers(service: &Service, path: &Path, report: &mut RuleReport<'_>) {
     for (path, port) in path.each("ports", &service.ports) {
         if port.number.or(service.port).is_none() {
             let message = format!("the port `{}` has no number", port.name);
@@ -68,7 +67,7 @@ fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut Report<'_>) {
+fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut RuleReport<'_>) {
     let message = format!(
         "the ports `{other}` and `{}` have the same number {}",
         port.name,
@@ -84,7 +83,7 @@ fn same_name(
     other: &PortRef<'_>,
     first: &Path,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let message = format!(
         "the port `{}` leads to {} of the container, and to {} in `{first}`",
@@ -104,7 +103,7 @@ fn format_port(number: u16, protocol: Protocol) -> String {
 }
 
 /// gRPC is served at a port that the app has.
-pub(super) fn grpc(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(grpc) = &subject.section.grpc else { return };
     let slug = subject.waml.app.slug.as_str();
     if !GrpcPorts::of(subject.section, slug).is_empty() || subject.is_unsure("service") {
@@ -125,7 +124,7 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// An app without a service is measured all the same; one with several ports is not probed as it should be.
-fn unsaid(all: &[String], report: &mut Report<'_>) {
+fn unsaid(all: &[String], report: &mut RuleReport<'_>) {
     if all.is_empty() {
         return;
     }

@@ -1,6 +1,6 @@
 //! Probes use ports that the app has, and what Kubernetes takes.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
 use crate::templates::view::network;
 use crate::templates::view::network::PortRef;
@@ -9,7 +9,7 @@ use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     let probed = Probed::of(subject.section, subject.tree, slug);
     for kind in KINDS {
@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
+fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
     let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
         let violation = Violation::error("probes", message).expected(expected);
         report.add(&path.key(key), violation.help(help));
@@ -41,7 +41,13 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes takes one way of asking. What only the template says gives way in silence.
-fn at_odds(kind: &str, probe: &Probe, probed: &Probed<'_>, path: &Path, report: &mut Report<'_>) {
+fn at_odds(
+    kind: &str,
+    probe: &Probe,
+    probed: &Probed<'_>,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     use ProbeMechanism::{Exec, Grpc, Http, Tcp};
     let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
         let violation = Violation::error("probes", message).expected(expected);
@@ -96,7 +102,7 @@ fn reached(
     probed: &Probed<'_>,
     path: &Path,
     subject: &Subject<'_>,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let ports: Vec<PortRef<'_>> =
         network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
@@ -127,7 +133,7 @@ fn known_port(
     port: &str,
     ports: &[PortRef<'_>],
     (path, is_written): (&Path, bool),
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     if network::probed(ports, Some(port)).is_some() {
         return;

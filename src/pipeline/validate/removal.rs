@@ -6,7 +6,7 @@
 //! `removes: [{kind, name}]` in the section; once the object is gone the entry means nothing, and
 //! a warning asks for it to be taken out, lest it lets a later object of that name go too.
 
-use super::{Made, Report, unknown};
+use super::{RenderedPlan, RuleReport, unknown};
 use crate::manifests::object::Object;
 use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::lock::{OnRemoval, RemovalLimit};
@@ -25,7 +25,7 @@ const LONGEST_LINE: usize = 1600;
 ///
 /// How much that is, the target's policy says. A help has room for some dozen names: of more, warnings beside the
 /// error have the other lines to write.
-pub(super) fn many(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     // What is not known is told by the rule `stateful`.
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
     let live = &live.objects;
@@ -96,7 +96,7 @@ fn lines(gone: &[&LiveObject]) -> Vec<String> {
 }
 
 /// Refuses to remove what keeps data, unless it is named.
-pub(super) fn stateful(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
     let LiveApp { objects: live, staying, .. } = match &made.valid.facts().live {
         Fact::NotAsked => return,

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Made, Report, names};
+use super::{RenderedPlan, RuleReport, names};
 use crate::manifests::object::Object;
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::stateful::group;
@@ -76,7 +76,7 @@ const NAMESPACED: &[&str] = &[
 ];
 
 /// Checks all objects of one deployment.
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     for violation in violations(made.objects, &made.valid.waml().app, made.template) {
         report.say(violation);
     }
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use crate::model::id::{Namespace, Slug};
-    use crate::templates::set::Templates;
+    use crate::templates::set::TemplateSet;
 
     /// Checks objects in the namespace `n`, given by version, kind, and more.
     fn check_objects(objects: &[(&str, &str, Json)]) -> Vec<String> {
@@ -189,7 +189,7 @@ mod tests {
         let objects: Vec<Object> = objects.iter().map(object).collect();
         let app =
             AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse("a").unwrap() };
-        let templates = Templates::compile(&crate::templates::sources::built_in()).unwrap();
+        let templates = TemplateSet::compile(&crate::templates::sources::built_in()).unwrap();
         let template = templates.iter().next().unwrap();
         violations(&objects, &app, template)
             .into_iter()

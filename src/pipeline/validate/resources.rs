@@ -1,13 +1,13 @@
 //! Quantities parse, and requests are within limits.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::quote::quoted;
 use crate::waml::section_workload::Amounts;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(resources) = &subject.section.resources else { return };
     let requests = amounts(resources.requests.as_ref());
     let limits = amounts(resources.limits.as_ref());
@@ -25,7 +25,7 @@ struct Resource<'a> {
 }
 
 impl Resource<'_> {
-    fn check(&self, report: &mut Report<'_>) {
+    fn check(&self, report: &mut RuleReport<'_>) {
         let request = self.request.map(|text| (text, Amount::parse(self.name, text)));
         let limit = self.limit.map(|text| (text, Amount::parse(self.name, text)));
         let over = match (request, limit) {
@@ -57,7 +57,7 @@ impl Resource<'_> {
         amount: Amount,
         side: &str,
         over: Option<&str>,
-        report: &mut Report<'_>,
+        report: &mut RuleReport<'_>,
     ) {
         let path = self.path(side);
         match amount {
@@ -68,7 +68,7 @@ impl Resource<'_> {
         }
     }
 
-    fn tell_over(&self, request: &str, limit: &str, report: &mut Report<'_>) {
+    fn tell_over(&self, request: &str, limit: &str, report: &mut RuleReport<'_>) {
         let kind = self.name;
         let defaults = ["requests", "limits"].map(|side| self.subject.default_of(&self.path(side)));
         let [of_request, of_limit] = &defaults;

@@ -1,7 +1,7 @@
 //! Two addresses do not take each other's requests, and the target's kind of route can do what
 //! the WAML asks of it.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
@@ -13,7 +13,7 @@ use crate::waml::section_network::{Cache, Ingress};
 /// The most rules that an `HTTPRoute` takes (`spec.rules`, `maxItems`).
 const MOST_RULES: usize = 16;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     twice(subject.section.ingresses(), &target, report);
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
@@ -31,7 +31,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 /// Kubernetes' `Ingress` has no word for gRPC: its controller is told by an annotation, which is
 /// ingress-nginx's own and for all paths of the object.
-fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>) {
+fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let views = ingress::ingresses(subject.section, subject.waml.app.slug.as_str(), target);
     for (index, view) in views.iter().enumerate() {
         let (grpc, plain): (Vec<_>, Vec<_>) = view.routes.iter().partition(|r| r.grpc);
@@ -69,7 +69,7 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
 }
 
 /// The same host and path for the same people: which of the two answers, nobody can say.
-fn twice(ingresses: &[Ingress], target: &Target, report: &mut Report<'_>) {
+fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
     let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {
         let (public, host) = (ingress.public.unwrap_or(false), host(ingress, target));
@@ -99,7 +99,7 @@ fn paths<'a>(ingress: &'a Ingress, at: &Path) -> Vec<(&'a str, Path)> {
     }
 }
 
-fn rules(ingress: &Ingress, target: &Target, path: &Path, report: &mut Report<'_>) {
+fn rules(ingress: &Ingress, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
     let count = ingress.paths.as_ref().map_or(0, Vec::len);
     if target.platform.ingress.kind == IngressKind::Gateway && count > MOST_RULES {
         let message =
@@ -118,7 +118,7 @@ fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
     own.into_iter().chain(of_paths).collect()
 }
 
-fn unkept(cache: Cache, path: &Path, report: &mut Report<'_>) {
+fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
     if cache.immutable == Some(true) && cache.max_age.unwrap_or(0) == 0 {
         let message = "what never changes is kept for no time";
         let violation = Violation::error("routes", message).expected("needs `maxAge`");
@@ -127,7 +127,7 @@ fn unkept(cache: Cache, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes' `Ingress` has no word for headers.
-fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Report<'_>) {
+fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
     let written = subject.tree.at(path).is_some_and(is_from_waml);
     if target.platform.ingress.kind == IngressKind::Kubernetes && written {
         let message = format!("`{}` cannot set the header `Cache-Control`", target.name);
@@ -137,7 +137,7 @@ fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Rep
 }
 
 /// A policy that lets in nothing from outside leaves every address without an answer.
-fn unreached(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>) {
+fn unreached(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let policy = &target.platform.network_policy;
     let open = !policy.ingress.namespaces.is_empty() || !policy.ingress.labels.is_empty();
     if policy.enabled && !open && !subject.section.ingresses().is_empty() {

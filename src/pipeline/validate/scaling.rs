@@ -1,6 +1,6 @@
 //! How many pods there are: while they are replaced, while nodes are drained, and when an autoscaler takes over.
 
-use super::{Made, Report, Subject};
+use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::int_or_string::NumberOrPercent;
 use crate::manifests::replicas::scaled_by;
 use crate::model::facts::{Fact, LiveReplicas};
@@ -9,7 +9,7 @@ use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 
 /// A rolling update can make progress.
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(scaling) = &subject.section.scaling else { return };
     let path = Path::root().key("scaling");
     let (missing, added) = (path.key("maxUnavailable"), path.key("maxSurge"));
@@ -30,7 +30,7 @@ fn number(
     rule: &'static str,
     text: Option<&str>,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) -> Option<NumberOrPercent> {
     let text = text?;
     let found = NumberOrPercent::parse(text);
@@ -50,7 +50,7 @@ fn part_of_all(
     what: &str,
     text: Option<&str>,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) -> Option<NumberOrPercent> {
     let number = number(rule, text, path, report);
     let Some(NumberOrPercent::Percent(percent @ 101..)) = number else { return number };
@@ -60,7 +60,7 @@ fn part_of_all(
 }
 
 /// Nodes can be drained without taking the app away, and can be drained at all.
-pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(disruption) = &subject.section.disruption else { return };
     let path = Path::root().key("disruption");
     let (at_least, at_most) = (path.key("minAvailable"), path.key("maxUnavailable"));
@@ -95,7 +95,7 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 /// Kubernetes takes one of the two. Over a template's default the WAML's own wins; two of the
 /// WAML's are a contradiction.
-fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     let written = |key| {
         subject.tree.at(&path.key(key)).is_some_and(|node| !node.is_null() && is_from_waml(node))
     };
@@ -119,7 +119,7 @@ impl Subject<'_> {
 }
 
 /// A deployment that hands the number of pods over to an autoscaler says so.
-pub(super) fn replicas(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     if let Fact::Missing { why } = &made.valid.facts().live {
         return unknown_replicas(made, why, report);
     }
@@ -137,7 +137,7 @@ pub(super) fn replicas(made: &Made<'_>, report: &mut Report<'_>) {
 }
 
 /// Whatever the target's policy lets pass: a number that is live and not kept costs pods.
-fn unknown_replicas(made: &Made<'_>, why: &str, report: &mut Report<'_>) {
+fn unknown_replicas(made: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
     let mut objects = made.objects.iter();
     let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {
         return;

@@ -7,7 +7,7 @@ use crate::waml::quote::quoted;
 
 /// What is wrong with a schedule, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ScheduleError {
     pub(super) message: String,
     pub(super) help: &'static str,
 }
@@ -58,10 +58,10 @@ const WORDS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
 /// Whether Kubernetes takes the schedule, and it ever comes.
-pub(super) fn check(text: &str) -> Result<(), Fault> {
+pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
     if text.contains("TZ") {
         let message = "a schedule cannot say its time zone".to_owned();
-        return Err(Fault { message, help: "leave `TZ=` out, and set `timeZone`" });
+        return Err(ScheduleError { message, help: "leave `TZ=` out, and set `timeZone`" });
     }
     if text.starts_with('@') {
         return word(text);
@@ -69,7 +69,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
     let parts: Vec<&str> = text.split_whitespace().collect();
     let Ok(parts) = <[&str; 5]>::try_from(parts.as_slice()) else {
         let message = format!("a schedule has 5 fields, and this has {}", parts.len());
-        return Err(Fault { message, help: HELP });
+        return Err(ScheduleError { message, help: HELP });
     };
     let mut fields = [Field { bits: 0, any: false }; 5];
     for ((found, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
@@ -78,7 +78,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
     comes(fields)
 }
 
-fn word(text: &str) -> Result<(), Fault> {
+fn word(text: &str) -> Result<(), ScheduleError> {
     let is_every = text.strip_prefix("@every ").is_some_and(is_duration);
     if is_every || WORDS.contains(&text) {
         return Ok(());
@@ -86,7 +86,7 @@ fn word(text: &str) -> Result<(), Fault> {
     let message = format!("{} is no schedule", quoted(text));
     let help =
         "use `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`, `@every 90m`, or five fields";
-    Err(Fault { message, help })
+    Err(ScheduleError { message, help })
 }
 
 /// As Go reads durations: `1h30m`, `1.5h`.
@@ -118,7 +118,7 @@ struct Field {
     any: bool,
 }
 
-fn field(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
+fn field(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
     let mut found = Field { bits: 0, any: false };
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let Field { bits, any } = range(part, bounds)?;
@@ -128,8 +128,8 @@ fn field(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
 }
 
 /// `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
-fn range(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
-    let fault = |what: String| Fault {
+fn range(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
+    let fault = |what: String| ScheduleError {
         message: format!("{} is no {}: {what}", quoted(text), bounds.name),
         help: bounds.help,
     };
@@ -186,8 +186,8 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /// Whether there is such a time at all. When both kinds of day are said, either will do.
-fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), Fault> {
-    let never = |message: &str, help| Err(Fault { message: message.to_owned(), help });
+fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), ScheduleError> {
+    let never = |message: &str, help| Err(ScheduleError { message: message.to_owned(), help });
     if [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0) {
         return never("a field of the schedule is empty", HELP);
     }

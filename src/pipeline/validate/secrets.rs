@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::env::is_key;
-use super::unknown::{self, Wanted};
-use super::{Report, Subject};
+use super::unknown::{self, NeededFact};
+use super::{RuleReport, Subject};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
 use crate::model::platform::vault_path::VaultPath;
@@ -25,10 +25,10 @@ type Found = BTreeMap<String, Option<BTreeSet<String>>>;
 /// Secrets that the app refers to exist, and have the keys that it names.
 ///
 /// A secret that the app starts without (`optional: true`) is a warning.
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(first) = first_use(subject) else { return };
     let what = "whether the secrets exist";
-    let wanted = Wanted { rule: "secrets", what, path: Some(&first) };
+    let wanted = NeededFact { rule: "secrets", what, path: Some(&first) };
     let Some(found) = wanted.require_fact(&subject.facts.secrets, subject, report) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let optional = secret.optional.unwrap_or(false);
@@ -48,7 +48,7 @@ fn key(
     found: &Found,
     path: &Path,
     subject: &Subject<'_>,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     match found.get(&secret.name) {
         Some(None) => report.add(&path.key("name"), no_secret(&secret.name, false, subject)),
@@ -107,7 +107,7 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
 }
 
 /// What is asked for in Vault has a legal path, and is the app's to read.
-pub(super) fn vault(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         let Some(text) = &secret.path else { continue };
@@ -137,7 +137,7 @@ fn check_path<'a>(
     path: &Path,
     subject: &Subject<'_>,
     target: &Target,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) -> Option<VaultPath<'a>> {
     let app = &subject.waml.app;
     let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
@@ -164,7 +164,7 @@ const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operato
 
 /// How secrets reach pods on the target can do what the app wants of it: the Vault agent brings files, and no
 /// environment variables.
-pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if target.platform.secrets.delivery != Delivery::VaultAgent {
         return;
@@ -183,7 +183,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>) {
+fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut RuleReport<'_>) {
     let wanted = collect_secrets(subject.section, &subject.waml.app);
     for (path, variable) in Path::root().each("env", &subject.section.env) {
         let Some(from) = &variable.secret else { continue };
@@ -202,7 +202,7 @@ fn variables(subject: &Subject<'_>, target: &TargetName, report: &mut Report<'_>
     }
 }
 
-fn listed(secret: &Secret, path: &Path, target: &TargetName, report: &mut Report<'_>) {
+fn listed(secret: &Secret, path: &Path, target: &TargetName, report: &mut RuleReport<'_>) {
     let name = quoted(&secret.name);
     if secret.mount_path.is_none() {
         let message = format!("the keys of {name} are files on `{target}`, not variables");

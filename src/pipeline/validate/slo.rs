@@ -1,6 +1,6 @@
 //! The service level objective can be kept, measured and missed.
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
 use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
@@ -13,7 +13,7 @@ use crate::waml::suggest;
 
 const RULE: &str = "slo";
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(slo) = &subject.section.slo else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     // What the template makes nothing of is told by the rule `unused`.
@@ -42,7 +42,7 @@ fn measured(
     watched: &Watched<'_>,
     promise: &Promise,
     root: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     if let Some((message, help)) = unmeasured(watched) {
         // An address that leads nowhere, and what cannot be read, were told where they stand.
@@ -64,7 +64,7 @@ const OTHER_CONTROLLERS: [&str; 8] =
     ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
 
 /// Traefik counts only what goes through it.
-fn counted(watched: &Watched<'_>, root: &Path, report: &mut Report<'_>) {
+fn counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;
     if !by_traefik || ingress.kind != IngressKind::Kubernetes || !watched.measures("http") {
@@ -84,7 +84,7 @@ fn counted(watched: &Watched<'_>, root: &Path, report: &mut Report<'_>) {
 }
 
 /// Whether the class is one that there is, or none is named.
-fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut Report<'_>) -> bool {
+fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(name) = &slo.request_class else { return true };
     let classes = &monitoring.slo.classes;
     if classes.contains_key(name) {
@@ -105,7 +105,7 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut Report<'_
     false
 }
 
-fn something(promise: &Promise, root: &Path, report: &mut Report<'_>) {
+fn something(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let mut lacks = |path: &Path, message: &str, expected: &str, help: &str| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
     };
@@ -133,7 +133,7 @@ fn something(promise: &Promise, root: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let latency = root.key("latency").key("objective");
     let availability = root.key("availability");
     let own = slo.latency.as_ref().and_then(|latency| latency.objective);
@@ -162,7 +162,7 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut Report<'_
 
 /// A histogram answers only for the bounds that it has. Where the operator says them, they are
 /// known; the usual ones are an assumption.
-fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let Some(milliseconds) = promise.milliseconds.filter(|_| promise.fast.is_some()) else {
         return;
     };

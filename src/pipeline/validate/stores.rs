@@ -1,7 +1,7 @@
 //! The stores of an app's own exist as it asks for them, on a target that has any.
 
 use super::resources::not_a_quantity;
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::{DatabaseKind, RedisKind};
 use crate::model::violation::Violation;
@@ -18,7 +18,7 @@ const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
 const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
 
 /// A database has a version, a size and a tier that exist, on a target that has databases.
-pub(super) fn database(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(database) = &subject.section.database else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if !subject.template.uses("database") {
@@ -36,7 +36,7 @@ pub(super) fn database(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn cloud_sql(database: &Database, here: &Path, report: &mut Report<'_>) {
+fn cloud_sql(database: &Database, here: &Path, report: &mut RuleReport<'_>) {
     let Database { engine, version, tier, storage, high_availability: _ } = database;
     let engine = engine.unwrap_or(Engine::Postgres);
     let form = match engine {
@@ -67,7 +67,7 @@ fn check_setting(
     legal: impl Fn(&str) -> bool,
     help: &'static str,
     here: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     if text.is_some_and(legal) {
         return;
@@ -130,7 +130,7 @@ const MOST_PATCHES: u32 = 40;
 const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
 /// A Redis has a version and a size that exist, on a target that has any.
-pub(super) fn redis(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(redis) = &subject.section.redis else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if !subject.template.uses("redis") {
@@ -149,7 +149,7 @@ pub(super) fn redis(subject: &Subject<'_>, report: &mut Report<'_>) {
     memory(redis.memory.as_deref(), kind, &here.key("memory"), report);
 }
 
-fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report<'_>) {
+fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleReport<'_>) {
     let Some(text) = text else {
         let violation = Violation::error("redis", "the Redis has no version");
         return report.add(path, violation.expected("needs a version").help("write it like `7.2`"));
@@ -188,7 +188,7 @@ fn ways_out(kind: RedisKind, text: &str) -> String {
     }
 }
 
-fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report<'_>) {
+fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleReport<'_>) {
     let text = text.unwrap_or_default();
     let Some(bytes) = Quantity::parse(text).and_then(Quantity::whole) else {
         report.add(path, not_a_quantity("redis", text, "memory"));

@@ -22,11 +22,11 @@ use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
-use crate::templates::set::Templates;
+use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
-static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Templates::compile(&crate::templates::sources::built_in()).unwrap().into());
+static TEMPLATES: LazyLock<Arc<TemplateSet>> =
+    LazyLock::new(|| TemplateSet::compile(&crate::templates::sources::built_in()).unwrap().into());
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
@@ -405,7 +405,7 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
         check_section(
             "    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n"
         )
-            .len(),
+        .len(),
         3
     );
 }

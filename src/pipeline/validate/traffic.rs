@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::SignedDuration;
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
@@ -21,7 +21,7 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 /// From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a
 /// release takes at least `interval` × the steps up to `maxWeight` (a last, smaller step is one,
 /// too), and a rollback `interval × threshold`.
-pub(super) fn canary(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(canary) = &subject.section.canary else { return };
     let path = Path::root().key("canary");
     if let (Some(step), Some(max)) = (canary.step_weight, canary.max_weight)
@@ -52,7 +52,7 @@ fn report_interval(
     text: &str,
     interval: Option<SignedDuration>,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let (message, expected) = match interval {
         None => (format!("{} is not a time", quoted(text)), "not a time"),
@@ -67,7 +67,7 @@ fn report_interval(
 
 /// The times that a release takes when all goes well, and until all traffic is back when it
 /// does not.
-fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut Report<'_>) {
+fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut RuleReport<'_>) {
     let Canary { step_weight, max_weight, interval: _, threshold } = canary;
     let steps = step_weight.zip(*max_weight).filter(|(step, max)| *step > 0 && step <= max);
     if let Some((step, max)) = steps {
@@ -88,7 +88,7 @@ fn within(
     what: &str,
     help: &str,
     path: &Path,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let whole = i32::try_from(times).ok().and_then(|times| interval.checked_mul(times));
     let whole = whole.unwrap_or(SignedDuration::MAX);
@@ -99,7 +99,7 @@ fn within(
 }
 
 /// Live versions have names of their own, and shares that are all of the traffic.
-pub(super) fn versions(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(versions) = subject.section.versions.as_deref() else { return };
     let path = Path::root().key("versions");
     if subject.section.canary.is_some() {
@@ -112,7 +112,7 @@ pub(super) fn versions(subject: &Subject<'_>, report: &mut Report<'_>) {
     total(versions, &path, report);
 }
 
-fn each(versions: &[Version], path: &Path, report: &mut Report<'_>) {
+fn each(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for (index, version) in versions.iter().enumerate() {
         let earlier = seen.insert(&version.name, index);
@@ -133,7 +133,7 @@ fn name(name: &str, earlier: Option<usize>) -> Option<Violation> {
     Some(Violation::error("versions", message).expected(expected).help(help))
 }
 
-fn total(versions: &[Version], path: &Path, report: &mut Report<'_>) {
+fn total(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let silent = versions.iter().position(|version| version.weight.is_none());
     if let Some(index) = silent.filter(|_| versions.len() > 1) {
         let violation =

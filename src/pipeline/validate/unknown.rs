@@ -6,7 +6,7 @@
 
 use jiff::SignedDuration;
 
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::model::facts::Fact;
 use crate::model::lock::OnUnknown;
 use crate::model::target::{Environment, Target};
@@ -17,7 +17,7 @@ use crate::waml::node::Path;
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a rule wants to know, and where it says so when that cannot be had.
-pub(super) struct Wanted<'a> {
+pub(super) struct NeededFact<'a> {
     /// The rule.
     pub(super) rule: &'static str,
     /// What there is to know, after "it is not known": `whether the image exists`.
@@ -26,14 +26,14 @@ pub(super) struct Wanted<'a> {
     pub(super) path: Option<&'a Path>,
 }
 
-impl Wanted<'_> {
+impl NeededFact<'_> {
     /// Returns what is known; nothing where nobody was asked. Reports a violation where there was
     /// no answer.
     pub(super) fn require_fact<'f, T>(
         &self,
         fact: &'f Fact<T>,
         subject: &Subject<'_>,
-        report: &mut Report<'_>,
+        report: &mut RuleReport<'_>,
     ) -> Option<&'f T> {
         match fact {
             Fact::NotAsked => None,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes};
-use super::{Report, Subject};
+use super::{RuleReport, Subject};
 use crate::manifests::quantity::Quantity;
 use crate::model::violation::Violation;
 use crate::templates::view::secrets::volume_name;
@@ -15,7 +15,7 @@ use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
 use crate::waml::section_workload::Volume;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let mut folders: HashMap<String, Path> = HashMap::new();
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
         folder(secret.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
@@ -36,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 /// A mounted secret becomes a volume too.
-fn name(volume: &Volume, section: &Section, path: &Path, report: &mut Report<'_>) {
+fn name(volume: &Volume, section: &Section, path: &Path, report: &mut RuleReport<'_>) {
     let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
     if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
         let message = format!(
@@ -49,7 +49,7 @@ fn name(volume: &Volume, section: &Section, path: &Path, report: &mut Report<'_>
     }
 }
 
-fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     match volume.size.as_deref().map(|size| (size, Quantity::parse(size))) {
         Some((size, None)) => {
             report.add(&path.key("size"), not_a_quantity("volumes", size, "memory"));
@@ -89,7 +89,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
 }
 
 /// A storage class' name is an RFC 1123 subdomain.
-fn class(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let illegal = |class: &&str| !super::names::is_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
         let message = format!("{} is not a legal name of a storage class", quoted(class));
@@ -99,7 +99,7 @@ fn class(volume: &Volume, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn files(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let Some(files) = &volume.files else { return };
     if volume.size.is_some() {
         let message = format!("the volume {} is a disk and files", quoted(&volume.name));
@@ -116,7 +116,7 @@ fn files(volume: &Volume, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Two pods on two nodes cannot both have a disk that is for one.
-fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     if !volume.is_for_one() {
         return;
     }
@@ -150,7 +150,7 @@ fn folder(
     folder: Option<&str>,
     path: Path,
     folders: &mut HashMap<String, Path>,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let Some(folder) = folder else { return };
     // Of a secret nothing is repeated that is no path.

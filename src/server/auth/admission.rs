@@ -43,7 +43,7 @@ pub struct Admission {
 }
 
 /// Decides who may call, and what they may do.
-pub(crate) struct Auth {
+pub(crate) struct Authenticator {
     pub(crate) admission: Admission,
     pub(super) deployments: Deployments,
     pub(super) people: Mutex<TokenCache>,
@@ -54,7 +54,7 @@ pub(crate) struct Auth {
     pub(super) strangers: Semaphore,
 }
 
-impl Auth {
+impl Authenticator {
     pub(crate) fn new(admission: Admission, deployments: Deployments) -> Self {
         Self {
             people: Mutex::default(),

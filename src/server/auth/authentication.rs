@@ -13,11 +13,11 @@ use secrecy::SecretString;
 
 use crate::model::audit::AuthMethod;
 use crate::model::person::{IdentityError, Person};
-use crate::server::auth::admission::{Auth, STRANGERS, holder};
+use crate::server::auth::admission::{Authenticator, STRANGERS, holder};
 use crate::server::auth::authorization::not_told;
-use crate::server::auth::caller::{Caller, RequestId, Standing};
+use crate::server::auth::caller::{AuthContext, Caller, RequestId};
 use crate::server::auth::client_ip::{peer, subscriber};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
 /// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
@@ -29,16 +29,20 @@ const LONGEST: usize = 2048;
 
 /// Which door a caller comes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum AuthScheme {
     /// With a token.
     Api,
     /// The same, or with the token as the password, which is what browsers know.
     Page,
 }
 
-impl Auth {
+impl Authenticator {
     /// The request with its caller, if there may be one.
-    pub(crate) async fn admit(&self, mut request: Request, door: Door) -> Result<Request, Problem> {
+    pub(crate) async fn admit(
+        &self,
+        mut request: Request,
+        door: AuthScheme,
+    ) -> Result<Request, Problem> {
         let from = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
         let mut caller = self.identify(request.headers(), from, door).await?;
@@ -58,24 +62,24 @@ impl Auth {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-        door: Door,
+        door: AuthScheme,
     ) -> Result<Caller, Problem> {
         if self.asks_nobody() {
             return Ok(Caller::anybody("unknown, on this machine"));
         }
         let given = match door {
-            Door::Api => bearer(headers),
-            Door::Page => password(headers).or_else(|| bearer(headers)),
+            AuthScheme::Api => bearer(headers),
+            AuthScheme::Page => password(headers).or_else(|| bearer(headers)),
         };
         let Some(text) = given else {
-            return Err(Problem::new(Kind::Unauthorized, self.asked_for(door)));
+            return Err(Problem::new(ProblemKind::Unauthorized, self.asked_for(door)));
         };
         if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
             return Ok(Caller::new(
                 &token.name,
                 AuthMethod::Token,
-                Standing::Token(token.rights.clone()),
+                AuthContext::Token(token.rights.clone()),
             ));
         }
         self.stranger(text, from, door).await
@@ -92,15 +96,19 @@ impl Auth {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
-    fn asked_for(&self, door: Door) -> &'static str {
+    fn asked_for(&self, door: AuthScheme) -> &'static str {
         match (door, self.admission.github.is_some()) {
-            (Door::Api, false) => "send a configured API token as `Authorization: Bearer TOKEN`",
-            (Door::Api, true) => {
+            (AuthScheme::Api, false) => {
+                "send a configured API token as `Authorization: Bearer TOKEN`"
+            }
+            (AuthScheme::Api, true) => {
                 "send a GitHub token or a configured API token as `Authorization: Bearer TOKEN`; \
                  `bart login` gets one"
             }
-            (Door::Page, false) => "give a configured API token as the password; any name will do",
-            (Door::Page, true) => {
+            (AuthScheme::Page, false) => {
+                "give a configured API token as the password; any name will do"
+            }
+            (AuthScheme::Page, true) => {
                 "give a GitHub token or a configured API token as the password; any name will do"
             }
         }
@@ -113,7 +121,7 @@ impl Auth {
         &self,
         text: String,
         from: Option<IpAddr>,
-        door: Door,
+        door: AuthScheme,
     ) -> Result<Caller, Problem> {
         let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
@@ -127,7 +135,7 @@ impl Auth {
         } else {
             Err(self.unknown_token(&text, door))
         };
-        let wrong = said.as_ref().is_err_and(|problem| problem.kind() == Kind::Unauthorized);
+        let wrong = said.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
         match (wrong, known) {
             (true, true) => drop(self.pay(&whence)),
             (false, false) => lock(&self.failures).release(&whence),
@@ -136,14 +144,14 @@ impl Auth {
         if wrong {
             tracing::info!(from = whence, "a wrong token");
         }
-        Ok(Caller::new(said?.login, AuthMethod::GitHub, Standing::Person(token)))
+        Ok(Caller::new(said?.login, AuthMethod::GitHub, AuthContext::Person(token)))
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
         lock(&self.failures).try_acquire(whence, self.deployments.clock.now()).map_err(|wait| {
             tracing::warn!(from = whence, "too many wrong tokens");
             let detail = "too many wrong tokens came from your address";
-            Problem::new(Kind::TooMany, detail).after(wait)
+            Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
     }
 
@@ -154,32 +162,32 @@ impl Auth {
             self.strangers.try_acquire().map_err(|_| {
                 tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
                 let detail = "too many tokens that are not known yet came at once; come again";
-                Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
+                Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
             })
         };
         let _place = if known { None } else { Some(ask()?) };
         self.person(token).await.map_err(not_told_of_login)
     }
 
-    fn unknown_token(&self, text: &str, door: Door) -> Problem {
+    fn unknown_token(&self, text: &str, door: AuthScheme) -> Problem {
         let detail = match (self.admission.github.is_some(), door) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
                 "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
                  token of the service"
             }
-            (false, Door::Api) => "the API token is not a configured one",
-            (true, Door::Api) => {
+            (false, AuthScheme::Api) => "the API token is not a configured one",
+            (true, AuthScheme::Api) => {
                 "the token is neither a configured API token nor a person's at GitHub"
             }
-            (_, Door::Page) => self.asked_for(door),
+            (_, AuthScheme::Page) => self.asked_for(door),
         };
-        Problem::new(Kind::Unauthorized, detail)
+        Problem::new(ProblemKind::Unauthorized, detail)
     }
 
     /// Counts a request of the caller. A caller who is asked for nothing is not counted: it is one
     /// machine's own business.
     fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
-        if matches!(caller.standing, Standing::Everybody) {
+        if matches!(caller.standing, AuthContext::Everybody) {
             return Ok(());
         }
         let now = self.deployments.clock.now();
@@ -187,7 +195,7 @@ impl Auth {
             let most = self.admission.requests_per_minute;
             tracing::warn!(caller = caller.account(), most, "a caller comes too often");
             let detail = format!("{} made more than {most} requests in a minute", caller.name);
-            Problem::new(Kind::TooMany, detail).after(wait)
+            Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
     }
 }
@@ -195,7 +203,7 @@ impl Auth {
 /// At the door a token that GitHub does not answer to is a wrong one.
 fn not_told_of_login(error: IdentityError) -> Problem {
     match error {
-        IdentityError::Forbidden(why) => Problem::new(Kind::Unauthorized, why),
+        IdentityError::Forbidden(why) => Problem::new(ProblemKind::Unauthorized, why),
         other => not_told(other),
     }
 }

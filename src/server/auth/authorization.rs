@@ -8,15 +8,15 @@ use secrecy::SecretString;
 use crate::model::callers::{Rights, Scope};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::person::{IdentityError, RepoPermission};
-use crate::server::auth::admission::Auth;
-use crate::server::auth::caller::{Caller, Resource, Standing};
-use crate::server::problem::{Kind, Problem};
+use crate::server::auth::admission::Authenticator;
+use crate::server::auth::caller::{AuthContext, Caller, Resource};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::store::StoreError;
 
 /// How many questions of one list are asked at once.
 const AT_ONCE: usize = 8;
 
-impl Auth {
+impl Authenticator {
     /// Fails unless the caller may do that. Asked first by every handler.
     pub(crate) async fn authorize(
         &self,
@@ -25,9 +25,9 @@ impl Auth {
         resource: &Resource,
     ) -> Result<(), Problem> {
         let allowed = match &caller.standing {
-            Standing::Everybody => Ok(()),
-            Standing::Token(rights) => self.token_may(caller, rights, scope, resource).await,
-            Standing::Person(token) => self.person_may(caller, token, scope, resource).await,
+            AuthContext::Everybody => Ok(()),
+            AuthContext::Token(rights) => self.token_may(caller, rights, scope, resource).await,
+            AuthContext::Person(token) => self.person_may(caller, token, scope, resource).await,
         };
         let may = allowed.is_ok();
         tracing::debug!(caller = caller.name, ?scope, subject = %resource, may, "asked whether one may");
@@ -42,7 +42,7 @@ impl Auth {
     ) -> Result<bool, Problem> {
         match self.authorize(caller, Scope::Read, resource).await {
             Ok(()) => Ok(true),
-            Err(problem) if problem.kind() == Kind::Forbidden => Ok(false),
+            Err(problem) if problem.kind() == ProblemKind::Forbidden => Ok(false),
             Err(problem) => Err(problem),
         }
     }
@@ -54,7 +54,7 @@ impl Auth {
         items: Vec<T>,
         resource: impl Fn(&T) -> Resource,
     ) -> Result<Vec<T>, Problem> {
-        if matches!(caller.standing, Standing::Everybody)
+        if matches!(caller.standing, AuthContext::Everybody)
             || self.can_read(caller, &Resource::Everywhere).await?
         {
             return Ok(items);
@@ -78,7 +78,7 @@ impl Auth {
     /// Returns what is asked to find out whether the caller may see that: of people their
     /// repositories, wherever they are deployed to.
     async fn read_as(&self, caller: &Caller, resource: &Resource) -> Result<Resource, Problem> {
-        let of_person = matches!(caller.standing, Standing::Person(_));
+        let of_person = matches!(caller.standing, AuthContext::Person(_));
         let repository = match resource {
             Resource::Repository(repository, _) if of_person => Some(repository.clone()),
             Resource::App(..) if of_person => self.repository_of(resource).await?,
@@ -140,7 +140,7 @@ impl Auth {
             return Ok(());
         }
         match self.by_repository(caller, token, scope, resource).await {
-            Err(refused) if refused.kind() == Kind::Forbidden => {
+            Err(refused) if refused.kind() == ProblemKind::Forbidden => {
                 Err(trusted.err().unwrap_or(refused))
             }
             said => said,
@@ -270,30 +270,30 @@ fn verb(scope: Scope) -> &'static str {
 }
 
 fn forbidden(detail: String) -> Problem {
-    Problem::new(Kind::Forbidden, detail)
+    Problem::new(ProblemKind::Forbidden, detail)
 }
 
 fn unknown(error: &StoreError) -> Problem {
     tracing::error!(%error, "whose an app is cannot be found out");
-    Problem::new(Kind::Unavailable, "whose the app is cannot be found out now; come again")
+    Problem::new(ProblemKind::Unavailable, "whose the app is cannot be found out now; come again")
 }
 
 /// Describes to callers what GitHub did not tell.
 pub(super) fn not_told(error: IdentityError) -> Problem {
     match error {
         IdentityError::InvalidToken => Problem::new(
-            Kind::Unauthorized,
+            ProblemKind::Unauthorized,
             "GitHub does not know the token: it is wrong, expired or revoked; `bart login` gets a \
              new one",
         ),
         IdentityError::Forbidden(why) => forbidden(why),
         IdentityError::RateLimited(wait) => Problem::new(
-            Kind::Unavailable,
+            ProblemKind::Unavailable,
             "GitHub lets this token ask nothing for a while, so it cannot be found out what you may",
         )
         .after(wait),
         IdentityError::Unavailable(why) => Problem::new(
-            Kind::Unavailable,
+            ProblemKind::Unavailable,
             format!(
                 "GitHub cannot be asked who you are and what you may ({why}); an API token works \
                  nevertheless"

@@ -8,7 +8,7 @@ use axum::http::Uri;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::support::host::is_loopback;
 
 /// Our own names beside those of this machine.
@@ -33,7 +33,7 @@ impl Site {
         }
         tracing::warn!("a request to another host was refused");
         Err(Problem::new(
-            Kind::Forbidden,
+            ProblemKind::Forbidden,
             "this service asks nobody for a token, so that it answers only to names of this machine, \
              such as localhost, and to the host of `server.external_url`",
         ))

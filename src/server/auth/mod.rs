@@ -21,8 +21,8 @@ mod authorization; // what callers may do
 mod authentication; // from a request to a caller
 
 pub use crate::server::auth::admission::Admission;
-pub(crate) use crate::server::auth::admission::Auth;
-pub(super) use crate::server::auth::authentication::Door;
+pub(crate) use crate::server::auth::admission::Authenticator;
+pub(super) use crate::server::auth::authentication::AuthScheme;
 pub(super) use crate::server::auth::caller::{Caller, RequestId, Resource};
 pub use crate::server::auth::client_ip::Proxies;
 pub(super) use crate::server::auth::client_ip::subscriber;

@@ -4,26 +4,29 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{IdentityError, Person, RepoPermission};
-use crate::server::auth::admission::Auth;
-use crate::server::auth::token_cache::{Lookup, Question, Said, TokenFingerprint, decide};
+use crate::server::auth::admission::Authenticator;
+use crate::server::auth::token_cache::{
+    Lookup, TokenFingerprint, TokenQuestion, TokenReply, decide,
+};
 use crate::support::sync::lock;
 
-impl Auth {
+impl Authenticator {
     /// Returns whether GitHub knew that token now or a little earlier.
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let token = self.fingerprint(token);
         let known =
-            lock(&self.people).look_up(&token, &Question::Who, self.deployments.clock.now());
+            lock(&self.people).look_up(&token, &TokenQuestion::Who, self.deployments.clock.now());
         matches!(known, Lookup::Fresh(said) | Lookup::Stale(said) if said.is_yes())
     }
 
     /// Returns the person who has that token.
     pub(super) async fn person(&self, token: &SecretString) -> Result<Person, IdentityError> {
-        match self.ask(token, Question::Who).await? {
-            Said::Is(Some(person)) => Ok(person),
-            Said::Is(None) | Said::May(_) | Said::IsMember(_) | Said::Hidden(_) => {
-                Err(IdentityError::InvalidToken)
-            }
+        match self.ask(token, TokenQuestion::Who).await? {
+            TokenReply::Is(Some(person)) => Ok(person),
+            TokenReply::Is(None)
+            | TokenReply::May(_)
+            | TokenReply::IsMember(_)
+            | TokenReply::Hidden(_) => Err(IdentityError::InvalidToken),
         }
     }
 
@@ -33,9 +36,11 @@ impl Auth {
         token: &SecretString,
         repository: &RepoName,
     ) -> Result<RepoPermission, IdentityError> {
-        match self.ask(token, Question::On(repository.clone())).await? {
-            Said::May(level) => Ok(level),
-            Said::Is(_) | Said::IsMember(_) | Said::Hidden(_) => Ok(RepoPermission::Nothing),
+        match self.ask(token, TokenQuestion::On(repository.clone())).await? {
+            TokenReply::May(level) => Ok(level),
+            TokenReply::Is(_) | TokenReply::IsMember(_) | TokenReply::Hidden(_) => {
+                Ok(RepoPermission::Nothing)
+            }
         }
     }
 
@@ -48,10 +53,12 @@ impl Auth {
     ) -> Result<bool, IdentityError> {
         let mut refused = None;
         for team in teams {
-            match self.ask(token, Question::In(team.clone(), login.to_owned())).await {
-                Ok(Said::IsMember(true)) => return Ok(true),
+            match self.ask(token, TokenQuestion::In(team.clone(), login.to_owned())).await {
+                Ok(TokenReply::IsMember(true)) => return Ok(true),
                 // Of another organization it may be shown.
-                Ok(Said::Hidden(why)) | Err(IdentityError::Forbidden(why)) => refused = Some(why),
+                Ok(TokenReply::Hidden(why)) | Err(IdentityError::Forbidden(why)) => {
+                    refused = Some(why)
+                }
                 Ok(_) => {}
                 Err(other) => return Err(other),
             }
@@ -59,7 +66,11 @@ impl Auth {
         refused.map_or(Ok(false), |why| Err(IdentityError::Forbidden(why)))
     }
 
-    async fn ask(&self, token: &SecretString, question: Question) -> Result<Said, IdentityError> {
+    async fn ask(
+        &self,
+        token: &SecretString,
+        question: TokenQuestion,
+    ) -> Result<TokenReply, IdentityError> {
         let print = self.fingerprint(token);
         let now = self.deployments.clock.now();
         let before = match lock(&self.people).look_up(&print, &question, now) {
@@ -71,12 +82,14 @@ impl Auth {
         let wait = lock(&self.people).wait(&print, now);
         let said = match (wait, &question) {
             (Some(left), _) => Err(IdentityError::RateLimited(left)),
-            (None, Question::Who) => forge.person(token).await.map(|person| Said::Is(Some(person))),
-            (None, Question::On(repository)) => {
-                forge.on_repository(token, repository).await.map(Said::May)
+            (None, TokenQuestion::Who) => {
+                forge.person(token).await.map(|person| TokenReply::Is(Some(person)))
             }
-            (None, Question::In(team, login)) => {
-                forge.is_member(token, login, team).await.map(Said::IsMember)
+            (None, TokenQuestion::On(repository)) => {
+                forge.on_repository(token, repository).await.map(TokenReply::May)
+            }
+            (None, TokenQuestion::In(team, login)) => {
+                forge.is_member(token, login, team).await.map(TokenReply::IsMember)
             }
         };
         lock(&self.people).note(&print, question, &said, now);

@@ -35,7 +35,7 @@ pub struct FingerprintKey([u8; 32]);
 
 /// What is asked about whoever has a token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Question {
+pub(super) enum TokenQuestion {
     Who,
     On(RepoName),
     /// And under which name.
@@ -44,7 +44,7 @@ pub(super) enum Question {
 
 /// What GitHub said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum TokenReply {
     /// `None`: it does not know the token.
     Is(Option<Person>),
     May(RepoPermission),
@@ -56,7 +56,7 @@ pub(super) enum Said {
 /// Answers by token and question, and who is to wait.
 #[derive(Debug, Default)]
 pub(super) struct TokenCache {
-    answers: BTreeMap<(TokenFingerprint, Question), (Said, Timestamp)>,
+    answers: BTreeMap<(TokenFingerprint, TokenQuestion), (TokenReply, Timestamp)>,
     waiting: BTreeMap<TokenFingerprint, Timestamp>,
 }
 
@@ -64,13 +64,13 @@ pub(super) struct TokenCache {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     /// It was just said.
-    Fresh(Said),
+    Fresh(TokenReply),
     /// It was said a little earlier: believed where nobody can be asked.
-    Stale(Said),
+    Stale(TokenReply),
     Miss,
 }
 
-impl Said {
+impl TokenReply {
     /// A no is kept for a shorter time.
     pub(super) fn is_yes(&self) -> bool {
         match self {
@@ -106,7 +106,7 @@ impl TokenCache {
     pub(super) fn look_up(
         &self,
         token: &TokenFingerprint,
-        question: &Question,
+        question: &TokenQuestion,
         now: Timestamp,
     ) -> Lookup {
         let Some((said, at)) = self.answers.get(&(token.clone(), question.clone())) else {
@@ -130,8 +130,8 @@ impl TokenCache {
     pub(super) fn note(
         &mut self,
         token: &TokenFingerprint,
-        question: Question,
-        said: &Result<Said, IdentityError>,
+        question: TokenQuestion,
+        said: &Result<TokenReply, IdentityError>,
         now: Timestamp,
     ) {
         match said {
@@ -139,7 +139,7 @@ impl TokenCache {
             Err(IdentityError::InvalidToken) => {
                 // Nothing of the token is believed any more.
                 self.answers.retain(|(other, _), _| other != token);
-                self.keep(token, Question::Who, Said::Is(None), now);
+                self.keep(token, TokenQuestion::Who, TokenReply::Is(None), now);
             }
             Err(IdentityError::RateLimited(wait)) => {
                 if self.waiting.len() >= MOST_WAITING {
@@ -151,14 +151,20 @@ impl TokenCache {
                 }
             }
             // That teams are not shown is as good as a no, and is asked again as soon.
-            Err(IdentityError::Forbidden(why)) if matches!(question, Question::In(..)) => {
-                self.keep(token, question, Said::Hidden(why.clone()), now);
+            Err(IdentityError::Forbidden(why)) if matches!(question, TokenQuestion::In(..)) => {
+                self.keep(token, question, TokenReply::Hidden(why.clone()), now);
             }
             Err(IdentityError::Forbidden(_) | IdentityError::Unavailable(_)) => {}
         }
     }
 
-    fn keep(&mut self, token: &TokenFingerprint, question: Question, said: Said, now: Timestamp) {
+    fn keep(
+        &mut self,
+        token: &TokenFingerprint,
+        question: TokenQuestion,
+        said: TokenReply,
+        now: Timestamp,
+    ) {
         if self.answers.len() >= MOST {
             self.answers.retain(|_, (_, at)| now.duration_since(*at) < FRESH);
         }
@@ -195,12 +201,12 @@ mod tests {
         (TokenCache::default(), FingerprintKey::new([7; 32]).fingerprint("ghp_x"))
     }
 
-    fn on(name: &str) -> Question {
-        Question::On(RepoName::parse(name).unwrap())
+    fn on(name: &str) -> TokenQuestion {
+        TokenQuestion::On(RepoName::parse(name).unwrap())
     }
 
-    const YES: Said = Said::May(RepoPermission::Push);
-    const NO: Said = Said::May(RepoPermission::Nothing);
+    const YES: TokenReply = TokenReply::May(RepoPermission::Push);
+    const NO: TokenReply = TokenReply::May(RepoPermission::Nothing);
 
     #[test]
     fn an_answer_is_fresh_then_stale_then_gone_and_a_no_is_gone_soon() {
@@ -223,7 +229,10 @@ mod tests {
         cache.note(&other, on("acme/web"), &Ok(YES), at(0));
         cache.note(&token, on("acme/pay"), &Err(IdentityError::InvalidToken), at(1));
         assert_eq!(cache.look_up(&token, &on("acme/web"), at(1)), Lookup::Miss);
-        assert_eq!(cache.look_up(&token, &Question::Who, at(1)), Lookup::Fresh(Said::Is(None)));
+        assert_eq!(
+            cache.look_up(&token, &TokenQuestion::Who, at(1)),
+            Lookup::Fresh(TokenReply::Is(None))
+        );
         assert_eq!(cache.look_up(&other, &on("acme/web"), at(1)), Lookup::Fresh(YES));
     }
 
@@ -240,7 +249,7 @@ mod tests {
         let (mut cache, _) = make_cache();
         let key = FingerprintKey::new([7; 32]);
         for n in 0..=MOST {
-            cache.note(&key.fingerprint(&n.to_string()), Question::Who, &Ok(YES), at(0));
+            cache.note(&key.fingerprint(&n.to_string()), TokenQuestion::Who, &Ok(YES), at(0));
         }
         assert!(cache.answers.len() <= MOST);
     }

@@ -12,8 +12,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::api::forms::Form;
 use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
-use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
-use crate::server::problem::Kind;
+use crate::server::openapi::operation::{Is, Operation, Parameter, RouteAnswer};
+use crate::server::problem::ProblemKind;
 
 /// The status of what the caller has already.
 const NOT_MODIFIED: &str = "304";
@@ -25,27 +25,28 @@ const ABOUT: &str = "What is deployed where, what happened, and what people do a
     `detail` is for people.";
 
 /// How any route may fail.
-const ANY: &[Kind] = &[
-    Kind::BadRequest,
-    Kind::Unauthorized,
-    Kind::Forbidden,
-    Kind::TooMany,
-    Kind::Unavailable,
-    Kind::Overloaded,
-    Kind::TookTooLong,
-    Kind::Internal,
+const ANY: &[ProblemKind] = &[
+    ProblemKind::BadRequest,
+    ProblemKind::Unauthorized,
+    ProblemKind::Forbidden,
+    ProblemKind::TooMany,
+    ProblemKind::Unavailable,
+    ProblemKind::Overloaded,
+    ProblemKind::TookTooLong,
+    ProblemKind::Internal,
 ];
 /// How a route with a body may fail as well.
-const WITH_BODY: &[Kind] = &[
-    Kind::SlowBody,
-    Kind::KeyInUse,
-    Kind::TooLarge,
-    Kind::UnsupportedMediaType,
-    Kind::Unprocessable,
-    Kind::KeyReused,
+const WITH_BODY: &[ProblemKind] = &[
+    ProblemKind::SlowBody,
+    ProblemKind::KeyInUse,
+    ProblemKind::TooLarge,
+    ProblemKind::UnsupportedMediaType,
+    ProblemKind::Unprocessable,
+    ProblemKind::KeyReused,
 ];
 /// How no route fails that anybody may call.
-const OF_CALLERS: &[Kind] = &[Kind::Unauthorized, Kind::Forbidden, Kind::TooMany];
+const OF_CALLERS: &[ProblemKind] =
+    &[ProblemKind::Unauthorized, ProblemKind::Forbidden, ProblemKind::TooMany];
 
 /// Renders the document as text that ends with a newline.
 pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
@@ -123,14 +124,14 @@ impl Shapes {
 
     fn responses(
         &mut self,
-        answers: &[Answer],
+        answers: &[RouteAnswer],
         (guarded, is_read): (bool, bool),
         body: bool,
-        fails: &[Kind],
+        fails: &[ProblemKind],
     ) -> BTreeMap<String, Json> {
         let of_body = WITH_BODY.iter().filter(|_| body);
         let any = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
-        let mut failures: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+        let mut failures: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
         for kind in any.chain(of_body).chain(fails) {
             let kinds = failures.entry(kind.status()).or_default();
             if !kinds.contains(kind) {
@@ -145,8 +146,8 @@ impl Shapes {
         all.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), same))).collect()
     }
 
-    fn answer(&mut self, answer: &Answer) -> Json {
-        let Answer { status: _, about, content } = answer;
+    fn answer(&mut self, answer: &RouteAnswer) -> Json {
+        let RouteAnswer { status: _, about, content } = answer;
         match content {
             None => json!({"description": about}),
             Some((kind, shape)) => {
@@ -157,8 +158,8 @@ impl Shapes {
         }
     }
 
-    fn failure(&mut self, kinds: &[Kind]) -> Json {
-        let one = |kind: &Kind| format!("`{}`: {}", kind.urn(), kind.documented().2);
+    fn failure(&mut self, kinds: &[ProblemKind]) -> Json {
+        let one = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
         let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
         let schema = self.given.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});

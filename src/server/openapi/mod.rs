@@ -17,7 +17,7 @@ use axum::http::HeaderMap;
 use axum::routing::get;
 
 pub(super) use crate::api::forms::Form;
-use crate::server::conditional::Document;
+use crate::server::conditional::CachedDocument;
 pub(super) use crate::server::openapi::operation::{Is, Operation, Parameter, Routes};
 
 /// The route of the document: of those operations, which are all below `base`, and of itself.
@@ -32,7 +32,7 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     operations.extend(itself.operations);
     // Shared by all answers, however slowly they are read.
-    let text = Document::new(document::render_document(base, &operations).into());
+    let text = CachedDocument::new(document::render_document(base, &operations).into());
     let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
     Router::new().route(PATH, get(answer))
 }

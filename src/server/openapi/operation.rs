@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::api::forms::Form;
-use crate::server::problem::Kind;
+use crate::server::problem::ProblemKind;
 
 /// Routes, each with what is said of it. What follows a route is said of it.
 pub(crate) struct Routes<S> {
@@ -39,10 +39,10 @@ pub(crate) struct Operation {
     pub(super) needs: Option<&'static str>,
     pub(super) query: &'static [Parameter],
     pub(super) headers: &'static [Parameter],
-    pub(super) body: Option<Shape>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) body: Option<SchemaMaker>,
+    pub(super) answers: Vec<RouteAnswer>,
     /// How it fails beside what any route does.
-    pub(super) fails: &'static [Kind],
+    pub(super) fails: &'static [ProblemKind],
 }
 
 /// A parameter of the query, or a header.
@@ -99,14 +99,14 @@ const ONCE: &[Parameter] = &[Parameter::text(
 )];
 
 /// Makes the schema of a type.
-pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+pub(super) type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
 /// One way in which a route answers.
-pub(super) struct Answer {
+pub(super) struct RouteAnswer {
     pub(super) status: u16,
     pub(super) about: &'static str,
     /// The type of the content, and its shape; none where there is no content.
-    pub(super) content: Option<(&'static str, Shape)>,
+    pub(super) content: Option<(&'static str, SchemaMaker)>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
@@ -156,23 +156,23 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
     /// It answers with JSON.
     pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
-        let content: (_, Shape) = ("application/json", SchemaGenerator::subschema_for::<T>);
-        self.say(|it| it.answers.push(Answer { status, about, content: Some(content) }))
+        let content: (_, SchemaMaker) = ("application/json", SchemaGenerator::subschema_for::<T>);
+        self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
     }
 
     /// It answers with a stream of events.
     pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
-        let content: (_, Shape) = ("text/event-stream", SchemaGenerator::subschema_for::<T>);
-        self.say(|it| it.answers.push(Answer { status, about, content: Some(content) }))
+        let content: (_, SchemaMaker) = ("text/event-stream", SchemaGenerator::subschema_for::<T>);
+        self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
     }
 
     /// It answers without content.
     pub(crate) fn ends(self, status: u16, about: &'static str) -> Self {
-        self.say(|it| it.answers.push(Answer { status, about, content: None }))
+        self.say(|it| it.answers.push(RouteAnswer { status, about, content: None }))
     }
 
     /// It fails in these ways, too.
-    pub(crate) fn fails(self, fails: &'static [Kind]) -> Self {
+    pub(crate) fn fails(self, fails: &'static [ProblemKind]) -> Self {
         self.say(|it| it.fails = fails)
     }
 }

@@ -11,24 +11,24 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::model::notice::Sink;
 use crate::model::violation::{Severity, Violation, Violations};
 use crate::server::pages::document::{NoPage, Places, STYLE};
-use crate::server::pages::words::{self, Moment, Part};
-use crate::store::Told;
+use crate::server::pages::words::{self, Part, RelativeTime};
+use crate::store::Notification;
 
 /// Everything that the page tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Log {
+pub(crate) struct DeploymentStory {
     /// The deployment.
     pub(crate) deployment: Deployment,
     /// Everything that anybody was or will be told of it.
-    pub(crate) told: Vec<Told>,
+    pub(crate) told: Vec<Notification>,
     /// Where links lead.
     pub(crate) places: Places,
 }
 
-impl Log {
+impl DeploymentStory {
     /// Of that record and what was told of it.
     pub(crate) fn new(
-        (deployment, told): (Deployment, Vec<Told>),
+        (deployment, told): (Deployment, Vec<Notification>),
         Deployments { forge_url, waml, .. }: &Deployments,
     ) -> Self {
         let places = Places { forge: forge_url.clone(), waml: waml.path.clone() };
@@ -60,8 +60,8 @@ struct Page {
     commit: Link,
     git_ref: String,
     actor: String,
-    received: Moment,
-    finished: Option<Moment>,
+    received: RelativeTime,
+    finished: Option<RelativeTime>,
     errors: Vec<Complaint>,
     errors_left_out: usize,
     warnings_left_out: usize,
@@ -106,7 +106,7 @@ struct Edit {
 struct By {
     id: String,
     author: String,
-    at: Moment,
+    at: RelativeTime,
 }
 
 /// A line of a diff, and the class it is shown by.
@@ -130,7 +130,7 @@ struct Bar {
 /// One message's line.
 #[derive(Debug)]
 struct Line {
-    at: Moment,
+    at: RelativeTime,
     whom: String,
     what: String,
     state: &'static str,
@@ -148,8 +148,12 @@ const SHORTEST: u64 = 6;
 ///
 /// # Errors
 /// [`NoPage`]
-pub(crate) fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
-    let Log { deployment, told, places } = log;
+pub(crate) fn page(
+    log: DeploymentStory,
+    still: bool,
+    remark: Option<String>,
+) -> Result<String, NoPage> {
+    let DeploymentStory { deployment, told, places } = log;
     let refresh = refresh(&deployment, &told);
     let request = &deployment.request;
     let (repository, commit) = (&request.release.repository, &request.release.commit);
@@ -198,7 +202,7 @@ pub(crate) fn page(log: Log, still: bool, remark: Option<String>) -> Result<Stri
 }
 
 /// In how many seconds there may be something new; none where nothing more will happen.
-fn refresh(deployment: &Deployment, told: &[Told]) -> Option<u32> {
+fn refresh(deployment: &Deployment, told: &[Notification]) -> Option<u32> {
     if !deployment.state.is_final() {
         return Some(SOON);
     }
@@ -328,18 +332,18 @@ fn explain(stage: Stage) -> &'static str {
 }
 
 /// A line for each message.
-fn lines(told: &[Told]) -> Vec<Line> {
+fn lines(told: &[Notification]) -> Vec<Line> {
     let mut sorted: Vec<_> = told.iter().collect();
     sorted.sort_by_key(|one| (one.at, order(&one.sink), one.seq));
     sorted.into_iter().map(line).collect()
 }
 
 /// Returns whether somebody is still to be told.
-fn waiting(told: &[Told]) -> bool {
+fn waiting(told: &[Notification]) -> bool {
     told.iter().any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
 }
 
-fn line(told: &Told) -> Line {
+fn line(told: &Notification) -> Line {
     let (look, outcome) = match (&told.sent_at, &told.parked, &told.skipped) {
         (Some(at), _, _) => ("good", format!("sent at {}", at.strftime("%H:%M:%S"))),
         (_, Some(reason), _) => ("bad", format!("given up: {reason}")),

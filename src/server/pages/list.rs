@@ -5,7 +5,7 @@ use askama::Template;
 use crate::model::deployment::Deployment;
 use crate::server::pages::document::{NoPage, STYLE};
 use crate::server::pages::words;
-use crate::server::pages::words::Moment;
+use crate::server::pages::words::RelativeTime;
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -28,7 +28,7 @@ struct Row {
     actor: String,
     state: &'static str,
     look: &'static str,
-    received: Moment,
+    received: RelativeTime,
     summary: String,
 }
 

@@ -30,11 +30,11 @@ use axum::routing::get;
 
 use crate::model::callers::{Pages, Scope};
 use crate::model::id::DeployId;
-use crate::server::auth::{Caller, Door};
-use crate::server::call::{Call, InPath, Pairs, bad, no_deployment, unavailable};
-use crate::server::pages::deployment::Log;
+use crate::server::auth::{AuthScheme, Caller};
+use crate::server::call::{AuthenticatedRequest, InPath, Pairs, bad, no_deployment, unavailable};
+use crate::server::pages::deployment::DeploymentStory;
 use crate::server::pages::document::NoPage;
-use crate::server::problem::{Kind, Problem, Shown};
+use crate::server::problem::{Problem, ProblemKind, ShownProblem};
 use crate::server::query;
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
@@ -57,7 +57,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 }
 
 /// The newest deployments, filtered as the API's list is.
-async fn newest(call: Call, Pairs(pairs): Pairs) -> Result<Response, Problem> {
+async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Response, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
     let page = page.map_err(|error| unavailable(&error))?;
@@ -69,12 +69,12 @@ async fn newest(call: Call, Pairs(pairs): Pairs) -> Result<Response, Problem> {
 
 /// Returns what became of one deployment.
 async fn log(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
     Pairs(pairs): Pairs,
 ) -> Result<Response, Problem> {
     let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
-    let log = Log::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    let log = DeploymentStory::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
     html(StatusCode::OK, deployment::page(log, still, call.deployments().remark()))
@@ -86,13 +86,14 @@ async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: 
             request.extensions_mut().insert(Caller::anybody("anybody"));
             request
         }),
-        Pages::Token => shared.state.auth.admit(request, Door::Page).await,
+        Pages::Token => shared.state.auth.admit(request, AuthScheme::Page).await,
     };
     answered(admitted, next).await
 }
 
 async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let mut response = answered(shared.state.auth.admit(request, Door::Page).await, next).await;
+    let mut response =
+        answered(shared.state.auth.admit(request, AuthScheme::Page).await, next).await;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -101,7 +102,7 @@ async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
     match admitted {
         Ok(request) => next.run(request).await,
         Err(problem) => {
-            let asks = problem.kind() == Kind::Unauthorized;
+            let asks = problem.kind() == ProblemKind::Unauthorized;
             let mut response = problem.into_response();
             if asks {
                 response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
@@ -115,7 +116,7 @@ async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
 pub(super) async fn readable(request: Request, next: Next) -> Response {
     let asked = wants_a_page(request.uri().path(), request.headers());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<Shown>().filter(|_| asked) else {
+    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| asked) else {
         return response;
     };
     let page = document::problem(response.status().as_u16(), shown.title, &shown.detail);
@@ -141,7 +142,7 @@ fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
 fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Problem> {
     let page = page.map_err(|error| {
         tracing::error!(%error, "a page could not be made");
-        Problem::new(Kind::Internal, "the page could not be made; its log has more")
+        Problem::new(ProblemKind::Internal, "the page could not be made; its log has more")
     })?;
     let mut response = (status, page).into_response();
     let headers = response.headers_mut();

@@ -6,13 +6,13 @@ use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
-use crate::server::pages::deployment::{Log, total, whom};
+use crate::server::pages::deployment::{DeploymentStory, total, whom};
 use crate::server::pages::words;
-use crate::store::Told;
+use crate::store::Notification;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct TimelineEntry {
     /// When.
     pub(crate) at: Timestamp,
     /// What: one sentence. Names and code stand between backticks.
@@ -20,9 +20,10 @@ pub(crate) struct Line {
 }
 
 /// All that happened so far.
-pub(crate) fn lines(log: &Log) -> Vec<Line> {
-    let Log { deployment, told, places: _ } = log;
-    let mut lines = vec![Line { at: deployment.received_at, text: describe_request(deployment) }];
+pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
+    let DeploymentStory { deployment, told, places: _ } = log;
+    let mut lines =
+        vec![TimelineEntry { at: deployment.received_at, text: describe_request(deployment) }];
     lines.extend(told.iter().filter_map(step));
     lines.extend(ended(deployment));
     lines.extend(told.iter().filter_map(delivered));
@@ -56,17 +57,17 @@ fn describe_request(deployment: &Deployment) -> String {
 }
 
 /// The deployment's own steps are those that the forge is told of; its end has more to it.
-fn step(told: &Told) -> Option<Line> {
+fn step(told: &Notification) -> Option<TimelineEntry> {
     let text = match (&told.sink, told.status.state) {
         (Sink::Forge, ForgeState::InProgress) => "a worker has begun".to_owned(),
         (Sink::Forge, ForgeState::Inactive) => told.status.description().to_owned(),
         _ => return None,
     };
-    Some(Line { at: told.at, text })
+    Some(TimelineEntry { at: told.at, text })
 }
 
 /// Returns how far it came, and how it ended.
-fn ended(deployment: &Deployment) -> Vec<Line> {
+fn ended(deployment: &Deployment) -> Vec<TimelineEntry> {
     let Some(at) = deployment.finished_at else { return Vec::new() };
     let mut texts = Vec::new();
     texts.extend(read(deployment));
@@ -79,7 +80,7 @@ fn ended(deployment: &Deployment) -> Vec<Line> {
     texts.extend(deployment.pushed.as_ref().map(pushed));
     texts.extend(took(deployment));
     texts.push(end(deployment));
-    texts.into_iter().map(|text| Line { at, text }).collect()
+    texts.into_iter().map(|text| TimelineEntry { at, text }).collect()
 }
 
 fn read(deployment: &Deployment) -> Option<String> {
@@ -129,13 +130,13 @@ fn end(deployment: &Deployment) -> String {
 }
 
 /// Returns who heard of it, and who did not.
-fn delivered(told: &Told) -> Option<Line> {
+fn delivered(told: &Notification) -> Option<TimelineEntry> {
     let whom = whom(&told.sink);
     let what = told.status.state.as_str();
     match (told.sent_at, &told.parked) {
-        (Some(at), _) => Some(Line { at, text: format!("{whom}: `{what}` sent") }),
+        (Some(at), _) => Some(TimelineEntry { at, text: format!("{whom}: `{what}` sent") }),
         (None, Some(why)) => {
-            Some(Line { at: told.at, text: format!("{whom}: `{what}` given up, {why}") })
+            Some(TimelineEntry { at: told.at, text: format!("{whom}: `{what}` given up, {why}") })
         }
         (None, None) => None,
     }

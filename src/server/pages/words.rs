@@ -6,14 +6,17 @@ use crate::model::deployment::State;
 
 /// A moment: for machines, and for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct RelativeTime {
     pub(super) machine: String,
     pub(super) people: String,
 }
 
 /// In UTC: the service does not know where its reader is.
-pub(super) fn moment(at: Timestamp) -> Moment {
-    Moment { machine: at.to_string(), people: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string() }
+pub(super) fn moment(at: Timestamp) -> RelativeTime {
+    RelativeTime {
+        machine: at.to_string(),
+        people: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    }
 }
 
 /// Returns the class of the style sheet for a state.

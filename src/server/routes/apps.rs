@@ -14,8 +14,8 @@ use crate::api::revisions::{
 use crate::api::rollbacks::HoldSummary;
 use crate::deployments::app_state::{AppNow, Synced};
 use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
-use crate::deployments::history::{History, NotShown, Revision, RevisionFiles};
-use crate::deployments::removal::{Gone, NotRemoved, Outcome};
+use crate::deployments::history::{History, HistoryEntry, NotShown, RevisionFiles};
+use crate::deployments::removal::{Gone, NotRemoved, RemovalOutcome};
 use crate::manifests::diff;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
@@ -23,13 +23,13 @@ use crate::model::facts::LiveObject;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::live_history::RolledBackFrom;
 use crate::model::placed::{AppInstance, Placed};
-use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
+use crate::model::removal::{NewRemoval, RemovalEnd, RemovalRecord, Taken, reason};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::server::auth::Resource;
-use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
 use crate::server::openapi::{Form, Is, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
 /// How many names a message lists.
@@ -54,17 +54,20 @@ pub(super) const QUERY: &[Parameter] = &[
 ];
 
 /// The apps that pass the filter, by target, namespace and name.
-pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<AppPage>, Problem> {
+pub(super) async fn list(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<AppPage>, Problem> {
     let query = read(&pairs).map_err(bad)?;
     let page = call.deployments().apps(&query).await;
-    let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
+    let mut page = page.map_err(|detail| Problem::new(ProblemKind::Unavailable, detail))?;
     page.apps = call.filter_visible(page.apps, |line| Resource::from(&line.placed.spot)).await?;
     Ok(Json(page.into()))
 }
 
 /// One app on one target.
 pub(super) async fn one(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<AppDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
@@ -75,7 +78,7 @@ pub(super) async fn one(
 
 /// Its revisions.
 pub(super) async fn revisions(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
 ) -> Result<Json<RevisionList>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
@@ -85,7 +88,7 @@ pub(super) async fn revisions(
 
 /// One of its revisions.
 pub(super) async fn revision(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath((spot, id)): InPath<(AppInstance, DeployId)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
     call.authorize(Scope::Read, &spot).await?;
@@ -93,14 +96,14 @@ pub(super) async fn revision(
     let revision = found.ok_or_else(|| {
         let AppInstance { target, app } = &spot;
         let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
-        Problem::new(Kind::NotFound, detail)
+        Problem::new(ProblemKind::NotFound, detail)
     })?;
     Ok(Json(revision.into()))
 }
 
 /// Takes an app off a target.
 pub(super) async fn remove(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
     body: Result<Payload<apps::RemovalRequest>, Problem>,
 ) -> Result<Json<RemovalAnswer>, Problem> {
@@ -108,7 +111,7 @@ pub(super) async fn remove(
     let Payload(apps::RemovalRequest { reason: text, with_data, dry_run }) = body?;
     let reason = reason(&text).map_err(unprocessable)?;
     let (AppInstance { target, app }, by) = (spot, call.by());
-    let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
+    let request = NewRemoval { target, app, by, reason, with_data, dry_run };
     let reply = call.reply::<Gone, RemovalAnswer, 200>();
     Ok(Json(call.deployments().remove(request, reply).await?.into()))
 }
@@ -140,16 +143,16 @@ fn cursor(value: &str) -> Result<AppInstance, String> {
 }
 
 fn nothing_of(spot: &AppInstance) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
+    Problem::new(ProblemKind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
 }
 
 impl From<NotShown> for Problem {
     fn from(error: NotShown) -> Self {
         match error {
-            NotShown::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotShown::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotShown::Fault(error) => {
                 tracing::error!(%error, "an app could not be read");
-                Self::new(Kind::Unavailable, "the app cannot be read now; come again")
+                Self::new(ProblemKind::Unavailable, "the app cannot be read now; come again")
             }
         }
     }
@@ -158,22 +161,22 @@ impl From<NotShown> for Problem {
 impl From<NotRemoved> for Problem {
     fn from(error: NotRemoved) -> Self {
         match error {
-            NotRemoved::Unknown(detail) => Self::new(Kind::NotFound, detail),
+            NotRemoved::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
             NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
-                Self::new(Kind::Conflict, detail)
+                Self::new(ProblemKind::Conflict, detail)
             }
             NotRemoved::KeepsData(objects) => would_lose_data("it keeps data", &objects),
             NotRemoved::Foreign(paths) => Self::new(
-                Kind::Conflict,
+                ProblemKind::Conflict,
                 format!(
                     "these are in its folder and not ours: {}; move them away first",
                     enumerate(paths.into_iter())
                 ),
             ),
-            NotRemoved::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotRemoved::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotRemoved::Fault(error) => {
                 tracing::error!(%error, "an app could not be removed");
-                Self::new(Kind::Unavailable, "it cannot be removed now; come again")
+                Self::new(ProblemKind::Unavailable, "it cannot be removed now; come again")
             }
         }
     }
@@ -183,7 +186,7 @@ impl From<NotRemoved> for Problem {
 pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
     let objects = enumerate(objects.iter().map(ToString::to_string));
     let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
-    Problem::new(Kind::WouldLoseData, detail)
+    Problem::new(ProblemKind::WouldLoseData, detail)
 }
 
 fn enumerate(names: impl ExactSizeIterator<Item = String>) -> String {
@@ -256,8 +259,8 @@ impl AppDetail {
 }
 
 impl LiveRevision {
-    fn new(revision: Revision, rollback: Option<Deployment>) -> Self {
-        let Revision { id, tag, commit, at, actor, .. } = revision;
+    fn new(revision: HistoryEntry, rollback: Option<Deployment>) -> Self {
+        let HistoryEntry { id, tag, commit, at, actor, .. } = revision;
         Self {
             revision: id.into(),
             tag: tag.map(String::from),
@@ -298,9 +301,9 @@ impl From<History> for RevisionList {
     }
 }
 
-impl From<Revision> for RevisionSummary {
-    fn from(revision: Revision) -> Self {
-        let Revision {
+impl From<HistoryEntry> for RevisionSummary {
+    fn from(revision: HistoryEntry) -> Self {
+        let HistoryEntry {
             id,
             tree,
             live,
@@ -356,20 +359,20 @@ impl From<RolledBackFrom> for RevisionRollback {
 /// Takes the record apart; a new field asks here whether it is to be seen.
 impl From<Gone> for RemovalAnswer {
     fn from(gone: Gone) -> Self {
-        let Removal { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;
+        let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;
         let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;
         let (commit, summary) = match ended {
-            Some(Ended { at: _, commit, summary }) => (commit, Some(summary)),
+            Some(RemovalEnd { at: _, commit, summary }) => (commit, Some(summary)),
             None => (None, None),
         };
         Self {
             outcome: match gone.outcome {
-                Outcome::Now => "removed",
-                Outcome::Before => "already-removed",
-                Outcome::Would => "would-remove",
+                RemovalOutcome::Now => "removed",
+                RemovalOutcome::Before => "already-removed",
+                RemovalOutcome::Would => "would-remove",
             }
             .to_owned(),
-            id: (gone.outcome != Outcome::Would).then(|| id.into()),
+            id: (gone.outcome != RemovalOutcome::Would).then(|| id.into()),
             target: target.into(),
             app: app.to_string(),
             actor,

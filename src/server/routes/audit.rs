@@ -7,9 +7,9 @@ use crate::model::audit::Search;
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
 use crate::server::auth::Resource;
-use crate::server::call::{Call, Pairs, bad};
+use crate::server::call::{AuthenticatedRequest, Pairs, bad};
 use crate::server::openapi::{Form, Is, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
 /// The parameters of the audit log.
@@ -25,12 +25,15 @@ pub(super) const QUERY: &[Parameter] = &[
 ];
 
 /// The newest entries that pass the filters.
-pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<AuditPage>, Problem> {
+pub(super) async fn list(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<AuditPage>, Problem> {
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
     let search = read(&pairs).map_err(bad)?;
     let found = call.deployments().ledger.audited(&search).await.map_err(|error| {
         tracing::error!(%error, "the audit log could not be read");
-        Problem::new(Kind::Unavailable, "the audit log cannot be read now; come again")
+        Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; come again")
     })?;
     Ok(Json(found.into()))
 }

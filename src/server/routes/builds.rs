@@ -9,9 +9,9 @@ use crate::deployments::builds::{
 use crate::model::callers::Scope;
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::auth::Resource;
-use crate::server::call::{Call, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{AuthenticatedRequest, Pairs, Payload, bad, unprocessable};
 use crate::server::openapi::{Form, Is, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, limit, quote_value};
 
 const DEFAULT_LIMIT: u32 = 20;
@@ -34,7 +34,10 @@ pub(super) const QUERY: &[Parameter] = &[
 ];
 
 /// The newest builds of an app, from the registry of its image.
-pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<BuildPage>, Problem> {
+pub(super) async fn list(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<BuildPage>, Problem> {
     let query = read(&pairs).map_err(bad)?;
     match query.target.clone() {
         Some(target) => {
@@ -48,7 +51,7 @@ pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<BuildPa
 
 /// The newest builds of the app of a WAML.
 pub(super) async fn of_waml(
-    call: Call,
+    call: AuthenticatedRequest,
     Payload(body): Payload<BuildsRequest>,
 ) -> Result<Json<BuildPage>, Problem> {
     let request = read_request(body).map_err(unprocessable)?;
@@ -59,7 +62,7 @@ pub(super) async fn of_waml(
     let resource = Resource::App(image.target.clone(), image.app.clone());
     if call.caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &resource, &[])) {
         let detail = format!("the token may not see {}, of which the WAML is", image.app);
-        return Err(Problem::new(Kind::Forbidden, detail));
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
     // The registry is asked with the operator's login, and a WAML may name any image.
     if !image.is_named_like_its_repository() {
@@ -71,19 +74,19 @@ pub(super) async fn of_waml(
 
 /// Returns why the builds of an image are not listed whose name is not the repository's.
 fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
-    if problem.kind() != Kind::Forbidden {
+    if problem.kind() != ProblemKind::Forbidden {
         return problem;
     }
     let detail = format!(
         "{} is not named like {}: its builds are listed for callers who may deploy from there",
         image.image, image.release.repository
     );
-    Problem::new(Kind::Forbidden, detail)
+    Problem::new(ProblemKind::Forbidden, detail)
 }
 
 /// The builds, with what is live on the targets that the caller may see.
 async fn list_visible(
-    call: &Call,
+    call: &AuthenticatedRequest,
     image: &AppImage,
     page: BuildsPage,
 ) -> Result<Json<BuildPage>, Problem> {
@@ -94,7 +97,7 @@ async fn list_visible(
 
 /// Checks who asks without naming a target: who may not see the app is not told whether there is
 /// one, or where.
-async fn sees_any(call: &Call, query: &BuildsQuery) -> Result<(), Problem> {
+async fn sees_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
     let sees = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {
@@ -109,7 +112,7 @@ async fn sees_any(call: &Call, query: &BuildsQuery) -> Result<(), Problem> {
         "{} may not see the newest deployment of {}, or there is none; name a `target` that you may see",
         call.caller.name, query.app
     );
-    if sees { Ok(()) } else { Err(Problem::new(Kind::Forbidden, detail)) }
+    if sees { Ok(()) } else { Err(Problem::new(ProblemKind::Forbidden, detail)) }
 }
 
 /// Reads the parameters; the message says which one is wrong.
@@ -147,12 +150,12 @@ fn cursor(value: &str) -> Result<u32, String> {
 impl From<NoBuilds> for Problem {
     fn from(error: NoBuilds) -> Self {
         match error {
-            NoBuilds::Unknown(detail) => Self::new(Kind::NotFound, detail),
-            NoBuilds::NoImage(detail) => Self::new(Kind::Unprocessable, detail),
-            NoBuilds::NotKnown(detail) => Self::new(Kind::Unavailable, detail),
+            NoBuilds::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
+            NoBuilds::NoImage(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            NoBuilds::NotKnown(detail) => Self::new(ProblemKind::Unavailable, detail),
             NoBuilds::Fault(error) => {
                 tracing::error!(%error, "builds could not be listed");
-                Self::new(Kind::Unavailable, "builds cannot be listed now; come again")
+                Self::new(ProblemKind::Unavailable, "builds cannot be listed now; come again")
             }
         }
     }

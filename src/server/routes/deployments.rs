@@ -7,7 +7,7 @@ use crate::api::deployments::{
     CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
     DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
 };
-use crate::deployments::create::{CreatedDeployment, NotAsked, Wanted};
+use crate::deployments::create::{CreatedDeployment, DeploymentToCreate, NotAsked};
 use crate::deployments::locks::NotCancelled;
 use crate::model::callers::Scope;
 use crate::model::change::Change;
@@ -19,13 +19,13 @@ use crate::model::removal::reason;
 use crate::model::rollback::Rollback;
 use crate::server::auth::Resource;
 use crate::server::call::{
-    Call, InPath, Pairs, Payload, bad, no_deployment, unavailable, unprocessable,
+    AuthenticatedRequest, InPath, Pairs, Payload, bad, no_deployment, unavailable, unprocessable,
 };
-use crate::server::pages::deployment::Log;
-use crate::server::pages::story::{self, Line};
-use crate::server::problem::{Kind, Problem};
+use crate::server::pages::deployment::DeploymentStory;
+use crate::server::pages::story::{self, TimelineEntry};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query;
-use crate::store::{Page, Told};
+use crate::store::{Notification, Page};
 use crate::support::text::refuse_invisible;
 
 /// As `model::event::DeploymentRequest::description` promises.
@@ -34,7 +34,10 @@ const DESCRIPTION_CHARACTERS: usize = 500;
 const REF_BYTES: usize = 300;
 
 /// The newest deployments that pass the filters.
-pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<DeploymentPage>, Problem> {
+pub(super) async fn list(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<DeploymentPage>, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
     let mut page = page.map_err(|error| unavailable(&error))?;
@@ -45,7 +48,7 @@ pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<Deploym
 
 /// One deployment with its stages, violations, statuses and changes.
 pub(crate) async fn one(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
 ) -> Result<Json<DeploymentDetail>, Problem> {
     let deployments = call.deployments();
@@ -58,19 +61,19 @@ pub(crate) async fn one(
 
 /// Returns what happened to one deployment, in order.
 pub(super) async fn log(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
 ) -> Result<Json<DeploymentLog>, Problem> {
     let found = call.deployments().log(&id).await.map_err(|error| unavailable(&error))?;
-    let log = Log::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
+    let log = DeploymentStory::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
-    let line = |Line { at, text }| LogLine { at, text };
+    let line = |TimelineEntry { at, text }| LogLine { at, text };
     Ok(Json(DeploymentLog { lines: story::lines(&log).into_iter().map(line).collect() }))
 }
 
 /// Asks for a deployment, where the code host has none of its own.
 pub(super) async fn create(
-    call: Call,
+    call: AuthenticatedRequest,
     Payload(body): Payload<DeployRequest>,
 ) -> Result<(StatusCode, Json<DeployAnswer>), Problem> {
     let wanted = read(body, &call.caller.name).map_err(unprocessable)?;
@@ -83,7 +86,7 @@ pub(super) async fn create(
 
 /// Ends a deployment that waits, or whose push has not begun.
 pub(super) async fn cancel(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
     Payload(CancelRequest { reason: why }): Payload<CancelRequest>,
 ) -> Result<Json<DeploymentSummary>, Problem> {
@@ -96,7 +99,7 @@ pub(super) async fn cancel(
     Ok(Json(deployments.cancel(&id, reason, call.by(), &reply).await?.into()))
 }
 
-fn read(body: DeployRequest, actor: &str) -> Result<Wanted, String> {
+fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> {
     let DeployRequest { repository, git_ref, tag, target, description } = body;
     let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
     let legal_ref =
@@ -107,7 +110,7 @@ fn read(body: DeployRequest, actor: &str) -> Result<Wanted, String> {
     let description = description.unwrap_or_default();
     refuse_invisible("description", &description)?;
     let description = description.chars().filter(|c| !c.is_control());
-    Ok(Wanted {
+    Ok(DeploymentToCreate {
         repository: RepoName::parse(repository).map_err(named("repository"))?,
         git_ref,
         tag: ImageTag::parse(tag).map_err(named("tag"))?,
@@ -120,11 +123,11 @@ fn read(body: DeployRequest, actor: &str) -> Result<Wanted, String> {
 impl From<NotAsked> for Problem {
     fn from(error: NotAsked) -> Self {
         match error {
-            NotAsked::Elsewhere(detail) => Self::new(Kind::Conflict, detail),
-            NotAsked::Unknown(detail) => Self::new(Kind::Unprocessable, detail),
+            NotAsked::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
+            NotAsked::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
             NotAsked::Fault(error) => {
                 tracing::error!(%error, "a deployment could not be asked for");
-                Self::new(Kind::Unavailable, "it cannot be deployed now; come again")
+                Self::new(ProblemKind::Unavailable, "it cannot be deployed now; come again")
             }
         }
     }
@@ -133,8 +136,8 @@ impl From<NotAsked> for Problem {
 impl From<NotCancelled> for Problem {
     fn from(error: NotCancelled) -> Self {
         match error {
-            NotCancelled::Unknown(_) => Self::new(Kind::NotFound, error.to_string()),
-            NotCancelled::TooLate(detail) => Self::new(Kind::Conflict, detail),
+            NotCancelled::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
+            NotCancelled::TooLate(detail) => Self::new(ProblemKind::Conflict, detail),
             NotCancelled::Fault(error) => not_cancelled(&error),
         }
     }
@@ -142,7 +145,7 @@ impl From<NotCancelled> for Problem {
 
 fn not_cancelled(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "a deployment could not be cancelled");
-    Problem::new(Kind::Unavailable, "it cannot be cancelled now; come again")
+    Problem::new(ProblemKind::Unavailable, "it cannot be cancelled now; come again")
 }
 
 impl From<CreatedDeployment> for DeployAnswer {
@@ -163,7 +166,7 @@ impl DeploymentDetail {
     /// The record, what the forge is told of it, its page, and what it changed.
     fn new(
         deployment: Deployment,
-        statuses: Vec<Told>,
+        statuses: Vec<Notification>,
         log_url: String,
         changes: Option<Vec<Change>>,
     ) -> Self {
@@ -262,9 +265,9 @@ fn summarize(rollback: Rollback, state: State) -> RollbackSummary {
     RollbackSummary { to: to.into(), from: from.map(String::from), reason, hold }
 }
 
-impl From<Told> for StatusSummary {
-    fn from(told: Told) -> Self {
-        let Told { status, at, sent_at, parked, skipped, .. } = told;
+impl From<Notification> for StatusSummary {
+    fn from(told: Notification) -> Self {
+        let Notification { status, at, sent_at, parked, skipped, .. } = told;
         let description = status.description().to_owned();
         Self { state: status.state.as_str().to_owned(), description, at, sent_at, parked, skipped }
     }

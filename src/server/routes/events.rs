@@ -25,9 +25,9 @@ use crate::model::audit::AuthMethod;
 use crate::model::callers::Scope;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
-use crate::server::call::{Call, InPath, no_deployment, unavailable};
+use crate::server::call::{AuthenticatedRequest, InPath, no_deployment, unavailable};
 use crate::server::openapi::{Form, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 
 /// Bells that ring together are answered by one look.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -48,7 +48,7 @@ pub(super) const RESUME: &[Parameter] = &[Parameter::text(
 
 /// Tells of one deployment until it has ended.
 pub(super) async fn follow(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -66,7 +66,7 @@ pub(super) async fn follow(
     let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
         tracing::warn!(limit = call.shared.state.limits.streams, "too many streams at once");
         let detail = "too many deployments are followed at once; come again";
-        return Err(Problem::new(Kind::Overloaded, detail));
+        return Err(Problem::new(ProblemKind::Overloaded, detail));
     };
     let now = call.deployments().clock.now();
     let following = Following {
@@ -90,7 +90,7 @@ pub(super) async fn follow(
 }
 
 /// A place among those that a caller may have open. Who is asked for nothing is not counted.
-fn opened(call: &Call) -> Result<Option<Arc<()>>, Problem> {
+fn opened(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
     if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
@@ -98,14 +98,14 @@ fn opened(call: &Call) -> Result<Option<Arc<()>>, Problem> {
     let opened = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
         tracing::warn!(caller = call.caller.account(), most, "a caller follows too much at once");
         let detail = format!("{} follows {most} deployments already", call.caller.name);
-        Problem::new(Kind::TooMany, detail).after(COME_AGAIN)
+        Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
     opened.map(Some)
 }
 
 /// A stream that is open.
 struct Following {
-    call: Call,
+    call: AuthenticatedRequest,
     id: DeployId,
     bell: watch::Receiver<()>,
     /// The version of the record that was looked up last.
@@ -204,13 +204,13 @@ fn render_picture(record: &Deployment) -> Told {
     Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
-async fn load_picture(call: &Call, id: &DeployId) -> Result<Deployment, Problem> {
+async fn load_picture(call: &AuthenticatedRequest, id: &DeployId) -> Result<Deployment, Problem> {
     let found = call.deployments().store.deployment_picture(id).await;
     let found = found.map_err(|error| unavailable(&error))?;
     found.ok_or_else(|| no_deployment(id))
 }
 
-async fn version(call: &Call, id: &DeployId) -> Result<String, Problem> {
+async fn version(call: &AuthenticatedRequest, id: &DeployId) -> Result<String, Problem> {
     let found = call.deployments().store.deployment_version(id).await;
     let found = found.map_err(|error| unavailable(&error))?;
     found.ok_or_else(|| no_deployment(id))

@@ -4,16 +4,16 @@ use axum::Json;
 use axum::http::StatusCode;
 
 use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
-use crate::deployments::Fault;
-use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
+use crate::deployments::BackendError;
+use crate::deployments::locks::{Ends, NewLock, NotLocked, NotUnlocked};
 use crate::model::callers::Scope;
 use crate::model::id::{LockId, TargetName};
 use crate::model::lock::{Lock, LockFilter, LockScope};
 use crate::model::removal::reason;
 use crate::server::auth::Resource;
-use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
 use crate::server::openapi::{Form, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 use crate::support::text::find_invisible;
 
@@ -28,7 +28,10 @@ pub(super) const QUERY: &[Parameter] = &[
 ];
 
 /// The locks that can stop what is asked for. One of an app is seen by who may see the app.
-pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<LockPage>, Problem> {
+pub(super) async fn list(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<LockPage>, Problem> {
     let filter = filter(&pairs).map_err(bad)?;
     let all = call.deployments().ledger.locks(&filter).await;
     let all = all.map_err(|error| unavailable(&error))?;
@@ -42,7 +45,7 @@ pub(super) async fn list(call: Call, Pairs(pairs): Pairs) -> Result<Json<LockPag
 
 /// Places a lock.
 pub(super) async fn place(
-    call: Call,
+    call: AuthenticatedRequest,
     Payload(body): Payload<locks::LockRequest>,
 ) -> Result<(StatusCode, Json<LockSummary>), Problem> {
     let locks::LockRequest { scope, reason: why, until, lasting } = body;
@@ -54,7 +57,7 @@ pub(super) async fn place(
         (Some(_), Some(_)) => return Err(unprocessable("say `until` or `for`, and not both")),
         (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
     };
-    let request = LockRequest { scope, reason, ends };
+    let request = NewLock { scope, reason, ends };
     let reply = call.reply::<_, LockSummary, 201>();
     let placed = call.deployments().ledger.lock(request, call.by(), &reply).await?;
     Ok((StatusCode::CREATED, Json(placed.into())))
@@ -62,7 +65,7 @@ pub(super) async fn place(
 
 /// Takes a lock away.
 pub(super) async fn remove(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(id): InPath<LockId>,
     Payload(UnlockRequest { reason: why }): Payload<UnlockRequest>,
 ) -> Result<Json<LockSummary>, Problem> {
@@ -121,9 +124,9 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
     })
 }
 
-fn unavailable(error: &Fault) -> Problem {
+fn unavailable(error: &BackendError) -> Problem {
     tracing::error!(%error, "locks could not be read or written");
-    Problem::new(Kind::Unavailable, "locks cannot be read or written now; come again")
+    Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; come again")
 }
 
 impl From<NotLocked> for Problem {
@@ -131,7 +134,7 @@ impl From<NotLocked> for Problem {
         match error {
             NotLocked::Unmeant(detail) => unprocessable(detail),
             NotLocked::TooLong => unprocessable(error.to_string()),
-            NotLocked::TooMany => Self::new(Kind::Conflict, error.to_string()),
+            NotLocked::TooMany => Self::new(ProblemKind::Conflict, error.to_string()),
             NotLocked::Fault(error) => unavailable(&error),
         }
     }
@@ -140,9 +143,9 @@ impl From<NotLocked> for Problem {
 impl From<NotUnlocked> for Problem {
     fn from(error: NotUnlocked) -> Self {
         match error {
-            NotUnlocked::Unknown(_) => Self::new(Kind::NotFound, error.to_string()),
+            NotUnlocked::Unknown(_) => Self::new(ProblemKind::NotFound, error.to_string()),
             NotUnlocked::Gone { .. } | NotUnlocked::RanOut(_) => {
-                Self::new(Kind::Conflict, error.to_string())
+                Self::new(ProblemKind::Conflict, error.to_string())
             }
             NotUnlocked::Fault(error) => unavailable(&error),
         }

@@ -21,10 +21,10 @@ use crate::api::revisions::{RevisionDetail, RevisionList};
 use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
-use crate::server::auth::Door;
+use crate::server::auth::AuthScheme;
 use crate::server::conditional::conditional;
 use crate::server::openapi::{self, Routes};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::server::{idempotency, query};
 
@@ -73,11 +73,11 @@ fn working() -> Routes<Arc<Shared>> {
         .get("/deployments/{id}", deployments::one)
         .reads("getDeployment", "A deployment with all that is known of it.")
         .gives::<DeploymentDetail>(200, "The deployment.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .get("/deployments/{id}/log", deployments::log)
         .reads("getDeploymentLog", "What happened to a deployment, in order, for people.")
         .gives::<DeploymentLog>(200, "The log so far.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .get("/apps", apps::list)
         .reads("listApps", "What is where, by target, namespace and name.")
         .about(
@@ -105,7 +105,7 @@ fn working() -> Routes<Arc<Shared>> {
              once.",
         )
         .gives::<AppDetail>(200, "The app.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .get(&format!("{APP}/revisions"), apps::revisions)
         .reads("listRevisions", "The revisions of an app that are kept, newest first.")
         .about(
@@ -113,16 +113,16 @@ fn working() -> Routes<Arc<Shared>> {
              the database does not know it; what neither says is null.",
         )
         .gives::<RevisionList>(200, "The history.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .get(&format!("{APP}/revisions/{{revision}}"), apps::revision)
         .reads("getRevision", "One revision with its files, against what is live.")
         .gives::<RevisionDetail>(200, "The revision.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .post(&format!("{APP}/remove"), apps::remove)
         .acts("removeApp", "Takes an app off a target, with all its manifests.")
         .takes::<RemovalRequest>()
         .gives::<RemovalAnswer>(200, "What was removed, or would be.")
-        .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict, ProblemKind::WouldLoseData])
         .post(&format!("{APP}/rollback"), rollbacks::roll_back)
         .acts("rollBack", "Makes a former revision live again, byte for byte.")
         .about(
@@ -133,28 +133,28 @@ fn working() -> Routes<Arc<Shared>> {
         .takes::<RollbackRequest>()
         .gives::<RollbackAnswer>(200, "What would be done; nothing was.")
         .gives::<RollbackAnswer>(202, "It is recorded, and will be done.")
-        .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict, ProblemKind::WouldLoseData])
         .post(&format!("{APP}/hold"), rollbacks::hold)
         .acts("holdApp", "Holds automation off an app on a target.")
         .takes::<HoldRequest>()
         .gives::<HoldAnswer>(200, "The hold.")
-        .fails(&[Kind::NotFound, Kind::Conflict])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
         .post(&format!("{APP}/release"), rollbacks::release)
         .acts("releaseApp", "Ends a hold.")
         .takes::<HoldRequest>()
         .gives::<HoldAnswer>(200, "The hold that it was.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
         .post("/deployments", deployments::create)
         .acts("deploy", "Deploys, where the service keeps the repositories itself.")
         .about("With GitHub a deployment is created there, and comes here by its event.")
         .takes::<DeployRequest>()
         .gives::<DeployAnswer>(202, "It is recorded, and will be done.")
-        .fails(&[Kind::Conflict])
+        .fails(&[ProblemKind::Conflict])
         .get("/builds", builds::list)
         .reads("listBuilds", "What could be deployed of an app, and where it is live.")
         .query(builds::QUERY)
         .gives::<BuildPage>(200, "The newest builds of its image.")
-        .fails(&[Kind::NotFound, Kind::Unprocessable])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Unprocessable])
         .post("/builds", builds::of_waml)
         .reads("listBuildsOfWaml", "What could be deployed of the app of a WAML.")
         .about("For an app that was never deployed. Nothing is recorded.")
@@ -164,7 +164,7 @@ fn working() -> Routes<Arc<Shared>> {
         .acts("cancelDeployment", "Ends a deployment whose push has not begun.")
         .takes::<CancelRequest>()
         .gives::<DeploymentSummary>(200, "It is cancelled.")
-        .fails(&[Kind::NotFound, Kind::Conflict])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
         .get("/locks", locks::list)
         .reads("listLocks", "What people keep back now, and why.")
         .query(locks::QUERY)
@@ -177,18 +177,18 @@ fn working() -> Routes<Arc<Shared>> {
         )
         .takes::<LockRequest>()
         .gives::<LockSummary>(201, "The lock.")
-        .fails(&[Kind::Conflict])
+        .fails(&[ProblemKind::Conflict])
         .post("/locks/{id}/remove", locks::remove)
         .acts("removeLock", "Takes a lock away.")
         .takes::<UnlockRequest>()
         .gives::<LockSummary>(200, "The lock that was taken away.")
-        .fails(&[Kind::NotFound, Kind::Conflict])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Conflict])
         .post("/plan", plan::plan)
         .reads("plan", "What a deployment would change, or why it would be refused.")
         .about("Nothing is recorded, and nothing is written.")
         .takes::<PlanRequest>()
         .gives::<PlanAnswer>(200, "What would come of it.")
-        .fails(&[Kind::NotFound, Kind::Overloaded])
+        .fails(&[ProblemKind::NotFound, ProblemKind::Overloaded])
         .get("/holds", rollbacks::holds)
         .reads("listHolds", "What automation is held off.")
         .query(rollbacks::HOLDS)
@@ -230,7 +230,7 @@ fn open() -> Routes<Arc<Shared>> {
             "A stream of events; the data of each is such an object.",
         )
         .ends(204, "It has ended, and you have heard of it: do not come again.")
-        .fails(&[Kind::NotFound])
+        .fails(&[ProblemKind::NotFound])
 }
 
 async fn authenticated(
@@ -240,10 +240,11 @@ async fn authenticated(
 ) -> Result<Response, Problem> {
     // Streams have no bound on time around them, and GitHub may be slow.
     let limit = shared.state.limits.request_timeout;
-    let admitted = tokio::time::timeout(limit, shared.state.auth.admit(request, Door::Api)).await;
+    let admitted =
+        tokio::time::timeout(limit, shared.state.auth.admit(request, AuthScheme::Api)).await;
     let request = admitted.unwrap_or_else(|_| {
         let detail = "it could not be found out in time who you are; come again";
-        Err(Problem::new(Kind::TookTooLong, detail))
+        Err(Problem::new(ProblemKind::TookTooLong, detail))
     })?;
     Ok(next.run(request).await)
 }

@@ -3,17 +3,17 @@
 use axum::Json;
 
 use crate::api::plans::{self, PlanAnswer, PlanOutcome};
-use crate::deployments::dry_run::{At, DryRunError, Plan, PlanRequest};
+use crate::deployments::dry_run::{At, DryRunError, DryRunInput, Plan};
 use crate::model::callers::Scope;
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
-use crate::pipeline::dry_run::{DryRun, Outcome};
+use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
 use crate::server::auth::Resource;
-use crate::server::call::{Call, Payload, unprocessable};
-use crate::server::problem::{Kind, Problem};
+use crate::server::call::{AuthenticatedRequest, Payload, unprocessable};
+use crate::server::problem::{Problem, ProblemKind};
 
 /// Computes what would come of a deployment; changes nothing.
 pub(super) async fn plan(
-    call: Call,
+    call: AuthenticatedRequest,
     Payload(body): Payload<plans::PlanRequest>,
 ) -> Result<Json<PlanAnswer>, Problem> {
     let request = read(body).map_err(unprocessable)?;
@@ -31,7 +31,7 @@ pub(super) async fn plan(
     Ok(Json(plan?.into()))
 }
 
-fn read(body: plans::PlanRequest) -> Result<PlanRequest, String> {
+fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
     let plans::PlanRequest { repository, target, tag, commit, git_ref, waml } = body;
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
@@ -43,7 +43,7 @@ fn read(body: plans::PlanRequest) -> Result<PlanRequest, String> {
         }
         (None, None) => None,
     };
-    Ok(PlanRequest {
+    Ok(DryRunInput {
         repository: RepoName::parse(repository).map_err(text)?,
         target: TargetName::parse(target).map_err(text)?,
         tag: tag.map(ImageTag::parse).transpose().map_err(text)?,
@@ -68,9 +68,9 @@ impl From<Plan> for PlanAnswer {
         let DryRun { outcome, template, digest, changes, restarts: _, violations, warnings } = run;
         Self {
             outcome: match outcome {
-                Outcome::Changes => PlanOutcome::Changes,
-                Outcome::Unchanged => PlanOutcome::Unchanged,
-                Outcome::Refused => PlanOutcome::Refused,
+                DryRunOutcome::Changes => PlanOutcome::Changes,
+                DryRunOutcome::Unchanged => PlanOutcome::Unchanged,
+                DryRunOutcome::Refused => PlanOutcome::Refused,
             },
             app: app.map(|app| app.to_string()),
             target: target.into(),
@@ -91,14 +91,14 @@ impl From<Plan> for PlanAnswer {
 impl From<DryRunError> for Problem {
     fn from(error: DryRunError) -> Self {
         match error {
-            DryRunError::Busy => Self::new(Kind::Overloaded, error.to_string()),
-            DryRunError::Hidden(_) => Self::new(Kind::Forbidden, error.to_string()),
-            DryRunError::Missing(detail) => Self::new(Kind::NotFound, detail),
-            DryRunError::Unmeant(detail) => Self::new(Kind::Unprocessable, detail),
-            DryRunError::Unavailable(detail) => Self::new(Kind::Unavailable, detail),
+            DryRunError::Busy => Self::new(ProblemKind::Overloaded, error.to_string()),
+            DryRunError::Hidden(_) => Self::new(ProblemKind::Forbidden, error.to_string()),
+            DryRunError::Missing(detail) => Self::new(ProblemKind::NotFound, detail),
+            DryRunError::Unmeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            DryRunError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             DryRunError::Fault(error) => {
                 tracing::error!(%error, "a dry run failed");
-                Self::new(Kind::Unavailable, "it cannot be planned now; come again")
+                Self::new(ProblemKind::Unavailable, "it cannot be planned now; come again")
             }
         }
     }

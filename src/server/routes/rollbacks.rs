@@ -6,18 +6,18 @@ use axum::http::StatusCode;
 use crate::api::rollbacks::{
     self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
 };
-use crate::deployments::Fault;
-use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
+use crate::deployments::BackendError;
+use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack};
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::placed::AppInstance;
 use crate::model::release::Release;
 use crate::model::removal::reason;
-use crate::model::rollback::{Hold, RollbackRequest};
+use crate::model::rollback::{Hold, RollbackOrder};
 use crate::server::auth::Resource;
-use crate::server::call::{Call, InPath, Pairs, Payload, bad, unprocessable};
+use crate::server::call::{AuthenticatedRequest, InPath, Pairs, Payload, bad, unprocessable};
 use crate::server::openapi::{Form, Parameter};
-use crate::server::problem::{Kind, Problem};
+use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::Params;
 use crate::server::routes::apps::would_lose_data;
 
@@ -29,7 +29,7 @@ pub(super) const HOLDS: &[Parameter] =
 
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
     body: Body<rollbacks::RollbackRequest>,
 ) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
@@ -40,7 +40,7 @@ pub(super) async fn roll_back(
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
     let reason = reason(&why).map_err(unprocessable)?;
     let AppInstance { target, app } = spot;
-    let request = RollbackRequest { target, app, to, reason, with_data, with_fewer_pods, dry_run };
+    let request = RollbackOrder { target, app, to, reason, with_data, with_fewer_pods, dry_run };
     let reply = call.reply::<_, RollbackAnswer, 202>();
     let back = call.deployments().roll_back(request, call.by(), &reply).await?;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -49,7 +49,7 @@ pub(super) async fn roll_back(
 
 /// Holds automation off an app.
 pub(super) async fn hold(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
@@ -61,7 +61,7 @@ pub(super) async fn hold(
 
 /// Ends a hold.
 pub(super) async fn release(
-    call: Call,
+    call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
     body: Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
@@ -69,12 +69,12 @@ pub(super) async fn release(
     let nothing = format!("{app} is not held on {target}");
     let reply = call.reply::<_, HoldAnswer, 200>();
     let hold = call.deployments().release_hold(target, app, reason, call.by(), &reply).await?;
-    Ok(Json(hold.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?.into()))
+    Ok(Json(hold.ok_or_else(|| Problem::new(ProblemKind::NotFound, nothing))?.into()))
 }
 
 /// Reads what is held or released, and why, once it is known that the caller may.
 async fn read_hold(
-    call: &Call,
+    call: &AuthenticatedRequest,
     spot: AppInstance,
     body: Body<HoldRequest>,
 ) -> Result<(AppInstance, String), Problem> {
@@ -84,7 +84,10 @@ async fn read_hold(
 }
 
 /// All holds, or those of a target.
-pub(super) async fn holds(call: Call, Pairs(pairs): Pairs) -> Result<Json<HoldList>, Problem> {
+pub(super) async fn holds(
+    call: AuthenticatedRequest,
+    Pairs(pairs): Pairs,
+) -> Result<Json<HoldList>, Problem> {
     let params = Params::of(&pairs, HOLDS).map_err(bad)?;
     let target = params.id("target", TargetName::parse).map_err(bad)?;
     let holds = call.deployments().holds(target.as_ref()).await;
@@ -97,21 +100,24 @@ pub(super) async fn holds(call: Call, Pairs(pairs): Pairs) -> Result<Json<HoldLi
 impl From<NotRolledBack> for Problem {
     fn from(error: NotRolledBack) -> Self {
         match error {
-            NotRolledBack::Unknown(detail) => Self::new(Kind::NotFound, detail),
-            NotRolledBack::Against(detail) => Self::new(Kind::Conflict, detail),
+            NotRolledBack::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
+            NotRolledBack::Against(detail) => Self::new(ProblemKind::Conflict, detail),
             NotRolledBack::KeepsData(objects) => {
                 would_lose_data("what is live keeps data", &objects)
             }
-            NotRolledBack::NotMeant(detail) => Self::new(Kind::Unprocessable, detail),
-            NotRolledBack::Repository(detail) => Self::new(Kind::Unavailable, detail),
+            NotRolledBack::NotMeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            NotRolledBack::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotRolledBack::Fault(error) => unavailable(&error),
         }
     }
 }
 
-fn unavailable(error: &Fault) -> Problem {
+fn unavailable(error: &BackendError) -> Problem {
     tracing::error!(%error, "a rollback or hold could not be recorded or read");
-    Problem::new(Kind::Unavailable, "this cannot be recorded now; nothing was done, come again")
+    Problem::new(
+        ProblemKind::Unavailable,
+        "this cannot be recorded now; nothing was done, come again",
+    )
 }
 
 impl From<RolledBack> for RollbackAnswer {
@@ -129,9 +135,9 @@ impl From<RolledBack> for RollbackAnswer {
     }
 }
 
-impl From<Version> for RollbackVersion {
-    fn from(version: Version) -> Self {
-        let Version { id, release, by } = version;
+impl From<RollbackCandidate> for RollbackVersion {
+    fn from(version: RollbackCandidate) -> Self {
+        let RollbackCandidate { id, release, by } = version;
         let (repository, commit, tag) = release
             .map(|Release { repository, commit, tag }| (repository, commit, tag))
             .map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));

@@ -15,7 +15,7 @@ use crate::model::id::RepoName;
 use crate::model::snapshot::ClusterSnapshot;
 use crate::model::target::{Clusters, Target};
 use crate::server::auth::Resource;
-use crate::server::call::{Call, Pairs, bad};
+use crate::server::call::{AuthenticatedRequest, Pairs, bad};
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::Problem;
 use crate::server::query::Params;
@@ -30,7 +30,7 @@ pub(super) const PLATFORM: &[Parameter] = &[Parameter::text(
 .required()];
 
 /// Returns who calls, and what a token of the configuration is good for.
-pub(super) async fn whoami(call: Call) -> Json<Identity> {
+pub(super) async fn whoami(call: AuthenticatedRequest) -> Json<Identity> {
     let rights = call.caller.rights().map(|Rights { scope, targets, apps }| {
         [TokenRights {
             scope: scope.as_str().to_owned(),
@@ -59,7 +59,7 @@ pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAns
 }
 
 /// The configured clusters. Their names are no secret to who may call: locks on targets name them, too.
-pub(super) async fn targets(call: Call) -> Json<TargetList> {
+pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
     let (all, any) = match &call.deployments().clusters {
         Clusters::Any(_) => (Vec::new(), true),
         Clusters::Known(targets) => (targets.values().collect(), false),
@@ -77,7 +77,7 @@ pub(super) async fn targets(call: Call) -> Json<TargetList> {
 
 /// The clusters as the configuration has them, for who may see the repository there.
 pub(super) async fn platform(
-    call: Call,
+    call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
 ) -> Result<Json<ClusterSnapshot>, Problem> {
     let params = Params::of(&pairs, PLATFORM).map_err(bad)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::templates::lexer;
-use crate::templates::lexer::{Kind, Tag, Token};
+use crate::templates::lexer::{Tag, TagToken, TokenKind};
 
 /// A component: where it is, and its parameters; those with `@` take a name of the caller's.
 pub(crate) struct Component {
@@ -36,21 +36,21 @@ pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Compo
 }
 
 /// `(name, @name, name: type = default, ...rest)`
-fn parameters(tokens: &[Token<'_>]) -> Vec<(String, bool)> {
+fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let (mut depth, mut begins) = (0_usize, false);
     let mut implicit = false;
     for token in tokens {
         match token.text {
-            "(" | "[" | "{" if token.kind == Kind::Other => {
+            "(" | "[" | "{" if token.kind == TokenKind::Other => {
                 depth += 1;
                 begins = depth == 1;
             }
-            ")" | "]" | "}" if token.kind == Kind::Other => depth = depth.saturating_sub(1),
+            ")" | "]" | "}" if token.kind == TokenKind::Other => depth = depth.saturating_sub(1),
             "," if depth == 1 => begins = true,
             "@" if depth == 1 => implicit = true,
             "..." => {}
-            name if begins && token.kind == Kind::Word => {
+            name if begins && token.kind == TokenKind::Word => {
                 found.push((name.to_owned(), std::mem::take(&mut implicit)));
                 begins = false;
             }
@@ -64,7 +64,7 @@ fn parameters(tokens: &[Token<'_>]) -> Vec<(String, bool)> {
 }
 
 /// Without the signs that take white space away.
-pub(crate) fn trimmed<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] {
     let tokens = match tokens {
         [first, rest @ ..] if first.is("-") => rest,
         all => all,
@@ -76,10 +76,10 @@ pub(crate) fn trimmed<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
 }
 
 /// A name with dots in it, as components have; and where it ends.
-pub(crate) fn dotted(tokens: &[Token<'_>], from: usize) -> (String, usize) {
+pub(crate) fn dotted(tokens: &[TagToken<'_>], from: usize) -> (String, usize) {
     let mut name = String::new();
     let mut at = from;
-    while let Some(token) = tokens.get(at).filter(|t| t.kind == Kind::Word) {
+    while let Some(token) = tokens.get(at).filter(|t| t.kind == TokenKind::Word) {
         name.push_str(token.text);
         at += 1;
         if !tokens.get(at).is_some_and(|t| t.is(".")) {

@@ -1,8 +1,10 @@
 //! What an expression in a tag stands for: which parts of the view, or something computed.
 
-use crate::templates::lexer::{Kind, Token};
+use crate::templates::lexer::{TagToken, TokenKind};
 use crate::templates::lint::components::dotted;
-use crate::templates::lint::reads::{Bound, EACH, LONGEST_WAY, Names, Read, Reader, Way};
+use crate::templates::lint::reads::{
+    Binding, EACH, LONGEST_WAY, NameScope, TemplateRead, TemplateReader, Way,
+};
 
 /// Words that are no names.
 const KEYWORDS: [&str; 19] = [
@@ -12,9 +14,9 @@ const KEYWORDS: [&str; 19] = [
 /// Filters that hand on what they get, or a part of its elements.
 const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
 
-impl Reader<'_> {
+impl TemplateReader<'_> {
     /// What an expression stands for, and the parts of the view that it names.
-    pub(crate) fn expression(&mut self, tokens: &[Token<'_>]) -> (Bound, Vec<Read>) {
+    pub(crate) fn expression(&mut self, tokens: &[TagToken<'_>]) -> (Binding, Vec<TemplateRead>) {
         let mut parts = Vec::new();
         let mut reads = Vec::new();
         let mut computed = false;
@@ -22,35 +24,35 @@ impl Reader<'_> {
         while let Some(token) = tokens.get(at) {
             let before = at.checked_sub(1).and_then(|n| tokens.get(n));
             at = match token.kind {
-                Kind::Other if token.is("<") && begins(before) => {
+                TokenKind::Other if token.is("<") && begins(before) => {
                     computed = true;
                     self.call(tokens, at)
                 }
-                Kind::Other if token.is("[") && begins(before) => {
+                TokenKind::Other if token.is("[") && begins(before) => {
                     computed = true;
                     self.list(tokens, at)
                 }
-                Kind::Other => {
+                TokenKind::Other => {
                     computed |=
                         !matches!(token.text, "(" | ")" | "{" | "}" | "[" | "]" | "|" | ",");
                     at + 1
                 }
-                Kind::Text => {
+                TokenKind::Text => {
                     // As an argument of a filter it is none of the values.
                     computed |= !before.is_some_and(|before| before.is("="));
                     at + 1
                 }
-                Kind::Word if before.is_some_and(|b| b.is("|")) => {
+                TokenKind::Word if before.is_some_and(|b| b.is("|")) => {
                     computed |= !KEEPING.contains(&token.text);
                     at + 1
                 }
-                Kind::Word => match self.name(tokens, at) {
-                    Some((Bound::Parts(ways), end, read)) => {
+                TokenKind::Word => match self.name(tokens, at) {
+                    Some((Binding::Parts(ways), end, read)) => {
                         parts.extend(ways);
                         reads.extend(read);
                         end
                     }
-                    Some((Bound::Anything, end, _)) => {
+                    Some((Binding::Anything, end, _)) => {
                         computed = true;
                         end
                     }
@@ -62,12 +64,16 @@ impl Reader<'_> {
             };
         }
         let bound =
-            if computed || parts.is_empty() { Bound::Anything } else { Bound::Parts(parts) };
+            if computed || parts.is_empty() { Binding::Anything } else { Binding::Parts(parts) };
         (bound, reads)
     }
 
     /// A name with its parts: what it stands for, where it ends, and the reads it is.
-    fn name(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(Bound, usize, Vec<Read>)> {
+    fn name(
+        &mut self,
+        tokens: &[TagToken<'_>],
+        at: usize,
+    ) -> Option<(Binding, usize, Vec<TemplateRead>)> {
         let token = tokens.get(at)?;
         let before = at.checked_sub(1).and_then(|n| tokens.get(n));
         let next = tokens.get(at + 1);
@@ -81,10 +87,10 @@ impl Reader<'_> {
         }
         let root = self.resolve(token.text);
         let unbound = self.isolated && root.is_none();
-        let mut bound = root.unwrap_or_else(|| Bound::Parts(vec![vec![token.text.to_owned()]]));
+        let mut bound = root.unwrap_or_else(|| Binding::Parts(vec![vec![token.text.to_owned()]]));
         let mut end = at + 1;
         while let Some((step, next)) = self.step(tokens, end) {
-            if let Bound::Parts(ways) = &mut bound {
+            if let Binding::Parts(ways) = &mut bound {
                 ways.iter_mut()
                     .filter(|w| w.len() < LONGEST_WAY)
                     .for_each(|w| w.push(step.clone()));
@@ -92,7 +98,7 @@ impl Reader<'_> {
             end = next;
         }
         let last = tokens.get(end - 1).map_or(token.at, |last| last.at + last.text.len());
-        let read = |way: &Way| Read {
+        let read = |way: &Way| TemplateRead {
             way: way.clone(),
             whole: false,
             unbound,
@@ -101,18 +107,18 @@ impl Reader<'_> {
             length: last - token.at,
         };
         let reads = match &bound {
-            Bound::Parts(ways) => ways.iter().map(read).collect(),
-            Bound::Anything => Vec::new(),
+            Binding::Parts(ways) => ways.iter().map(read).collect(),
+            Binding::Anything => Vec::new(),
         };
         Some((bound, end, reads))
     }
 
     /// `.name`, `["name"]`, `[0]`; what stands in brackets is read by itself.
-    fn step(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
+    fn step(&mut self, tokens: &[TagToken<'_>], at: usize) -> Option<(String, usize)> {
         let sign = tokens.get(at)?;
         if sign.is(".") || sign.is("?.") {
             let name = tokens.get(at + 1)?;
-            let number = name.kind == Kind::Other;
+            let number = name.kind == TokenKind::Other;
             return Some((if number { EACH.to_owned() } else { name.text.to_owned() }, at + 2));
         }
         if !sign.is("[") && !sign.is("?[") {
@@ -121,7 +127,7 @@ impl Reader<'_> {
         let end = closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
         match inner {
-            [one] if one.kind == Kind::Text => Some((one.text.to_owned(), end + 1)),
+            [one] if one.kind == TokenKind::Text => Some((one.text.to_owned(), end + 1)),
             _ => {
                 self.value(inner);
                 Some((EACH.to_owned(), end + 1))
@@ -130,7 +136,7 @@ impl Reader<'_> {
     }
 
     /// `[a, b]`, or `[x.y for x in list if x.z]`; where it ends.
-    fn list(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
+    fn list(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
         let end = closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
         let Some(split) = inner.iter().position(|token| token.is_word("for")) else {
@@ -149,28 +155,28 @@ impl Reader<'_> {
     }
 
     /// `<name a={x} b="text" c>`: the arguments are bound to the component's parameters.
-    pub(crate) fn call(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
+    pub(crate) fn call(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
         let (name, mut at) = dotted(tokens, at + 1);
-        let mut given = Names::new();
+        let mut given = NameScope::new();
         while let Some(token) = tokens.get(at).filter(|token| !token.is(">")) {
             at = match (token.kind, tokens.get(at + 1)) {
-                (Kind::Word, Some(sign)) if sign.is("=") => {
+                (TokenKind::Word, Some(sign)) if sign.is("=") => {
                     let brace = tokens.get(at + 2).is_some_and(|t| t.is("{"));
                     let end = if brace { closing(tokens, at + 2) } else { at + 2 };
                     let bound = if brace {
                         self.bound(tokens.get(at + 3..end).unwrap_or_default())
                     } else {
-                        Bound::Anything
+                        Binding::Anything
                     };
                     given.push((token.text.to_owned(), bound));
                     end + 1
                 }
-                (Kind::Word, _) => {
+                (TokenKind::Word, _) => {
                     let bound = self.bound(std::slice::from_ref(token));
                     given.push((token.text.to_owned(), bound));
                     at + 1
                 }
-                (Kind::Other, _) if token.is("{") => {
+                (TokenKind::Other, _) if token.is("{") => {
                     let end = closing(tokens, at);
                     self.value(tokens.get(at + 1..end).unwrap_or_default());
                     end + 1
@@ -193,13 +199,13 @@ impl Reader<'_> {
 }
 
 /// Whether a value, and not a comparison or a part, begins behind that token.
-fn begins(before: Option<&Token<'_>>) -> bool {
+fn begins(before: Option<&TagToken<'_>>) -> bool {
     match before {
         None => true,
         Some(token) => match token.kind {
-            Kind::Word => KEYWORDS.contains(&token.text),
-            Kind::Text => false,
-            Kind::Other => {
+            TokenKind::Word => KEYWORDS.contains(&token.text),
+            TokenKind::Text => false,
+            TokenKind::Other => {
                 !matches!(token.text, ")" | "]" | "}")
                     && !token.text.starts_with(|c: char| c.is_ascii_digit())
             }
@@ -208,9 +214,10 @@ fn begins(before: Option<&Token<'_>>) -> bool {
 }
 
 /// The token that closes the bracket at `at`; the end where none does.
-fn closing(tokens: &[Token<'_>], at: usize) -> usize {
+fn closing(tokens: &[TagToken<'_>], at: usize) -> usize {
     let mut depth = 0_usize;
-    for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == Kind::Other) {
+    for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == TokenKind::Other)
+    {
         match token.text {
             "[" | "?[" | "(" | "{" => depth += 1,
             "]" | ")" | "}" => depth = depth.saturating_sub(1),

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::templates::lexer;
-use crate::templates::lexer::{Kind, Tag, Token};
+use crate::templates::lexer::{Tag, TagToken, TokenKind};
 use crate::templates::lint::components::{Component, components, trimmed};
 
 /// The way to a part of the view: names, and [`EACH`] for the elements of a list or map.
@@ -20,7 +20,7 @@ const MOST_CALLS: usize = 5_000;
 
 /// One place where a template reads something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Read {
+pub(crate) struct TemplateRead {
     pub(crate) way: Way,
     /// Whether all that lies below is read with it.
     pub(crate) whole: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Read {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Bound {
+pub(crate) enum Binding {
     /// One of these parts of the view.
     Parts(Vec<Way>),
     /// Something that was computed.
@@ -42,13 +42,16 @@ pub(crate) enum Bound {
 }
 
 /// What names stand for.
-pub(crate) type Names = Vec<(String, Bound)>;
+pub(crate) type NameScope = Vec<(String, Binding)>;
 
 /// Collects what the files of one version of a template read; `texts` are those of the files and of
 /// everything they may use, by the engine's names.
-pub(crate) fn collect_reads(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Read> {
+pub(crate) fn collect_reads(
+    files: &[String],
+    texts: &HashMap<String, &str>,
+) -> HashSet<TemplateRead> {
     let components = components(texts);
-    let mut reader = Reader {
+    let mut reader = TemplateReader {
         texts,
         components: &components,
         reads: HashSet::new(),
@@ -68,43 +71,43 @@ pub(crate) fn collect_reads(files: &[String], texts: &HashMap<String, &str>) -> 
 }
 
 /// Reads a template tag by tag; its expressions are read in [`crate::templates::lint::expressions`].
-pub(crate) struct Reader<'r> {
+pub(crate) struct TemplateReader<'r> {
     texts: &'r HashMap<String, &'r str>,
     pub(crate) components: &'r HashMap<String, Component>,
-    reads: HashSet<Read>,
-    pub(crate) calls: Vec<(String, Names)>,
-    seen: HashSet<(String, Names)>,
-    pub(crate) scopes: Vec<Names>,
+    reads: HashSet<TemplateRead>,
+    pub(crate) calls: Vec<(String, NameScope)>,
+    seen: HashSet<(String, NameScope)>,
+    pub(crate) scopes: Vec<NameScope>,
     /// Whether names that are not bound come from nowhere: in a component.
     pub(crate) isolated: bool,
     pub(crate) file: String,
 }
 
-impl Reader<'_> {
+impl TemplateReader<'_> {
     fn file(&mut self, file: &str) {
         let Some(text) = self.texts.get(file) else { return };
         let before = std::mem::replace(&mut self.file, file.to_owned());
-        self.scopes.push(Names::new());
+        self.scopes.push(NameScope::new());
         self.tags(&lexer::tags(text), true);
         self.scopes.pop();
         self.file = before;
     }
 
-    fn component(&mut self, name: &str, given: &Names) {
+    fn component(&mut self, name: &str, given: &NameScope) {
         let fresh =
             self.seen.len() < MOST_CALLS && self.seen.insert((name.to_owned(), given.clone()));
         let Some(component) = self.components.get(name).filter(|_| fresh) else { return };
         let Some(text) = self.texts.get(&component.file) else { return };
         let tags = lexer::tags(text);
-        let mut names = vec![("body".to_owned(), Bound::Anything)];
+        let mut names = vec![("body".to_owned(), Binding::Anything)];
         for (parameter, implicit) in &component.parameters {
             let bound = given.iter().find(|(name, _)| name == parameter).map(|(_, b)| b.clone());
-            let own = || Bound::Parts(vec![vec![parameter.clone()]]);
+            let own = || Binding::Parts(vec![vec![parameter.clone()]]);
             names.push((
                 parameter.clone(),
                 bound.unwrap_or_else(|| match implicit {
                     true => own(),
-                    false => Bound::Anything,
+                    false => Binding::Anything,
                 }),
             ));
         }
@@ -136,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    fn visit_statement(&mut self, first: &str, tokens: &[Token<'_>]) {
+    fn visit_statement(&mut self, first: &str, tokens: &[TagToken<'_>]) {
         let rest = tokens.get(1..).unwrap_or_default();
         match first {
             "if" | "elif" => self.value(rest),
@@ -154,39 +157,40 @@ impl Reader<'_> {
     }
 
     /// Everything in it is read whole.
-    pub(crate) fn value(&mut self, tokens: &[Token<'_>]) {
+    pub(crate) fn value(&mut self, tokens: &[TagToken<'_>]) {
         let (_, reads) = self.expression(tokens);
         self.note(reads, true);
     }
 
     /// Gives a name to what an expression stands for; what it stands for is read where it is used.
-    pub(crate) fn bound(&mut self, tokens: &[Token<'_>]) -> Bound {
+    pub(crate) fn bound(&mut self, tokens: &[TagToken<'_>]) -> Binding {
         let (bound, reads) = self.expression(tokens);
-        self.note(reads, bound == Bound::Anything);
+        self.note(reads, bound == Binding::Anything);
         bound
     }
 
-    pub(crate) fn begin_loop(&mut self, tokens: &[Token<'_>]) {
+    pub(crate) fn begin_loop(&mut self, tokens: &[TagToken<'_>]) {
         let inner = tokens.iter().position(|token| token.is_word("in")).unwrap_or(tokens.len());
         let (names, target) = tokens.split_at(inner);
         let bound = self.bound(target.get(1..).unwrap_or_default());
         self.scopes.push(loop_names(names, &bound));
     }
 
-    fn set(&mut self, tokens: &[Token<'_>]) {
+    fn set(&mut self, tokens: &[TagToken<'_>]) {
         let Some(name) = tokens.first() else { return };
         let bound = match tokens.get(1) {
             Some(sign) if sign.is("=") => self.bound(tokens.get(2..).unwrap_or_default()),
             // What stands up to `endset` is text.
-            _ => Bound::Anything,
+            _ => Binding::Anything,
         };
         if let Some(scope) = self.scopes.last_mut() {
             scope.push((name.text.to_owned(), bound));
         }
     }
 
-    fn include(&mut self, tokens: &[Token<'_>]) {
-        let names = tokens.iter().filter(|token| token.kind == Kind::Text).map(|token| token.text);
+    fn include(&mut self, tokens: &[TagToken<'_>]) {
+        let names =
+            tokens.iter().filter(|token| token.kind == TokenKind::Text).map(|token| token.text);
         for name in names.map(str::to_owned).collect::<Vec<_>>() {
             if self.scopes.len() < LONGEST_WAY {
                 self.file(&name);
@@ -194,29 +198,30 @@ impl Reader<'_> {
         }
     }
 
-    pub(crate) fn resolve(&self, name: &str) -> Option<Bound> {
+    pub(crate) fn resolve(&self, name: &str) -> Option<Binding> {
         let names = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         names.into_iter().find(|(bound, _)| bound == name).map(|(_, bound)| bound.clone())
     }
 
-    fn note(&mut self, reads: Vec<Read>, whole: bool) {
-        self.reads.extend(reads.into_iter().map(|read| Read { whole, ..read }));
+    fn note(&mut self, reads: Vec<TemplateRead>, whole: bool) {
+        self.reads.extend(reads.into_iter().map(|read| TemplateRead { whole, ..read }));
     }
 }
 
 /// The names of a loop: the last is each element, the one before it its key.
-fn loop_names(names: &[Token<'_>], bound: &Bound) -> Names {
+fn loop_names(names: &[TagToken<'_>], bound: &Binding) -> NameScope {
     let each = match bound {
-        Bound::Anything => Bound::Anything,
-        Bound::Parts(ways) => {
+        Binding::Anything => Binding::Anything,
+        Binding::Parts(ways) => {
             let each = |way: &Way| [&way[..], &[EACH.to_owned()]].concat();
-            Bound::Parts(ways.iter().map(each).collect())
+            Binding::Parts(ways.iter().map(each).collect())
         }
     };
-    let words: Vec<&Token<'_>> = names.iter().filter(|token| token.kind == Kind::Word).collect();
+    let words: Vec<&TagToken<'_>> =
+        names.iter().filter(|token| token.kind == TokenKind::Word).collect();
     let last = words.len().saturating_sub(1);
-    let name = |(n, token): (usize, &&Token<'_>)| {
-        (token.text.to_owned(), if n == last { each.clone() } else { Bound::Anything })
+    let name = |(n, token): (usize, &&TagToken<'_>)| {
+        (token.text.to_owned(), if n == last { each.clone() } else { Binding::Anything })
     };
     words.iter().enumerate().map(name).collect()
 }

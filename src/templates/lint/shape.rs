@@ -11,15 +11,15 @@ const DEEPEST: usize = 12;
 
 /// What is known of one place in the view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct ViewShape {
     /// Whether it may have names that nobody can list.
     open: bool,
     /// What each element of a list, or value of a map, is.
-    each: Option<Box<Shape>>,
-    parts: BTreeMap<String, Shape>,
+    each: Option<Box<ViewShape>>,
+    parts: BTreeMap<String, ViewShape>,
 }
 
-impl Shape {
+impl ViewShape {
     /// Adds what a value shows.
     pub(crate) fn add(&mut self, value: &Json) {
         match value {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn values_and_schemas_show_what_there_is() {
-        let mut shape = Shape::default();
+        let mut shape = ViewShape::default();
         shape.add(&json!({"app": {"slug": "x"}, "service": [{"ports": [{"name": "http"}]}]}));
         shape.add_schema(&[], &json!({
             "properties": {"labels": {"$ref": "#/$defs/Labels"}, "env": {"items": {"properties": {"name": {}}}}},

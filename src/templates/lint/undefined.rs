@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use crate::model::violation::{Position, Violation};
 use crate::templates::lexer;
-use crate::templates::lint::reads::{EACH, Read};
-use crate::templates::lint::shape::Shape;
+use crate::templates::lint::reads::{EACH, TemplateRead};
+use crate::templates::lint::shape::ViewShape;
 use crate::waml::suggest;
 
 /// Finds what is read and is not there: one violation for each such part, at its first place.
 pub(crate) fn find_undefined(
-    reads: &[Read],
-    shape: &Shape,
+    reads: &[TemplateRead],
+    shape: &ViewShape,
     texts: &HashMap<String, &str>,
 ) -> Vec<Violation> {
-    let mut places: BTreeMap<(&str, usize), Vec<&Read>> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, usize), Vec<&TemplateRead>> = BTreeMap::new();
     for read in reads {
         places.entry((&read.file, read.at)).or_default().push(read);
     }
@@ -40,15 +40,16 @@ pub(crate) fn find_undefined(
 
 /// A place that is reached in several ways is right if one of them leads somewhere; else the way
 /// that leads farthest.
-fn wrong<'r>(reads: &[&'r Read], shape: &Shape) -> Option<&'r Read> {
-    let leads = |read: &Read| !read.unbound && shape.count_known_steps(&read.way) == read.way.len();
+fn wrong<'r>(reads: &[&'r TemplateRead], shape: &ViewShape) -> Option<&'r TemplateRead> {
+    let leads =
+        |read: &TemplateRead| !read.unbound && shape.count_known_steps(&read.way) == read.way.len();
     if reads.iter().any(|read| leads(read)) {
         return None;
     }
     reads.iter().copied().max_by_key(|read| (shape.count_known_steps(&read.way), &read.way))
 }
 
-fn missing(read: &Read, shape: &Shape) -> Violation {
+fn missing(read: &TemplateRead, shape: &ViewShape) -> Violation {
     let (root, known) =
         (read.way.first().map_or("", String::as_str), shape.count_known_steps(&read.way));
     if read.unbound {
@@ -81,7 +82,7 @@ fn format_way(way: &[String]) -> String {
     text
 }
 
-fn position(read: &Read, texts: &HashMap<String, &str>) -> Position {
+fn position(read: &TemplateRead, texts: &HashMap<String, &str>) -> Position {
     let text = texts.get(&read.file).copied().unwrap_or_default();
     let (line, column) = lexer::place(text, read.at);
     let length = text.get(read.at..read.at + read.length).map_or(1, |name| name.chars().count());

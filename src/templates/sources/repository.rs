@@ -11,7 +11,7 @@ use crate::templates::sources::{APPS, CatalogueError, is_text, sorted};
 
 /// Something that lies in a folder of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct FolderItem {
     /// Below the folder, with `/` between names.
     pub path: String,
     /// Its bytes, or what it is instead of a file.
@@ -22,11 +22,11 @@ pub struct Listed {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folders {
     /// In `apps/`.
-    pub apps: Vec<Listed>,
+    pub apps: Vec<FolderItem>,
     /// In `components/`.
-    pub components: Vec<Listed>,
+    pub components: Vec<FolderItem>,
     /// In `policies/`.
-    pub policies: Vec<Listed>,
+    pub policies: Vec<FolderItem>,
 }
 
 /// The templates of a commit; `place` is the repository's folder they are in, for messages.
@@ -55,10 +55,10 @@ pub fn sources(
 
 fn files(
     folder: &std::path::Path,
-    listed: Vec<Listed>,
+    listed: Vec<FolderItem>,
 ) -> Result<Vec<TemplateFile>, CatalogueError> {
     let texts = listed.into_iter().filter(|one| is_text(&one.path));
-    let files = texts.map(|Listed { path, content }| {
+    let files = texts.map(|FolderItem { path, content }| {
         let whole = folder.join(&path);
         let bytes = content.map_err(|what| CatalogueError::NoFile { path: whole.clone(), what })?;
         let text = String::from_utf8(bytes).map_err(|_| CatalogueError::NoText { path: whole })?;
@@ -71,14 +71,14 @@ fn files(
 mod tests {
     use super::*;
 
-    fn build_sources(apps: Vec<Listed>) -> Result<TemplateSources, String> {
+    fn build_sources(apps: Vec<FolderItem>) -> Result<TemplateSources, String> {
         let commit = "a".repeat(40).parse().unwrap();
         let folders = Folders { apps, ..Folders::default() };
         sources("x.git".to_owned(), commit, "", folders).map_err(|error| error.to_string())
     }
 
-    fn file(path: &str, bytes: &[u8]) -> Listed {
-        Listed { path: path.to_owned(), content: Ok(bytes.to_vec()) }
+    fn file(path: &str, bytes: &[u8]) -> FolderItem {
+        FolderItem { path: path.to_owned(), content: Ok(bytes.to_vec()) }
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_file_is_refused_by_its_path() {
-        let link = Listed { path: "a/b".to_owned(), content: Err("a symbolic link") };
+        let link = FolderItem { path: "a/b".to_owned(), content: Err("a symbolic link") };
         assert_eq!(
             build_sources(vec![link]).unwrap_err(),
             "apps/a/b is a symbolic link: put the file itself there"

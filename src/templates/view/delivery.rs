@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::model::id::AppKey;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::target::Target;
-use crate::templates::view::secrets::{Wanted, collect_secrets, short};
+use crate::templates::view::secrets::{NeededSecret, collect_secrets, short};
 use crate::templates::view::{vault, without_nulls};
 use crate::waml::section::Section;
 
@@ -78,7 +78,7 @@ pub(crate) fn is_ours(key: &str) -> bool {
 }
 
 /// Where the files of a secret are.
-pub(crate) fn folder(secret: &Wanted<'_>) -> String {
+pub(crate) fn folder(secret: &NeededSecret<'_>) -> String {
     secret.folder.map_or_else(|| format!("{FOLDER}/{}", secret.name), str::to_owned)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn objects(section: &Section, app: &AppKey, target: &Target) -> Json 
     })
 }
 
-fn object(secret: &Wanted<'_>) -> Json {
+fn object(secret: &NeededSecret<'_>) -> Json {
     let patterns = |keys: &BTreeSet<&str>| -> Vec<String> {
         keys.iter().map(|key| format!("^{}$", key.replace('.', "\\."))).collect()
     };

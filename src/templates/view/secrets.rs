@@ -12,7 +12,7 @@ use crate::waml::section_workload::Secret;
 
 /// A secret that an app needs, wherever its WAML says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct NeededSecret<'a> {
     /// Of the Kubernetes Secret, where there is one.
     pub(crate) name: &'a str,
     /// Where it is in the store that it is delivered from.
@@ -26,19 +26,19 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Collects every secret once: those under `secrets`, then those that only variables refer to.
-pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Wanted<'a>> {
-    let listed = section.secrets.iter().flatten().map(|secret| Wanted {
+pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<NeededSecret<'a>> {
+    let listed = section.secrets.iter().flatten().map(|secret| NeededSecret {
         name: &secret.name,
         path: secret.path.clone().unwrap_or_else(|| Vault::path_of(app, &secret.name)),
         folder: secret.mount_path.as_deref(),
         whole: true,
         keys: BTreeSet::new(),
     });
-    let mut all: Vec<Wanted<'a>> = listed.collect();
+    let mut all: Vec<NeededSecret<'a>> = listed.collect();
     for from in section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref()) {
         match all.iter_mut().find(|secret| secret.name == from.name) {
             Some(secret) => drop(secret.keys.insert(&from.key)),
-            None => all.push(Wanted {
+            None => all.push(NeededSecret {
                 name: &from.name,
                 path: Vault::path_of(app, &from.name),
                 folder: None,

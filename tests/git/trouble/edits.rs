@@ -5,8 +5,10 @@ use crate::git::trouble::place::{Trouble, on_each};
 use crate::harness::is_missing;
 use secrecy::SecretString;
 use the_deployer::git::signing::SigningKey;
-use the_deployer::git::signing::key::Key;
-use the_deployer::git::writer::{ManifestRepository, Settings, Watch, Write, WriteError, Written};
+use the_deployer::git::signing::key::SigningPrivateKey;
+use the_deployer::git::writer::{
+    DeploymentChange, ManifestRepository, Watch, WriteError, WriterSettings, Written,
+};
 use the_deployer::model::hand_edit::HandEdits;
 
 const KEY: &str = include_str!("../../../src/git/signing/tests/open");
@@ -19,7 +21,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
         pushed(&repository, deploy(1, "one")).await;
         let latest = format!("{APP}/latest/deployment.yaml");
         place.bare.somebody_writes(&latest, "by hand");
-        let stop = Write { hand_edits: Watch::new(HandEdits::Stop), ..deploy(2, "two") };
+        let stop = DeploymentChange { hand_edits: Watch::new(HandEdits::Stop), ..deploy(2, "two") };
         let watch = stop.hand_edits.clone();
         let error = write(&repository, stop).await.unwrap_err();
         assert!(matches!(error, WriteError::HandEdited { .. }), "{error}");
@@ -29,7 +31,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
 
         // One that replaces it, and whose answer is lost, still tells what it replaced.
         place.behave(Trouble::AnswerLost);
-        let replace = Write { hand_edits: Watch::default(), ..deploy(3, "three") };
+        let replace = DeploymentChange { hand_edits: Watch::default(), ..deploy(3, "three") };
         let watch = replace.hand_edits.clone();
         let mut written = write(&repository, replace.clone()).await;
         place.behave(Trouble::None);
@@ -50,9 +52,9 @@ async fn a_signed_commit_is_good_on_the_server() {
         return;
     }
     on_each(async |place| {
-        let key = Key::ssh(&SecretString::from(KEY), None).unwrap();
+        let key = SigningPrivateKey::ssh(&SecretString::from(KEY), None).unwrap();
         let signing = Some(SigningKey { key, home: place.folder.path().join("gnupg") });
-        let settings = Settings { signing, ..place.settings("clone") };
+        let settings = WriterSettings { signing, ..place.settings("clone") };
         let repository = ManifestRepository::open(settings).await.unwrap();
         pushed(&repository, deploy(1, "one")).await;
         pushed(&repository, deploy(2, "two")).await;

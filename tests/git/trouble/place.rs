@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    ManifestRepository, PushBy, RemoteSettings, Settings, Write, WriteError, Written,
+    DeploymentChange, ManifestRepository, PushBy, RemoteSettings, WriteError, WriterSettings,
+    Written,
 };
 use the_deployer::support::retry::Disposition;
 
@@ -69,7 +70,7 @@ impl Place {
         Self { host, bare, folder: TempDir::new().unwrap(), push }
     }
 
-    pub(super) fn settings(&self, clone: &str) -> Settings {
+    pub(super) fn settings(&self, clone: &str) -> WriterSettings {
         let clone_dir = self.folder.path().join(clone);
         let push = self.push;
         match &self.host {
@@ -77,15 +78,15 @@ impl Place {
                 let tokens = Tokens::fixed(git_host::TOKEN.into(), HELP);
                 let settings = place::settings(host.url("m.git"), &clone_dir);
                 let remote = RemoteSettings { tokens, ..settings.remote };
-                Settings { push, remote, ..settings }
+                WriterSettings { push, remote, ..settings }
             }
             Host::Ssh(host) => {
                 let folder = self.folder.path().join(format!("{clone}-ssh"));
-                let ssh = Some(ssh::Access { known_hosts: host.known_hosts(), folder });
+                let ssh = Some(ssh::SshAccess { known_hosts: host.known_hosts(), folder });
                 let tokens = Tokens::fixed(host.key(), HELP);
                 let settings = place::settings(host.url("m.git"), &clone_dir);
                 let remote = RemoteSettings { ssh, tokens, ..settings.remote };
-                Settings { push, remote, ..settings }
+                WriterSettings { push, remote, ..settings }
             }
         }
     }
@@ -171,7 +172,7 @@ pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The error of a write that must not succeed.
-pub(super) async fn refused(repository: &ManifestRepository, one: Write) -> WriteError {
+pub(super) async fn refused(repository: &ManifestRepository, one: DeploymentChange) -> WriteError {
     place::write(repository, one).await.unwrap_err()
 }
 

@@ -1,6 +1,6 @@
 //! The server looks at a push and says no: told apart, told to people, and not tried for ever.
 
-use the_deployer::git::refusal::Kind;
+use the_deployer::git::refusal::RefusalKind;
 use the_deployer::git::writer::WriteError;
 use the_deployer::support::retry::Disposition;
 
@@ -8,25 +8,25 @@ use crate::git::place::deploy;
 use crate::git::trouble::place::{Place, RETRY, Trouble, deployed, on_each, refused, text};
 
 /// What servers print, which rule that is, and what to do.
-const REFUSALS: [(&str, Kind, &str); 6] = [
+const REFUSALS: [(&str, RefusalKind, &str); 6] = [
     (
         "error: GH006: Protected branch update failed for refs/heads/main.",
-        Kind::Protected,
+        RefusalKind::Protected,
         "let this service's account bypass the rule",
     ),
     (
         "error: GH013: Repository rule violations found for refs/heads/main.",
-        Kind::Protected,
+        RefusalKind::Protected,
         "let this service's account bypass the rule",
     ),
     (
         "GitLab: You are not allowed to push code to protected branches on this project.",
-        Kind::Protected,
+        RefusalKind::Protected,
         "let this service's account bypass the rule",
     ),
-    ("every commit needs a ticket", Kind::Hook, "ask who runs that hook"),
-    ("your quota of 1 GiB is used up", Kind::Quota, "make room on the server"),
-    ("error: GH001: Large files detected.", Kind::Quota, "make room on the server"),
+    ("every commit needs a ticket", RefusalKind::Hook, "ask who runs that hook"),
+    ("your quota of 1 GiB is used up", RefusalKind::Quota, "make room on the server"),
+    ("error: GH001: Large files detected.", RefusalKind::Quota, "make room on the server"),
 ];
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_push_that_is_too_large_for_the_server_is_for_a_person() {
         place.bare.run(&["config", "receive.maxInputSize", "10"]);
         let error = refused(&repository, deploy(2, &text(2))).await;
         let WriteError::Refused { refusal, .. } = &error else { panic!("{error}") };
-        assert_eq!(refusal.kind, Kind::Quota, "{error}");
+        assert_eq!(refusal.kind, RefusalKind::Quota, "{error}");
         assert_eq!(error.disposition(), Disposition::Stop);
         assert!(error.to_string().contains("pack exceeds maximum allowed size"), "{error}");
         place.bare.run(&["config", "--unset", "receive.maxInputSize"]);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::future::join_all;
-use the_deployer::git::writer::{ManifestRepository, Write, WriteError, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, WriteError, Written};
 
 use crate::git::place::{deploy_files, write};
 use crate::git::trouble::place::{Place, Trouble, deployed, on_each, until};
@@ -11,7 +11,7 @@ use crate::git::trouble::place::{Place, Trouble, deployed, on_each, until};
 /// The apps that wait while the first one is pushed; their deployments are 11, 12 and so on.
 const WAITING: [&str; 4] = ["a", "b", "bad", "c"];
 
-fn of_app(n: u32, slug: &str) -> Write {
+fn of_app(n: u32, slug: &str) -> DeploymentChange {
     deploy_files(n, slug, &[("deployment.yaml", &format!("{slug} {n}"))])
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Read {
     pub(crate) text: String,
     /// Who gets a notification because they are named: ids, and `channel` or `here`.
     pub(crate) called: Vec<String>,
-    /// Where links and buttons lead, with their texts: `Log https://…`.
+    /// Where links and buttons lead, with their texts: `CapturedLog https://…`.
     pub(crate) links: Vec<String>,
     /// The message that it is a reply to.
     pub(crate) thread: Option<String>,

@@ -124,7 +124,7 @@ impl Model {
         line.shown = Some(*number);
         line.held = false;
         if line.live.as_ref().is_some_and(|(_, live)| live == tag) {
-            return FinalState::Succeeded { commit: false };
+            return End::Succeeded { commit: false };
         }
         line.written.push(*number);
         line.kept.push((*number, tag.clone()));
@@ -132,7 +132,7 @@ impl Model {
         line.kept.drain(..too_many);
         line.live = Some((*number, tag.clone()));
         line.turns.push(*number);
-        FinalState::Succeeded { commit: true }
+        End::Succeeded { commit: true }
     }
 
     /// The lanes that could be rolled back now: nothing is in the way, and there is something before
@@ -203,8 +203,8 @@ impl Model {
         let count =
             |wanted: fn(&End) -> bool| self.ends.values().filter(|(_, end)| wanted(end)).count();
         [
-            count(|end| *end == FinalState::Succeeded { commit: true }),
-            count(|end| *end == FinalState::Succeeded { commit: false }),
+            count(|end| *end == End::Succeeded { commit: true }),
+            count(|end| *end == End::Succeeded { commit: false }),
             count(|end| *end == End::RolledBack),
             count(|end| matches!(end, End::Refused { lock: true, .. })),
             count(|end| matches!(end, End::Refused { hold: true, .. })),

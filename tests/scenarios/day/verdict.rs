@@ -26,7 +26,7 @@ impl Day<'_> {
             let one = by_number[number];
             let changed = one.pushed.as_ref().map(|pushed| pushed.changed);
             let expected = match end {
-                FinalState::Succeeded { commit } => (State::Succeeded, Some(*commit)),
+                End::Succeeded { commit } => (State::Succeeded, Some(*commit)),
                 End::RolledBack => (State::Succeeded, Some(true)),
                 End::Refused { .. } => (State::Failed, None),
                 End::Superseded => (State::Superseded, None),
@@ -75,10 +75,8 @@ impl Day<'_> {
             let told = self.deployer.github.told(*number);
             let shown = self.model.lanes.get(lane).and_then(|line| line.shown);
             let last = match end {
-                FinalState::Succeeded { .. } | End::RolledBack if shown == Some(*number) => {
-                    "success"
-                }
-                FinalState::Succeeded { .. } | End::RolledBack | End::Superseded => "inactive",
+                End::Succeeded { .. } | End::RolledBack if shown == Some(*number) => "success",
+                End::Succeeded { .. } | End::RolledBack | End::Superseded => "inactive",
                 End::Refused { .. } => "failure",
             };
             let about = &by_number[number].summary;

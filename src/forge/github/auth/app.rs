@@ -7,15 +7,15 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::{Answer, Who};
+use crate::forge::github::answer::{ErrorAnswer, Requester};
 use crate::forge::github::auth::installation::{
-    Installation, Installed, Key, Token, TokenRequest, Whose,
+    Installation, InstallationToken, Installed, TokenKey, TokenRequest, TokenScope,
 };
-use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::auth::slots::{From, Slots};
-use crate::forge::github::permission::{Permission, Purpose};
-use crate::forge::github::request::{About, Call, Pass};
-use crate::forge::github::wire::Wire;
+use crate::forge::github::auth::key::AppCredentials;
+use crate::forge::github::auth::slots::{From, SlotMap};
+use crate::forge::github::permission::{Permission, TokenPurpose};
+use crate::forge::github::request::{ApiCall, Pass, RequestSubject};
+use crate::forge::github::wire::GitHubConnection;
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
 
@@ -26,20 +26,20 @@ const TOKENS: usize = 2 * REPOSITORIES;
 
 /// A GitHub App.
 #[derive(Debug)]
-pub(in crate::forge::github) struct App {
-    key: AppKey,
+pub(in crate::forge::github) struct GitHubApp {
+    key: AppCredentials,
     clock: Clock,
     /// By the repository's name in small letters.
-    installations: Slots<String, Installed>,
-    tokens: Slots<Key, Token>,
+    installations: SlotMap<String, Installed>,
+    tokens: SlotMap<TokenKey, InstallationToken>,
     /// An installation for what anybody may ask.
-    any: Slots<(), u64>,
+    any: SlotMap<(), u64>,
 }
 
-impl App {
-    pub(super) fn new(key: AppKey, clock: Clock) -> Self {
-        let (installations, tokens) = (Slots::new(REPOSITORIES), Slots::new(TOKENS));
-        Self { key, clock, installations, tokens, any: Slots::new(1) }
+impl GitHubApp {
+    pub(super) fn new(key: AppCredentials, clock: Clock) -> Self {
+        let (installations, tokens) = (SlotMap::new(REPOSITORIES), SlotMap::new(TOKENS));
+        Self { key, clock, installations, tokens, any: SlotMap::new(1) }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -48,17 +48,17 @@ impl App {
 
     pub(super) async fn pass(
         &self,
-        wire: &Wire,
-        about: About<'_>,
+        wire: &GitHubConnection,
+        about: RequestSubject<'_>,
         needs: Permission,
     ) -> Result<Pass, ForgeError> {
         match about {
-            About::App(_) => self.own_pass(wire),
-            About::Repository(repository) => {
-                self.of_repository(wire, repository, Purpose::Deploy, needs).await
+            RequestSubject::App(_) => self.own_pass(wire),
+            RequestSubject::Repository(repository) => {
+                self.of_repository(wire, repository, TokenPurpose::Deploy, needs).await
             }
-            About::Installation(id, _) => self.of_installation(wire, id, about).await,
-            About::Anything(_) => {
+            RequestSubject::Installation(id, _) => self.of_installation(wire, id, about).await,
+            RequestSubject::Anything(_) => {
                 let make = self.first_installation(wire, about);
                 let (id, _) = self.any.get(&(), |_| true, make).await?;
                 let pass = self.of_installation(wire, id, about).await;
@@ -74,20 +74,20 @@ impl App {
     /// A token for one repository and one purpose.
     pub(super) async fn of_repository(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
-        purpose: Purpose,
+        purpose: TokenPurpose,
         needs: Permission,
     ) -> Result<Pass, ForgeError> {
-        let key = Key { whose: Whose::Repository(small(repository)), purpose };
-        let is_good = |token: &Token| token.is_good(purpose, needs, self.now());
+        let key = TokenKey { whose: TokenScope::Repository(small(repository)), purpose };
+        let is_good = |token: &InstallationToken| token.is_good(purpose, needs, self.now());
         let make = self.make(wire, repository, purpose, needs);
         match self.tokens.get(&key, is_good, make).await {
             Ok((token, _)) => Ok(token.pass()),
             Err(error @ (ForgeError::Unreachable { .. } | ForgeError::NotSent { .. })) => {
                 let old = self.tokens.peek(&key);
                 let old = old.filter(|token| token.is_better_than_none(needs, self.now()));
-                old.map(Token::pass).ok_or(error)
+                old.map(InstallationToken::pass).ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -95,31 +95,33 @@ impl App {
 
     /// Forgets the token that was refused, and where it came from. Whether it was one that we keep:
     /// then another may be better.
-    pub(super) async fn refused(&self, about: About<'_>, pass: &Pass) -> bool {
+    pub(super) async fn refused(&self, about: RequestSubject<'_>, pass: &Pass) -> bool {
         let (whose, purpose) = match about {
-            About::Repository(repository) => {
+            RequestSubject::Repository(repository) => {
                 self.installations.spoil(&small(repository), |_| true).await;
-                (Whose::Repository(small(repository)), Purpose::Deploy)
+                (TokenScope::Repository(small(repository)), TokenPurpose::Deploy)
             }
-            About::Installation(id, _) => (Whose::Installation(id), Purpose::Look),
-            About::Anything(_) => {
+            RequestSubject::Installation(id, _) => {
+                (TokenScope::Installation(id), TokenPurpose::Look)
+            }
+            RequestSubject::Anything(_) => {
                 let Some(id) = self.any.peek(&()) else { return false };
                 self.any.spoil(&(), |_| true).await;
-                (Whose::Installation(id), Purpose::Look)
+                (TokenScope::Installation(id), TokenPurpose::Look)
             }
-            About::App(_) => return false,
+            RequestSubject::App(_) => return false,
         };
-        self.tokens.spoil(&Key { whose, purpose }, |token| token.is(&pass.token)).await;
+        self.tokens.spoil(&TokenKey { whose, purpose }, |token| token.is(&pass.token)).await;
         true
     }
 
     pub(super) async fn forget(
         &self,
         repository: &RepoName,
-        purpose: Purpose,
+        purpose: TokenPurpose,
         secret: &SecretString,
     ) {
-        let key = Key { whose: Whose::Repository(small(repository)), purpose };
+        let key = TokenKey { whose: TokenScope::Repository(small(repository)), purpose };
         self.installations.spoil(&small(repository), |_| true).await;
         self.tokens.spoil(&key, |token| token.is(secret)).await;
     }
@@ -129,7 +131,7 @@ impl App {
         self.installations.last(&small(repository))?.installation.html_url
     }
 
-    fn own_pass(&self, wire: &Wire) -> Result<Pass, ForgeError> {
+    fn own_pass(&self, wire: &GitHubConnection) -> Result<Pass, ForgeError> {
         let token = self.key.jwt(self.now()).map_err(|error| ForgeError::Unauthorized {
             host: wire.host.to_string(),
             about: "the App itself".to_owned(),
@@ -142,11 +144,11 @@ impl App {
     /// once more after another look: it was removed and made again, or the repository was renamed.
     async fn make(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
-        purpose: Purpose,
+        purpose: TokenPurpose,
         needs: Permission,
-    ) -> Result<Token, ForgeError> {
+    ) -> Result<InstallationToken, ForgeError> {
         let (mut installed, from) = self.installation(wire, repository, needs).await?;
         let mut minted = self.minted(wire, repository, &installed, purpose).await?;
         if minted.is_err() && from == From::Cache {
@@ -163,7 +165,7 @@ impl App {
     /// The installation that has the repository, if anything can be done with it.
     async fn installation(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
         needs: Permission,
     ) -> Result<(Installed, From), ForgeError> {
@@ -174,26 +176,30 @@ impl App {
         Ok((installed, from))
     }
 
-    async fn fetch_installation(&self, wire: &Wire, repository: &RepoName) -> Result<Installed, ForgeError> {
-        let about = About::Repository(repository);
+    async fn fetch_installation(
+        &self,
+        wire: &GitHubConnection,
+        repository: &RepoName,
+    ) -> Result<Installed, ForgeError> {
+        let about = RequestSubject::Repository(repository);
         let route = format!("/repos/{repository}/installation");
-        let call = Call::get(about, Permission::METADATA, route);
+        let call = ApiCall::get(about, Permission::METADATA, route);
         match wire.send(&call, &self.own_pass(wire)?).await? {
             Ok(success) => Ok(Installed::new(wire.parsed(&success)?, &success.route, self.now())),
             Err(answer) if answer.status == StatusCode::NOT_FOUND => {
                 Err(self.not_installed(wire, about).await)
             }
-            Err(answer) => Err(answer.error(&wire.host, about, &Who::App)),
+            Err(answer) => Err(answer.error(&wire.host, about, &Requester::App)),
         }
     }
 
     async fn minted(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
         installed: &Installed,
-        purpose: Purpose,
-    ) -> Result<Result<Token, Answer>, ForgeError> {
+        purpose: TokenPurpose,
+    ) -> Result<Result<InstallationToken, ErrorAnswer>, ForgeError> {
         let Installation { id, permissions, .. } = &installed.installation;
         let permissions = purpose.narrowed(permissions);
         let mut wanted = TokenRequest { permissions, ..TokenRequest::default() };
@@ -201,31 +207,31 @@ impl App {
             Some(number) => wanted.repository_ids = Some([number]),
             None => wanted.repositories = Some([repository.name()]),
         }
-        self.mint(wire, *id, About::Repository(repository), wanted).await
+        self.mint(wire, *id, RequestSubject::Repository(repository), wanted).await
     }
 
     /// A repository of an old name, where GitHub did not tell its number: its number is asked for
     /// with a token that can do nothing but look.
     async fn by_number(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
         installed: &Installed,
-        purpose: Purpose,
-        refusal: Answer,
-    ) -> Result<Token, ForgeError> {
+        purpose: TokenPurpose,
+        refusal: ErrorAnswer,
+    ) -> Result<InstallationToken, ForgeError> {
         #[derive(Deserialize)]
         struct Repository {
             id: u64,
         }
-        let about = About::Repository(repository);
-        let refused = |answer: Answer| answer.error(&wire.host, about, &Who::App);
+        let about = RequestSubject::Repository(repository);
+        let refused = |answer: ErrorAnswer| answer.error(&wire.host, about, &Requester::App);
         if installed.repository.is_some() || refusal.status != StatusCode::UNPROCESSABLE_ENTITY {
             return Err(refused(refusal));
         }
         let Installation { id, permissions, .. } = &installed.installation;
         let pass = self.of_installation(wire, *id, about).await?;
-        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
         let Ok(success) = wire.send(&call, &pass).await? else { return Err(refused(refusal)) };
         let Repository { id: number } = wire.parsed(&success)?;
         let permissions = purpose.narrowed(permissions);
@@ -237,18 +243,19 @@ impl App {
     /// A token for all repositories of an installation that can do nothing but look.
     async fn of_installation(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         id: u64,
-        about: About<'_>,
+        about: RequestSubject<'_>,
     ) -> Result<Pass, ForgeError> {
-        let key = Key { whose: Whose::Installation(id), purpose: Purpose::Look };
-        let is_good =
-            |token: &Token| token.is_good(Purpose::Look, Permission::METADATA, self.now());
+        let key = TokenKey { whose: TokenScope::Installation(id), purpose: TokenPurpose::Look };
+        let is_good = |token: &InstallationToken| {
+            token.is_good(TokenPurpose::Look, Permission::METADATA, self.now())
+        };
         let make = async {
             let permissions = [("metadata".to_owned(), "read".to_owned())].into();
             let wanted = TokenRequest { permissions, ..TokenRequest::default() };
             let made = self.mint(wire, id, about, wanted).await?;
-            made.map_err(|answer| answer.error(&wire.host, about, &Who::App))
+            made.map_err(|answer| answer.error(&wire.host, about, &Requester::App))
         };
         self.tokens.get(&key, is_good, make).await.map(|(token, _)| token.pass())
     }
@@ -256,16 +263,16 @@ impl App {
     /// A new token; GitHub's answer, where the installation or the repository in it is not as we thought.
     async fn mint(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         id: u64,
-        about: About<'_>,
+        about: RequestSubject<'_>,
         wanted: TokenRequest<'_>,
-    ) -> Result<Result<Token, Answer>, ForgeError> {
+    ) -> Result<Result<InstallationToken, ErrorAnswer>, ForgeError> {
         let route = format!("/app/installations/{id}/access_tokens");
-        let call = Call::write(about, Permission::METADATA, Method::POST, route, &wanted);
+        let call = ApiCall::write(about, Permission::METADATA, Method::POST, route, &wanted);
         match wire.send(&call, &self.own_pass(wire)?).await? {
             Ok(success) => {
-                let mut token: Token = wire.parsed(&success)?;
+                let mut token: InstallationToken = wire.parsed(&success)?;
                 token.permissions.get_or_insert(wanted.permissions);
                 token.installation = id;
                 Ok(Ok(token))
@@ -277,18 +284,22 @@ impl App {
             {
                 Ok(Err(answer))
             }
-            Err(answer) => Err(answer.error(&wire.host, about, &Who::App)),
+            Err(answer) => Err(answer.error(&wire.host, about, &Requester::App)),
         }
     }
 
     /// Any installation that is not suspended.
-    async fn first_installation(&self, wire: &Wire, about: About<'_>) -> Result<u64, ForgeError> {
+    async fn first_installation(
+        &self,
+        wire: &GitHubConnection,
+        about: RequestSubject<'_>,
+    ) -> Result<u64, ForgeError> {
         let route = "/app/installations?per_page=100".to_owned();
-        let call = Call::get(about, Permission::METADATA, route);
+        let call = ApiCall::get(about, Permission::METADATA, route);
         let installations: Vec<Installation> = match wire.send(&call, &self.own_pass(wire)?).await?
         {
             Ok(success) => wire.parsed(&success)?,
-            Err(answer) => return Err(answer.error(&wire.host, about, &Who::App)),
+            Err(answer) => return Err(answer.error(&wire.host, about, &Requester::App)),
         };
         match installations.iter().find(|one| !one.is_suspended()) {
             Some(one) => Ok(one.id),
@@ -297,13 +308,17 @@ impl App {
     }
 
     /// With the page where it can be installed, if GitHub says which one that is.
-    async fn not_installed(&self, wire: &Wire, about: About<'_>) -> ForgeError {
+    async fn not_installed(
+        &self,
+        wire: &GitHubConnection,
+        about: RequestSubject<'_>,
+    ) -> ForgeError {
         #[derive(Deserialize)]
         struct Own {
             html_url: String,
         }
-        let asked = About::App("the App itself");
-        let call = Call::get(asked, Permission::METADATA, "/app".to_owned());
+        let asked = RequestSubject::App("the App itself");
+        let call = ApiCall::get(asked, Permission::METADATA, "/app".to_owned());
         let answer = match self.own_pass(wire) {
             Ok(pass) => wire.send(&call, &pass).await.ok().and_then(Result::ok),
             Err(_) => None,

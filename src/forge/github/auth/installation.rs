@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::answer::{missing, suspended};
-use crate::forge::github::permission::{Granted, Permission, Purpose};
+use crate::forge::github::permission::{GrantedPermissions, Permission, TokenPurpose};
 use crate::forge::github::request::{Account, Pass};
 
 /// A permission that is granted, or an installation that is suspended, is seen after that.
@@ -23,7 +23,7 @@ const AT_LEAST: SignedDuration = SignedDuration::from_secs(30);
 pub(in crate::forge::github) struct Installation {
     pub(in crate::forge::github) id: u64,
     #[serde(default)]
-    pub(super) permissions: Granted,
+    pub(super) permissions: GrantedPermissions,
     #[serde(default)]
     suspended_at: Option<String>,
     /// Where people change it.
@@ -79,14 +79,14 @@ impl Installed {
 
 /// What a token is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) whose: Whose,
-    pub(super) purpose: Purpose,
+pub(super) struct TokenKey {
+    pub(super) whose: TokenScope,
+    pub(super) purpose: TokenPurpose,
 }
 
 /// Where a token is good.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Whose {
+pub(super) enum TokenScope {
     /// One repository, its name in small letters.
     Repository(String),
     /// All repositories of an installation.
@@ -100,29 +100,29 @@ pub(super) struct TokenRequest<'a> {
     pub(super) repositories: Option<[&'a str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) repository_ids: Option<[u64; 1]>,
-    pub(super) permissions: Granted,
+    pub(super) permissions: GrantedPermissions,
 }
 
 /// A token of an installation, as GitHub sends it.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "GitHub calls it so")]
-pub(super) struct Token {
+pub(super) struct InstallationToken {
     token: SecretString,
     expires_at: Timestamp,
     /// What it allows; what was asked for, where GitHub does not say.
     #[serde(default)]
-    pub(super) permissions: Option<Granted>,
+    pub(super) permissions: Option<GrantedPermissions>,
     /// The installation's number.
     #[serde(skip)]
     pub(super) installation: u64,
 }
 
-impl Token {
+impl InstallationToken {
     /// Returns whether the token allows what is needed for as long as that takes.
-    pub(super) fn is_good(&self, purpose: Purpose, needs: Permission, now: Timestamp) -> bool {
+    pub(super) fn is_good(&self, purpose: TokenPurpose, needs: Permission, now: Timestamp) -> bool {
         let margin = match purpose {
-            Purpose::Deploy | Purpose::Look => FOR_A_CALL,
-            Purpose::Fetch | Purpose::Push => FOR_GIT,
+            TokenPurpose::Deploy | TokenPurpose::Look => FOR_A_CALL,
+            TokenPurpose::Fetch | TokenPurpose::Push => FOR_GIT,
         };
         self.allows(needs) && self.lasts(margin, now)
     }

@@ -15,14 +15,14 @@ const AHEAD: SignedDuration = SignedDuration::from_mins(9);
 
 /// Who an App is: its number or client id, and its private key.
 #[derive(Clone)]
-pub struct AppKey {
+pub struct AppCredentials {
     id: String,
     key: EncodingKey,
 }
 
 /// What is wrong with an App's id or key. Nothing of the key is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum AppKeyError {
     /// The id is no number and no client id.
     #[error(
         "this is not an App's id: it is a number such as 123456, or a client id such as Iv23li…"
@@ -47,22 +47,22 @@ pub enum KeyError {
     Damaged,
 }
 
-impl AppKey {
+impl AppCredentials {
     /// The key of the App of that id, from the text of its PEM file.
     ///
     /// # Errors
-    /// [`KeyError`]
-    pub fn parse(id: &str, pem: &SecretString) -> Result<Self, KeyError> {
+    /// [`AppKeyError`]
+    pub fn parse(id: &str, pem: &SecretString) -> Result<Self, AppKeyError> {
         let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
         if id.is_empty() || id.len() > 100 || !id.bytes().all(legal) {
-            return Err(KeyError::Id);
+            return Err(AppKeyError::Id);
         }
         // A variable often has the two characters in place of a line's end.
         let pem = SecretString::from(pem.expose_secret().replace("\\n", "\n"));
         let key = rsa(pem.expose_secret())?;
         let key = Self { id: id.to_owned(), key };
         // The library looks at the key only when it signs.
-        key.jwt(Timestamp::UNIX_EPOCH).map(|_| key).map_err(|_| KeyError::Damaged)
+        key.jwt(Timestamp::UNIX_EPOCH).map(|_| key).map_err(|_| AppKeyError::Damaged)
     }
 
     /// The App's number or client id.
@@ -71,33 +71,35 @@ impl AppKey {
     }
 
     /// A pass for the App itself, good for nine minutes.
-    pub(super) fn jwt(&self, now: Timestamp) -> Result<SecretString, KeyError> {
+    pub(super) fn jwt(&self, now: Timestamp) -> Result<SecretString, AppKeyError> {
         let seconds = |at: Result<Timestamp, jiff::Error>| at.unwrap_or(now).as_second();
         let iat = seconds(now.checked_sub(BACK));
         let exp = seconds(now.checked_add(AHEAD));
         let claims = json!({"iss": self.id, "iat": iat, "exp": exp});
         let text = encode(&Header::new(Algorithm::RS256), &claims, &self.key);
-        text.map(SecretString::from).map_err(|_| KeyError::Damaged)
+        text.map(SecretString::from).map_err(|_| AppKeyError::Damaged)
     }
 }
 
-fn rsa(pem: &str) -> Result<EncodingKey, KeyError> {
-    let Some((_, rest)) = pem.split_once("-----BEGIN ") else { return Err(KeyError::NoPem) };
+fn rsa(pem: &str) -> Result<EncodingKey, AppKeyError> {
+    let Some((_, rest)) = pem.split_once("-----BEGIN ") else { return Err(AppKeyError::NoPem) };
     let kind = rest.split("-----").next().unwrap_or_default();
     match kind {
-        _ if kind.contains("PUBLIC") || kind.contains("CERTIFICATE") => Err(KeyError::Public),
-        "ENCRYPTED PRIVATE KEY" => Err(KeyError::Locked),
-        "RSA PRIVATE KEY" if rest.contains("ENCRYPTED") => Err(KeyError::Locked),
+        _ if kind.contains("PUBLIC") || kind.contains("CERTIFICATE") => Err(AppKeyError::Public),
+        "ENCRYPTED PRIVATE KEY" => Err(AppKeyError::Locked),
+        "RSA PRIVATE KEY" if rest.contains("ENCRYPTED") => Err(AppKeyError::Locked),
         "RSA PRIVATE KEY" => {
-            EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(|_| KeyError::Damaged)
+            EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(|_| AppKeyError::Damaged)
         }
         // It may hold a key of any kind.
-        "PRIVATE KEY" => EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(|_| KeyError::OtherKind),
-        _ => Err(KeyError::OtherKind),
+        "PRIVATE KEY" => {
+            EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(|_| AppKeyError::OtherKind)
+        }
+        _ => Err(AppKeyError::OtherKind),
     }
 }
 
-impl fmt::Debug for AppKey {
+impl fmt::Debug for AppCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, key: _ } = self;
         f.debug_struct("AppKey").field("id", id).finish_non_exhaustive()
@@ -113,8 +115,8 @@ mod tests {
 
     const PEM: &str = include_str!("tests/app.pem");
 
-    fn parse(pem: &str) -> Result<AppKey, KeyError> {
-        AppKey::parse("12", &pem.into())
+    fn parse(pem: &str) -> Result<AppCredentials, AppKeyError> {
+        AppCredentials::parse("12", &pem.into())
     }
 
     #[test]
@@ -145,20 +147,24 @@ mod tests {
         let locked = PEM.replacen('\n', "\nProc-Type: 4,ENCRYPTED\n", 1);
         let pkcs8 = |inner: &str| format!("-----BEGIN {inner}-----\nAAAA\n-----END {inner}-----\n");
         for (text, expected) in [
-            ("", KeyError::NoPem),
-            ("ghp_token", KeyError::NoPem),
-            (include_str!("tests/app.pub.pem"), KeyError::Public),
-            (ec, KeyError::OtherKind),
-            (&pkcs8("OPENSSH PRIVATE KEY"), KeyError::OtherKind),
-            (&pkcs8("ENCRYPTED PRIVATE KEY"), KeyError::Locked),
-            (&locked, KeyError::Locked),
-            (&half, KeyError::Damaged),
-            (&whole_ends, KeyError::Damaged),
+            ("", AppKeyError::NoPem),
+            ("ghp_token", AppKeyError::NoPem),
+            (include_str!("tests/app.pub.pem"), AppKeyError::Public),
+            (ec, AppKeyError::OtherKind),
+            (&pkcs8("OPENSSH PRIVATE KEY"), AppKeyError::OtherKind),
+            (&pkcs8("ENCRYPTED PRIVATE KEY"), AppKeyError::Locked),
+            (&locked, AppKeyError::Locked),
+            (&half, AppKeyError::Damaged),
+            (&whole_ends, AppKeyError::Damaged),
         ] {
             assert_eq!(parse(text).unwrap_err(), expected, "{text}");
         }
         for id in ["", "a b", "1\n", "https://github.com/apps/x"] {
-            assert_eq!(AppKey::parse(id, &PEM.into()).unwrap_err(), KeyError::Id, "{id}");
+            assert_eq!(
+                AppCredentials::parse(id, &PEM.into()).unwrap_err(),
+                AppKeyError::Id,
+                "{id}"
+            );
         }
         assert_eq!(format!("{:?}", parse(PEM).unwrap()), r#"AppKey { id: "12", .. }"#);
     }

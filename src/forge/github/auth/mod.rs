@@ -22,12 +22,12 @@ use secrecy::{ExposeSecret, SecretString};
 pub(super) use crate::forge::github::auth::installation::Installation;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::Who;
-use crate::forge::github::auth::app::App;
-use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::permission::{Access, Permission, Purpose};
-use crate::forge::github::request::{About, Account, Pass};
-use crate::forge::github::wire::Wire;
+use crate::forge::github::answer::Requester;
+use crate::forge::github::auth::app::GitHubApp;
+use crate::forge::github::auth::key::AppCredentials;
+use crate::forge::github::permission::{AccessLevel, Permission, TokenPurpose};
+use crate::forge::github::request::{Account, Pass, RequestSubject};
+use crate::forge::github::wire::GitHubConnection;
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
 
@@ -38,27 +38,27 @@ pub struct TokenSource(Arc<dyn Fn() -> SecretString + Send + Sync>);
 
 /// Who we are.
 #[derive(Debug, Clone)]
-pub(super) enum Auth {
+pub(super) enum GitHubAuth {
     /// The owner of a token, which is good for everything.
     Token(TokenSource),
     /// An App.
-    App(Arc<App>),
+    App(Arc<GitHubApp>),
 }
 
-impl Auth {
-    pub(super) fn app(key: AppKey, clock: Clock) -> Self {
-        Self::App(Arc::new(App::new(key, clock)))
+impl GitHubAuth {
+    pub(super) fn app(key: AppCredentials, clock: Clock) -> Self {
+        Self::App(Arc::new(GitHubApp::new(key, clock)))
     }
 
     /// By what right a request about that may be made. What goes wrong here went wrong before
     /// anything was sent.
     pub(super) async fn pass(
         &self,
-        wire: &Wire,
-        about: About<'_>,
+        wire: &GitHubConnection,
+        about: RequestSubject<'_>,
         needs: Permission,
     ) -> Result<Pass, ForgeError> {
-        if let About::Repository(repository) = about
+        if let RequestSubject::Repository(repository) = about
             && repository.is_retired()
         {
             return Err(ForgeError::Renamed { repository: repository.clone() });
@@ -74,9 +74,9 @@ impl Auth {
     /// A token for git over https.
     pub(super) async fn git_token(
         &self,
-        wire: &Wire,
+        wire: &GitHubConnection,
         repository: &RepoName,
-        access: Access,
+        access: AccessLevel,
     ) -> Result<SecretString, ForgeError> {
         match self {
             Self::Token(token) => Ok(token.now()),
@@ -89,7 +89,7 @@ impl Auth {
     }
 
     /// Forgets what GitHub refused. Whether there may be a better pass now.
-    pub(super) async fn refused(&self, about: About<'_>, pass: &Pass) -> bool {
+    pub(super) async fn refused(&self, about: RequestSubject<'_>, pass: &Pass) -> bool {
         match self {
             Self::Token(token) => token.now().expose_secret() != pass.token.expose_secret(),
             Self::App(app) => app.refused(about, pass).await,
@@ -100,7 +100,7 @@ impl Auth {
     pub(super) async fn git_refused(
         &self,
         repository: &RepoName,
-        access: Access,
+        access: AccessLevel,
         token: &SecretString,
     ) {
         if let Self::App(app) = self {
@@ -109,14 +109,16 @@ impl Auth {
     }
 
     /// Names the credentials that a request is made with, so that an error says what to do.
-    pub(super) fn who(&self, about: About<'_>) -> Who {
+    pub(super) fn who(&self, about: RequestSubject<'_>) -> Requester {
         match (self, about) {
-            (Self::Token(_), _) => Who::Token,
-            (Self::App(app), About::Repository(repository)) => {
-                Who::Installation(app.page_of(repository))
+            (Self::Token(_), _) => Requester::Token,
+            (Self::App(app), RequestSubject::Repository(repository)) => {
+                Requester::Installation(app.page_of(repository))
             }
-            (Self::App(_), About::Installation(..) | About::Anything(_)) => Who::Installation(None),
-            (Self::App(_), About::App(_)) => Who::App,
+            (Self::App(_), RequestSubject::Installation(..) | RequestSubject::Anything(_)) => {
+                Requester::Installation(None)
+            }
+            (Self::App(_), RequestSubject::App(_)) => Requester::App,
         }
     }
 
@@ -152,9 +154,9 @@ impl fmt::Debug for TokenSource {
 }
 
 /// Returns the purpose of a token for git, and the permission it needs.
-fn of_git(access: Access) -> (Purpose, Permission) {
+fn of_git(access: AccessLevel) -> (TokenPurpose, Permission) {
     match access {
-        Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),
-        Access::Write => (Purpose::Push, Permission::WRITE_CONTENTS),
+        AccessLevel::Read => (TokenPurpose::Fetch, Permission::READ_CONTENTS),
+        AccessLevel::Write => (TokenPurpose::Push, Permission::WRITE_CONTENTS),
     }
 }

@@ -13,7 +13,7 @@ use crate::forge::error::ForgeError;
 use crate::support::sync::lock;
 
 /// Values by key, no more than a certain number of them.
-pub(super) struct Slots<K, V> {
+pub(super) struct SlotMap<K, V> {
     most: usize,
     kept: Mutex<Kept<K, V>>,
 }
@@ -46,7 +46,7 @@ pub(super) enum From {
     Maker,
 }
 
-impl<K: Ord + Clone, V: Clone> Slots<K, V> {
+impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
     pub(super) fn new(most: usize) -> Self {
         Self { most, kept: Mutex::new(Kept { turn: 0, slots: BTreeMap::new() }) }
     }
@@ -147,7 +147,7 @@ impl<V> Default for Slot<V> {
 }
 
 /// The values may be secrets.
-impl<K, V> fmt::Debug for Slots<K, V> {
+impl<K, V> fmt::Debug for SlotMap<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slots").field("most", &self.most).finish_non_exhaustive()
     }
@@ -165,7 +165,7 @@ mod tests {
 
     /// Fifty callers that all wait for the first, whose attempt ends so.
     async fn storm(end: Result<u32, ForgeError>) -> (usize, Vec<Result<u32, ForgeError>>) {
-        let slots = Slots::new(4);
+        let slots = SlotMap::new(4);
         let count = AtomicUsize::new(0);
         let gate = tokio::sync::Semaphore::new(0);
         let one = async || {
@@ -197,7 +197,7 @@ mod tests {
         let (made, all) = storm(Err(broken())).await;
         assert_eq!(made, 1);
         assert!(all.into_iter().all(|one| one.is_err()));
-        let slots = Slots::new(4);
+        let slots = SlotMap::new(4);
         let failed = slots.get(&1, |_: &u32| true, async { Err(broken()) }).await;
         assert!(failed.is_err());
         let made = slots.get(&1, |_| true, async { Ok(3) }).await.unwrap();
@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_gone_while_making_leaves_the_place_to_the_next() {
-        let slots = Slots::new(4);
+        let slots = SlotMap::new(4);
         let never = slots.get(&1, |_: &u32| true, std::future::pending());
         assert!(tokio::time::timeout(std::time::Duration::ZERO, never).await.is_err());
         assert_eq!(slots.get(&1, |_| true, async { Ok(3) }).await.unwrap().0, 3);
@@ -226,7 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_are_kept_than_may_be_and_the_oldest_goes() {
-        let slots = Slots::new(2);
+        let slots = SlotMap::new(2);
         for key in [1, 2, 1, 3] {
             slots.get(&key, |_| true, async { Ok(key) }).await.unwrap();
         }
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_spoiled_is_made_anew_and_no_newer_one_is_spoiled_for_it() {
-        let slots = Slots::new(2);
+        let slots = SlotMap::new(2);
         let make = async |value| slots.get(&1, |_| true, async move { Ok(value) }).await.unwrap();
         make(7).await;
         slots.spoil(&1, |value| *value == 5).await;

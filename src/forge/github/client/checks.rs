@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::forge::Forge;
 use crate::forge::check::{Annotation, CheckRun, Conclusion};
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::{GitHub, Made};
+use crate::forge::github::client::{GitHubClient, Made};
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{About, Call, LARGE};
+use crate::forge::github::request::{ApiCall, LARGE, RequestSubject};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::percent::encode_segment;
 use crate::support::text::{truncate_bytes, truncate_chars};
@@ -80,8 +80,8 @@ impl Forge {
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         let body = Body { head_sha: Some(&check.head), ..Body::of(check, notes) };
         let route = format!("/repos/{repository}/check-runs");
-        let (about, needs) = (About::Repository(repository), Permission::WRITE_CHECKS);
-        let call = Call::write(about, needs, Method::POST, route, &body);
+        let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
+        let call = ApiCall::write(about, needs, Method::POST, route, &body);
         let Made { id } = github.read(call.at_most(LARGE).yielding()).await?;
         github.annotate(repository, id, check, &later).await?;
         Ok(id)
@@ -130,7 +130,7 @@ impl Forge {
     }
 }
 
-impl GitHub {
+impl GitHubClient {
     /// Adds annotations, fifty at a time.
     async fn annotate(
         &self,
@@ -151,13 +151,13 @@ fn route(repository: &RepoName, id: i64) -> String {
     format!("/repos/{repository}/check-runs/{id}")
 }
 
-fn reading(repository: &RepoName, route: String) -> Call<'_> {
-    Call::get(About::Repository(repository), Permission::READ_CHECKS, route)
+fn reading(repository: &RepoName, route: String) -> ApiCall<'_> {
+    ApiCall::get(RequestSubject::Repository(repository), Permission::READ_CHECKS, route)
 }
 
-fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> Call<'a> {
-    let (about, needs) = (About::Repository(repository), Permission::WRITE_CHECKS);
-    Call::write(about, needs, Method::PATCH, route(repository, id), body).yielding()
+fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> ApiCall<'a> {
+    let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_CHECKS);
+    ApiCall::write(about, needs, Method::PATCH, route(repository, id), body).yielding()
 }
 
 fn notes(check: &CheckRun) -> Vec<Note> {

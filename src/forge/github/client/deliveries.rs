@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::forge::Forge;
 use crate::forge::delivery::{DeliveryContent, HookDelivery};
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::{GitHub, PER_PAGE};
+use crate::forge::github::client::{GitHubClient, PER_PAGE};
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{About, Call};
+use crate::forge::github::request::{ApiCall, RequestSubject};
 use crate::support::percent::encode_segment;
 
 /// Five thousand deliveries; a sweep looks again soon.
@@ -94,26 +94,26 @@ impl Forge {
             Self::GitHub(github) if github.auth.is_app() => github,
             _ => return Err(ForgeError::NeedsApp { what: "reading a delivery" }),
         };
-        let about = About::App("a delivery");
+        let about = RequestSubject::App("a delivery");
         let route = format!("/app/hook/deliveries/{id}");
-        let call = Call::get(about, Permission::METADATA, route).at_most(CONTENT);
+        let call = ApiCall::get(about, Permission::METADATA, route).at_most(CONTENT);
         let Content { guid, event, request } = github.read(call).await?;
         let payload = serde_json::to_vec(&request.payload).unwrap_or_default();
         Ok(DeliveryContent { event, guid, payload })
     }
 }
 
-impl GitHub {
+impl GitHubClient {
     /// A page of attempts, newest first, and where the next one begins.
     async fn deliveries(
         &self,
         cursor: Option<&str>,
     ) -> Result<(Vec<Sent>, Option<String>), ForgeError> {
-        let about = About::App("the App's deliveries");
+        let about = RequestSubject::App("the App's deliveries");
         let cursor = cursor.map(|cursor| format!("&cursor={}", encode_segment(cursor)));
         let cursor = cursor.unwrap_or_default();
         let route = format!("/app/hook/deliveries?per_page={PER_PAGE}{cursor}");
-        let answer = self.call(Call::get(about, Permission::METADATA, route)).await?;
+        let answer = self.call(ApiCall::get(about, Permission::METADATA, route)).await?;
         let success = answer.map_err(|answer| self.error(answer, about))?;
         Ok((self.wire.parsed(&success)?, next_cursor(&success.headers)))
     }

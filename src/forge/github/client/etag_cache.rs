@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
 use crate::model::id::{CommitSha, RepoName};
-use crate::support::cache::Cache;
+use crate::support::cache::BoundedCache;
 use crate::support::sync::lock;
 
 /// Some thousand WAMLs of a usual size.
@@ -34,7 +34,7 @@ pub(super) struct TaggedFile {
 
 /// The files that were read last, bounded in bytes. Clones share them.
 #[derive(Clone)]
-pub(super) struct EtagCache(Arc<Mutex<Cache<FileKey, TaggedFile>>>);
+pub(super) struct EtagCache(Arc<Mutex<BoundedCache<FileKey, TaggedFile>>>);
 
 impl FileKey {
     pub(super) fn new(repository: &RepoName, commit: &CommitSha, path: &str) -> Self {
@@ -65,7 +65,7 @@ fn weight(FileKey { repository, commit, path }: &FileKey, file: &TaggedFile) -> 
 
 impl Default for EtagCache {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Cache::new(MOST_BYTES))))
+        Self(Arc::new(Mutex::new(BoundedCache::new(MOST_BYTES))))
     }
 }
 
@@ -87,7 +87,8 @@ mod tests {
         };
         let tag = HeaderValue::from_static("\"x\"");
         let file = TaggedFile { tag: tag.clone(), bytes: vec![b'x'; 1000] };
-        let cache = EtagCache(Arc::new(Mutex::new(Cache::new(3 * weight(&key("1"), &file)))));
+        let cache =
+            EtagCache(Arc::new(Mutex::new(BoundedCache::new(3 * weight(&key("1"), &file)))));
         for path in ["1", "2", "3", "3", "1", "4"] {
             cache.put(key(path), Some(&tag), &file.bytes);
         }

@@ -35,14 +35,14 @@ use serde::{Deserialize, Deserializer};
 use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::Answer;
-use crate::forge::github::auth::key::AppKey;
-use crate::forge::github::auth::{Auth, TokenSource};
+use crate::forge::github::answer::ErrorAnswer;
+use crate::forge::github::auth::key::AppCredentials;
+use crate::forge::github::auth::{GitHubAuth, TokenSource};
 use crate::forge::github::client::etag_cache::EtagCache;
-use crate::forge::github::limits::Limits;
-use crate::forge::github::permission::Access;
-use crate::forge::github::request::{About, Call};
-use crate::forge::github::wire::{AT_ONCE, Outcome, Wire};
+use crate::forge::github::limits::RateLimits;
+use crate::forge::github::permission::AccessLevel;
+use crate::forge::github::request::{ApiCall, RequestSubject};
+use crate::forge::github::wire::{AT_ONCE, GitHubConnection, RequestOutcome};
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
 
@@ -61,7 +61,7 @@ const VISITORS_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How to reach GitHub.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct GitHubSettings {
     /// [`GITHUB_API`], or `https://HOST/api/v3` for an Enterprise Server.
     pub api_url: String,
     /// Who we are.
@@ -78,12 +78,12 @@ pub enum Credentials {
     /// The same, from where it may be replaced.
     Tokens(TokenSource),
     /// A GitHub App, with a clock: its passes and tokens are good for some time only.
-    App(AppKey, Clock),
+    App(AppCredentials, Clock),
 }
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub enum GitHubSettingsError {
     /// The address cannot be used.
     #[error("{url} is not an address of a GitHub API: use {GITHUB_API} or https://HOST/api/v3")]
     Url {
@@ -97,12 +97,12 @@ pub enum SettingsError {
 
 /// GitHub, or a GitHub Enterprise Server. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct GitHub {
-    wire: Wire,
+pub struct GitHubClient {
+    wire: GitHubConnection,
     /// For what is asked with callers' own tokens. It has turns of its own: whoever calls us often keeps no deployment
     /// waiting.
-    visitors: Wire,
-    auth: Auth,
+    visitors: GitHubConnection,
+    auth: GitHubAuth,
     files: EtagCache,
 }
 
@@ -151,32 +151,35 @@ struct Made {
     id: i64,
 }
 
-impl GitHub {
+impl GitHubClient {
     /// A client on the shared HTTP client; to be called within the runtime.
     ///
     /// The HTTP client should follow no redirects by itself: it would make a GET of a POST.
     ///
     /// # Errors
-    /// [`SettingsError`]
-    pub fn new(settings: Settings, http: reqwest::Client) -> Result<Self, SettingsError> {
-        let Settings { api_url, credentials, timeout } = settings;
-        let unusable = || SettingsError::Url { url: api_url.clone() };
+    /// [`GitHubSettingsError`]
+    pub fn new(
+        settings: GitHubSettings,
+        http: reqwest::Client,
+    ) -> Result<Self, GitHubSettingsError> {
+        let GitHubSettings { api_url, credentials, timeout } = settings;
+        let unusable = || GitHubSettingsError::Url { url: api_url.clone() };
         let host = host(&api_url).ok_or_else(unusable)?;
         let auth = match credentials {
-            Credentials::App(key, clock) => Auth::app(key, clock),
+            Credentials::App(key, clock) => GitHubAuth::app(key, clock),
             Credentials::Tokens(source) => owned(source)?,
             Credentials::Token(token) => owned(TokenSource::new(move || token.clone()))?,
         };
-        let wire = Wire {
+        let wire = GitHubConnection {
             octocrab: library(api_url.parse().map_err(|_| unusable())?, http),
             base: api_url.trim_end_matches('/').into(),
             host: host.into(),
             timeout,
-            limits: Limits::default(),
+            limits: RateLimits::default(),
             clock: None,
             at_once: Arc::new(Semaphore::new(AT_ONCE)),
         };
-        let visitors = Wire {
+        let visitors = GitHubConnection {
             timeout: VISITORS_TIMEOUT.min(timeout),
             at_once: Arc::new(Semaphore::new(VISITORS_AT_ONCE)),
             ..wire.clone()
@@ -200,7 +203,7 @@ impl GitHub {
     pub async fn git_token(
         &self,
         repository: &RepoName,
-        access: Access,
+        access: AccessLevel,
     ) -> Result<SecretString, ForgeError> {
         self.auth.git_token(&self.wire, repository, access).await
     }
@@ -209,7 +212,7 @@ impl GitHub {
     pub async fn git_token_refused(
         &self,
         repository: &RepoName,
-        access: Access,
+        access: AccessLevel,
         token: &SecretString,
     ) {
         self.auth.git_refused(repository, access, token).await;
@@ -219,7 +222,7 @@ impl GitHub {
     ///
     /// A token that is refused is forgotten, and the request is made once more with a new one: a
     /// request that was refused so has done nothing.
-    async fn call(&self, call: Call<'_>) -> Result<Outcome, ForgeError> {
+    async fn call(&self, call: ApiCall<'_>) -> Result<RequestOutcome, ForgeError> {
         let pass = self.auth.pass(&self.wire, call.about, call.needs).await?;
         let outcome = self.wire.send(&call, &pass).await?;
         match &outcome {
@@ -236,14 +239,14 @@ impl GitHub {
     }
 
     /// The answer of a success, read; every other answer as the error that any caller makes of it.
-    async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ForgeError> {
+    async fn read<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<T, ForgeError> {
         let about = call.about;
         let success = self.call(call).await?.map_err(|answer| self.error(answer, about))?;
         self.wire.parsed(&success)
     }
 
     /// The same; `None` where GitHub has nothing of that name.
-    async fn find<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<Option<T>, ForgeError> {
+    async fn find<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<Option<T>, ForgeError> {
         let about = call.about;
         match self.call(call).await? {
             Ok(success) => self.wire.parsed(&success).map(Some),
@@ -253,7 +256,7 @@ impl GitHub {
     }
 
     /// Sends a write of whose answer nothing is needed.
-    async fn done(&self, call: Call<'_>) -> Result<(), ForgeError> {
+    async fn done(&self, call: ApiCall<'_>) -> Result<(), ForgeError> {
         let about = call.about;
         self.call(call).await?.map(|_| ()).map_err(|answer| self.error(answer, about))
     }
@@ -262,14 +265,14 @@ impl GitHub {
     /// `None` if it never had.
     async fn pages<T: DeserializeOwned, R>(
         &self,
-        list: Call<'_>,
+        list: ApiCall<'_>,
         most: usize,
         mut look: impl FnMut(Vec<T>) -> ControlFlow<R>,
     ) -> Result<Option<R>, ForgeError> {
         let sign = if list.route.contains('?') { '&' } else { '?' };
         for page in 1..=most {
             let route = format!("{}{sign}per_page={PER_PAGE}&page={page}", list.route);
-            let Page(items) = self.read(Call { route, ..list.clone() }).await?;
+            let Page(items) = self.read(ApiCall { route, ..list.clone() }).await?;
             let is_last = items.len() < PER_PAGE;
             if let ControlFlow::Break(result) = look(items) {
                 return Ok(Some(result));
@@ -284,7 +287,7 @@ impl GitHub {
     /// Reads all elements of a list that has at most so many pages; what is beyond is left out.
     async fn read_all<T: DeserializeOwned>(
         &self,
-        list: Call<'_>,
+        list: ApiCall<'_>,
         most: usize,
     ) -> Result<Vec<T>, ForgeError> {
         let mut found = Vec::new();
@@ -296,7 +299,7 @@ impl GitHub {
         Ok(found)
     }
 
-    fn error(&self, answer: Answer, about: About<'_>) -> ForgeError {
+    fn error(&self, answer: ErrorAnswer, about: RequestSubject<'_>) -> ForgeError {
         answer.error(&self.wire.host, about, &self.auth.who(about))
     }
 }
@@ -320,11 +323,11 @@ fn library(api: Uri, http: reqwest::Client) -> Octocrab {
     }
 }
 
-fn owned(source: TokenSource) -> Result<Auth, SettingsError> {
+fn owned(source: TokenSource) -> Result<GitHubAuth, GitHubSettingsError> {
     let token = source.now();
     let text = token.expose_secret();
     let legal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
-    if legal { Ok(Auth::Token(source)) } else { Err(SettingsError::Token) }
+    if legal { Ok(GitHubAuth::Token(source)) } else { Err(GitHubSettingsError::Token) }
 }
 
 /// The host of an http or https address without user, query and fragment.

@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
-use crate::forge::github::answer::Answer;
-use crate::forge::github::client::GitHub;
+use crate::forge::github::answer::ErrorAnswer;
+use crate::forge::github::client::GitHubClient;
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{About, Call, Pass};
+use crate::forge::github::request::{ApiCall, Pass, RequestSubject};
 use crate::forge::github::wire::Success;
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{IdentityError, Person, RepoPermission};
@@ -119,9 +119,9 @@ impl Forge {
         teams: &[TeamName],
     ) -> Result<bool, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(false) };
-        let about = About::Repository(repository);
+        let about = RequestSubject::Repository(repository);
         for team in teams {
-            let call = Call::get(about, Permission::READ_MEMBERS, membership(team, login));
+            let call = ApiCall::get(about, Permission::READ_MEMBERS, membership(team, login));
             let found: Option<Membership> = github.find(call.at_most(LIMIT)).await?;
             if found.is_some_and(|membership| membership.state == "active") {
                 return Ok(true);
@@ -138,14 +138,14 @@ impl Forge {
             email: Option<String>,
         }
         let Self::GitHub(github) = self else { return Ok(None) };
-        let about = About::Anything("a person's e-mail address");
+        let about = RequestSubject::Anything("a person's e-mail address");
         let route = format!("/users/{}", encode_segment(login));
-        let call = Call::get(about, Permission::METADATA, route).at_most(LIMIT);
+        let call = ApiCall::get(about, Permission::METADATA, route).at_most(LIMIT);
         let email = github.find(call).await?.and_then(|user: User| user.email);
         Ok(email.filter(|email| email.contains('@')))
     }
 
-    fn asked_by_visitors(&self) -> Result<&GitHub, IdentityError> {
+    fn asked_by_visitors(&self) -> Result<&GitHubClient, IdentityError> {
         match self {
             Self::GitHub(github) => Ok(github),
             Self::Local(_) => {
@@ -156,13 +156,13 @@ impl Forge {
     }
 }
 
-impl GitHub {
+impl GitHubClient {
     async fn visitor(
         &self,
         token: &SecretString,
         route: String,
-    ) -> Result<Result<Success, Answer>, IdentityError> {
-        let call = Call::get(About::Anything("who calls"), Permission::METADATA, route);
+    ) -> Result<Result<Success, ErrorAnswer>, IdentityError> {
+        let call = ApiCall::get(RequestSubject::Anything("who calls"), Permission::METADATA, route);
         let pass = Pass { token: token.clone(), account: None };
         match self.visitors.send(&call.at_most(LIMIT), &pass).await {
             Ok(Ok(success)) if success.body.is_none() => {
@@ -208,11 +208,11 @@ fn has_scopes(token: &SecretString) -> bool {
 }
 
 /// 451 is GitHub's word for one that a court has closed.
-fn is_nothing(answer: &Answer) -> bool {
+fn is_nothing(answer: &ErrorAnswer) -> bool {
     matches!(answer.status.as_u16(), 404 | 410 | 451)
 }
 
-fn refused(answer: &Answer) -> IdentityError {
+fn refused(answer: &ErrorAnswer) -> IdentityError {
     if let Some(wait) = answer.limited() {
         return IdentityError::RateLimited(wait);
     }

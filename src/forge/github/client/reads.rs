@@ -9,14 +9,14 @@ use reqwest::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
 use serde::Deserialize;
 
 use crate::forge::Forge;
-use crate::forge::branches::Wanted;
-use crate::forge::delivery::{Budget, Limited};
+use crate::forge::branches::BranchQuery;
+use crate::forge::delivery::{Limited, RequestBudget};
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::Installation;
 use crate::forge::github::client::etag_cache::FileKey;
-use crate::forge::github::client::{GitHub, PER_PAGE};
+use crate::forge::github::client::{GitHubClient, PER_PAGE};
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{About, Call, SMALL};
+use crate::forge::github::request::{ApiCall, RequestSubject, SMALL};
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::percent::{encode_path, encode_segment};
@@ -52,12 +52,13 @@ impl Forge {
             Self::Local(local) => return local.file(repository, commit, path, limit).await,
             Self::GitHub(github) => github,
         };
-        let about = About::Repository(repository);
+        let about = RequestSubject::Repository(repository);
         let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(path));
         let key = FileKey::new(repository, commit, path);
         let kept = github.files.get(&key).filter(|file| file.bytes.len() <= limit);
-        let mut call =
-            Call::get(about, Permission::READ_CONTENTS, route).header(ACCEPT, RAW).at_most(limit);
+        let mut call = ApiCall::get(about, Permission::READ_CONTENTS, route)
+            .header(ACCEPT, RAW)
+            .at_most(limit);
         if let Some(file) = &kept {
             call = call.header(IF_NONE_MATCH, file.tag.clone());
         }
@@ -111,8 +112,8 @@ impl Forge {
         // Its files are on the first page only, and of no interest.
         let named = encode_segment(git_ref);
         let route = format!("/repos/{repository}/commits/{named}?per_page=1&page=2");
-        let about = About::Repository(repository);
-        match github.call(Call::get(about, Permission::READ_CONTENTS, route)).await? {
+        let about = RequestSubject::Repository(repository);
+        match github.call(ApiCall::get(about, Permission::READ_CONTENTS, route)).await? {
             Ok(success) => Ok(github.wire.parsed::<Commit>(&success)?.sha),
             Err(answer) => {
                 let missing = [StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY]
@@ -138,7 +139,7 @@ impl Forge {
         commit: &CommitSha,
         globs: &[String],
     ) -> Result<Vec<String>, ForgeError> {
-        let wanted = Wanted::of(globs);
+        let wanted = BranchQuery::of(globs);
         let github = match self {
             Self::Local(local) => return local.branches_with(repository, commit, wanted).await,
             Self::GitHub(github) => github,
@@ -174,8 +175,8 @@ impl Forge {
             id: i64,
         }
         let Self::GitHub(github) = self else { return Ok(None) };
-        let about = About::Repository(repository);
-        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let about = RequestSubject::Repository(repository);
+        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
         let Repository { id, full_name, owner } = github.read(call).await?;
         let name = RepoName::parse(full_name).map_err(|error| {
             github.wire.unreachable(format!("it gives the repository a name that is none: {error}"))
@@ -193,7 +194,11 @@ impl Forge {
         }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let route = "/app/installations".to_owned();
-        let list = Call::get(About::App("the App's installations"), Permission::METADATA, route);
+        let list = ApiCall::get(
+            RequestSubject::App("the App's installations"),
+            Permission::METADATA,
+            route,
+        );
         let installations: Vec<Installation> = github.read_all(list, INSTALLATION_PAGES).await?;
         let mut found = Vec::new();
         for one in installations.iter().filter(|one| !one.is_suspended()) {
@@ -221,21 +226,21 @@ impl Forge {
         }
         let Self::GitHub(github) = self else { return Ok(false) };
         let route = format!("/repos/{repository}/pulls/{number}/files");
-        let about = About::Repository(repository);
+        let about = RequestSubject::Repository(repository);
         let look = |page: Vec<Changed>| {
             let is_it = |one: &Changed| {
                 one.filename == path || one.previous_filename.as_deref() == Some(path)
             };
             if page.iter().any(is_it) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let list = Call::get(about, Permission::READ_PULL_REQUESTS, route);
+        let list = ApiCall::get(about, Permission::READ_PULL_REQUESTS, route);
         Ok(github.pages(list, FILE_PAGES, look).await?.is_some())
     }
 
     /// Returns how many requests are left, by the last answer that said so; of an App's
     /// installations the one that has the fewest. `None` where no answer did, as on an Enterprise
     /// Server without limits. Asks nobody.
-    pub fn budget(&self) -> Option<Budget> {
+    pub fn budget(&self) -> Option<RequestBudget> {
         let Self::GitHub(github) = self else { return None };
         github.wire.limits.tightest(github.auth.now())
     }
@@ -254,11 +259,11 @@ impl Forge {
     }
 }
 
-impl GitHub {
+impl GitHubClient {
     /// Asks whether the repository is there for us: a 404 for a file does not say.
     async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
-        let about = About::Repository(repository);
-        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let about = RequestSubject::Repository(repository);
+        let call = ApiCall::get(about, Permission::METADATA, format!("/repos/{repository}"));
         match self.call(call.at_most(SMALL)).await? {
             Ok(_) => Ok(true),
             Err(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
@@ -299,8 +304,8 @@ impl GitHub {
             "/repos/{repository}/compare/{}...{commit}?per_page=1&page=2",
             encode_path(branch)
         );
-        let about = About::Repository(repository);
-        let call = Call::get(about, Permission::READ_CONTENTS, route);
+        let about = RequestSubject::Repository(repository);
+        let call = ApiCall::get(about, Permission::READ_CONTENTS, route);
         match self.call(call.at_most(COMPARISON_BYTES)).await? {
             Ok(success) => {
                 let comparison: Comparison = self.wire.parsed(&success)?;
@@ -334,7 +339,8 @@ impl GitHub {
             }
         };
         let route = format!("/repos/{repository}/branches");
-        let list = Call::get(About::Repository(repository), Permission::READ_CONTENTS, route);
+        let list =
+            ApiCall::get(RequestSubject::Repository(repository), Permission::READ_CONTENTS, route);
         match self.pages(list, BRANCH_PAGES, look).await? {
             None => Ok(names),
             Some(()) => Err(self.too_many(repository, "are there", BRANCH_PAGES * PER_PAGE)),
@@ -361,7 +367,7 @@ impl GitHub {
             #[serde(default)]
             disabled: bool,
         }
-        let about = About::Installation(id, "the App's repositories");
+        let about = RequestSubject::Installation(id, "the App's repositories");
         let pages = (most - found.len()).div_ceil(PER_PAGE).saturating_add(1);
         let look = |page: Vec<Repository>| {
             let live = page.into_iter().filter(|one| !one.archived && !one.disabled);
@@ -369,7 +375,7 @@ impl GitHub {
             if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let route = "/installation/repositories".to_owned();
-        let list = Call::get(about, Permission::METADATA, route);
+        let list = ApiCall::get(about, Permission::METADATA, route);
         self.pages(list, pages, look).await.map(|_| ())
     }
 }

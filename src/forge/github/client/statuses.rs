@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use crate::forge::error::ForgeError;
 use crate::forge::github::client::{Made, PER_PAGE};
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{About, Call};
-use crate::forge::{CommitStatus, Forge, ListedStatus, NewDeployment, ROLLBACK_TASK, Status};
+use crate::forge::github::request::{ApiCall, RequestSubject};
+use crate::forge::{
+    CommitStatus, DeploymentStatus, Forge, ListedStatus, NewDeployment, ROLLBACK_TASK,
+};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::status::ForgeStatus;
 use crate::support::text::truncate_chars;
@@ -66,7 +68,11 @@ impl Forge {
             if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let route = format!("/repos/{repository}/deployments");
-        let list = Call::get(About::Repository(repository), Permission::READ_DEPLOYMENTS, route);
+        let list = ApiCall::get(
+            RequestSubject::Repository(repository),
+            Permission::READ_DEPLOYMENTS,
+            route,
+        );
         github.pages(list, most.div_ceil(PER_PAGE), look).await?;
         found.truncate(most);
         Ok(found)
@@ -94,9 +100,9 @@ impl Forge {
             "description": truncate_chars(description, ForgeStatus::LONGEST),
             "production_environment": production,
         });
-        let about = About::Repository(&release.repository);
+        let about = RequestSubject::Repository(&release.repository);
         let route = format!("/repos/{}/deployments", release.repository);
-        let call = Call::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        let call = ApiCall::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
         let Made { id } = github.read(call).await?;
         Ok(Some(id))
     }
@@ -119,10 +125,10 @@ impl Forge {
         &self,
         repository: &RepoName,
         forge_id: i64,
-        status: &Status,
+        status: &DeploymentStatus,
     ) -> Result<(), ForgeError> {
         let Self::GitHub(github) = self else { return Ok(()) };
-        let Status { state, description, log_url, environment_url } = status;
+        let DeploymentStatus { state, description, log_url, environment_url } = status;
         let body = without_nulls(json!({
             "state": state.as_str(),
             "description": truncate_chars(description, ForgeStatus::LONGEST),
@@ -131,8 +137,8 @@ impl Forge {
             // GitHub would make older ones of the environment inactive, whatever app they are of.
             "auto_inactive": false,
         }));
-        let (about, route) = (About::Repository(repository), route(repository, forge_id));
-        let call = Call::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
+        let (about, route) = (RequestSubject::Repository(repository), route(repository, forge_id));
+        let call = ApiCall::write(about, Permission::WRITE_DEPLOYMENTS, Method::POST, route, &body);
         github.done(call.yielding()).await
     }
 
@@ -142,11 +148,11 @@ impl Forge {
         &self,
         repository: &RepoName,
         forge_id: i64,
-        status: &Status,
+        status: &DeploymentStatus,
     ) -> Result<bool, ForgeError> {
         let Self::GitHub(github) = self else { return Ok(true) };
         let is_it = |sent: &Sent| {
-            let Status { state, description, log_url, environment_url: _ } = status;
+            let DeploymentStatus { state, description, log_url, environment_url: _ } = status;
             sent.state == state.as_str()
                 && is_same_description(sent.description.as_deref(), description)
                 && leads_to(sent.log_url.as_deref(), log_url.as_deref())
@@ -193,8 +199,8 @@ impl Forge {
             "target_url": target_url,
         }));
         let route = format!("/repos/{repository}/statuses/{commit}");
-        let (about, needs) = (About::Repository(repository), Permission::WRITE_STATUSES);
-        github.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
+        let (about, needs) = (RequestSubject::Repository(repository), Permission::WRITE_STATUSES);
+        github.done(ApiCall::write(about, needs, Method::POST, route, &body).yielding()).await
     }
 
     /// Asks whether the newest status of that context at the commit says the same.
@@ -213,7 +219,8 @@ impl Forge {
             None => ControlFlow::Continue(()),
         };
         let route = format!("/repos/{repository}/commits/{commit}/status");
-        let list = Call::get(About::Repository(repository), Permission::READ_STATUSES, route);
+        let list =
+            ApiCall::get(RequestSubject::Repository(repository), Permission::READ_STATUSES, route);
         let newest = github.pages(list.yielding(), CONTEXT_PAGES, look).await?;
         Ok(newest.is_some_and(|sent| {
             sent.state == json!(state)
@@ -228,9 +235,9 @@ fn route(repository: &RepoName, forge_id: i64) -> String {
 }
 
 /// They are read to tell people something: that waits for deployments.
-fn statuses(repository: &RepoName, forge_id: i64) -> Call<'_> {
-    let (about, needs) = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
-    Call::get(about, needs, route(repository, forge_id)).yielding()
+fn statuses(repository: &RepoName, forge_id: i64) -> ApiCall<'_> {
+    let (about, needs) = (RequestSubject::Repository(repository), Permission::READ_DEPLOYMENTS);
+    ApiCall::get(about, needs, route(repository, forge_id)).yielding()
 }
 
 /// Returns whether the description is that one, cut as it was sent.

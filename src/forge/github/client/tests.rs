@@ -17,10 +17,10 @@ use tracing::Level;
 
 use super::*;
 use crate::forge::error::ForgeError;
-use crate::forge::{Forge, Status};
+use crate::forge::{DeploymentStatus, Forge};
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, RepoName};
-use crate::support::log::Log;
+use crate::support::log::CapturedLog;
 use crate::support::retry::Disposition;
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
@@ -70,13 +70,13 @@ async fn serve(router: Router, token: &str) -> Forge {
     let api_url = format!("http://{}/api/v3", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let credentials = Credentials::Token(token.into());
-    let settings = Settings { api_url, credentials, timeout: PATIENCE };
+    let settings = GitHubSettings { api_url, credentials, timeout: PATIENCE };
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     client(settings, http.build().unwrap())
 }
 
-fn client(settings: Settings, http: reqwest::Client) -> Forge {
-    Forge::GitHub(Box::new(GitHub::new(settings, http).unwrap()))
+fn client(settings: GitHubSettings, http: reqwest::Client) -> Forge {
+    Forge::GitHub(Box::new(GitHubClient::new(settings, http).unwrap()))
 }
 
 /// The same, which waits no longer than that for an answer.
@@ -190,8 +190,8 @@ async fn weave(github: &Forge) -> Result<Vec<u8>, ForgeError> {
     github.file(&shop(), &commit(), ".weave.yaml", 100).await
 }
 
-fn success() -> Status {
-    Status {
+fn success() -> DeploymentStatus {
+    DeploymentStatus {
         state: ForgeState::Success,
         description: "deployed".to_owned(),
         log_url: Some("https://deployer.example.com/x".to_owned()),
@@ -239,7 +239,7 @@ async fn a_wrong_token_stops_and_is_not_shown() {
 
 #[tokio::test]
 async fn the_token_is_in_no_log_however_much_is_logged() {
-    let log = Log::of("", Level::TRACE);
+    let log = CapturedLog::of("", Level::TRACE);
     let (github, _) = stand_in().await;
     weave(&github).await.unwrap();
     github.report(&shop(), 5, &success()).await.unwrap();
@@ -278,7 +278,7 @@ async fn nobody_listening_is_worth_another_try() {
     let api_url = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
     let credentials = Credentials::Token(TOKEN.into());
-    let settings = Settings { api_url, credentials, timeout: Duration::from_secs(5) };
+    let settings = GitHubSettings { api_url, credentials, timeout: Duration::from_secs(5) };
     let github = client(settings, reqwest::Client::new());
     let error = weave(&github).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { after: None });
@@ -290,7 +290,7 @@ async fn nobody_listening_is_worth_another_try() {
 async fn a_status_carries_what_it_has_and_a_long_description_is_cut() {
     let (github, world) = stand_in().await;
     github.report(&shop(), 5, &success()).await.unwrap();
-    let long = Status { description: "ü".repeat(500), ..success() };
+    let long = DeploymentStatus { description: "ü".repeat(500), ..success() };
     github.report(&shop(), 5, &long).await.unwrap();
     let error = github.report(&shop(), 6, &success()).await.unwrap_err();
     assert!(matches!(error, ForgeError::NoRepository { .. }), "{error}");
@@ -311,14 +311,14 @@ async fn settings_that_cannot_work_are_refused() {
     let refused = |api_url: &str, token: &str| {
         let credentials = Credentials::Token(token.into());
         let timeout = Duration::from_secs(1);
-        let settings = Settings { api_url: api_url.to_owned(), credentials, timeout };
-        GitHub::new(settings, reqwest::Client::new()).unwrap_err()
+        let settings = GitHubSettings { api_url: api_url.to_owned(), credentials, timeout };
+        GitHubClient::new(settings, reqwest::Client::new()).unwrap_err()
     };
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     for url in ["", "api.github.com", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"] {
-        assert!(matches!(refused(url, TOKEN), SettingsError::Url { .. }), "{url}");
+        assert!(matches!(refused(url, TOKEN), GitHubSettingsError::Url { .. }), "{url}");
     }
     for token in ["", "a b", "a\nb", "ä"] {
-        assert!(matches!(refused(GITHUB_API, token), SettingsError::Token), "{token:?}");
+        assert!(matches!(refused(GITHUB_API, token), GitHubSettingsError::Token), "{token:?}");
     }
 }

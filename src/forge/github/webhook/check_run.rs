@@ -4,31 +4,31 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
-use crate::forge::github::webhook::payload::{self, Repository};
+use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::payload::{self, RepositoryPayload};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{CheckRerun, Event, Rerun, Unused};
+use crate::model::event::{CheckRerun, Rerun, Unused, WebhookEvent};
 use crate::model::id::CommitSha;
 
 /// The event, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Body {
-    action: Field,
+    action: PayloadField,
     check_run: Option<Check>,
     check_suite: Option<Check>,
-    repository: Option<Repository>,
+    repository: Option<RepositoryPayload>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Check {
-    id: Field,
-    head_sha: Field,
+    id: PayloadField,
+    head_sha: PayloadField,
 }
 
 /// Reads the event. What asks for nothing to be made again is ignored before its values are judged.
-pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
     if rules.previews.is_none() {
         return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
     }
@@ -49,7 +49,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
         }
         (None, None) => return Err(wrong("check_run", "is missing")),
     };
-    Ok(Event::Rerun(CheckRerun { repository, rerun }))
+    Ok(WebhookEvent::Rerun(CheckRerun { repository, rerun }))
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use crate::forge::github::webhook::rules::PreviewRules;
     use crate::model::id::RepoName;
 
-    fn read_with(event: &Value, previews: bool) -> Result<Event, Malformed> {
+    fn read_with(event: &Value, previews: bool) -> Result<WebhookEvent, Malformed> {
         let previews = previews.then(PreviewRules::default);
         read(event.to_string().as_bytes(), &Rules { previews, ..Rules::default() })
     }
@@ -75,14 +75,17 @@ mod tests {
         });
         let repository = RepoName::parse("acme/web").unwrap();
         let run = CheckRerun { repository: repository.clone(), rerun: Rerun::Run(7) };
-        assert_eq!(read_with(&event, true), Ok(Event::Rerun(run)));
-        assert!(matches!(read_with(&event, false), Ok(Event::Ignored { .. })));
+        assert_eq!(read_with(&event, true), Ok(WebhookEvent::Rerun(run)));
+        assert!(matches!(read_with(&event, false), Ok(WebhookEvent::Ignored { .. })));
         event["check_suite"] = json!({"id": 8, "head_sha": sha});
         event["check_run"] = Value::Null;
         let rerun = Rerun::Commit(CommitSha::parse(sha).unwrap());
-        assert_eq!(read_with(&event, true), Ok(Event::Rerun(CheckRerun { repository, rerun })));
+        assert_eq!(
+            read_with(&event, true),
+            Ok(WebhookEvent::Rerun(CheckRerun { repository, rerun }))
+        );
         event["action"] = json!("completed");
-        assert!(matches!(read_with(&event, true), Ok(Event::Ignored { .. })));
+        assert!(matches!(read_with(&event, true), Ok(WebhookEvent::Ignored { .. })));
         for broken in [json!({}), json!({"action": "rerequested"}), json!({"action": 7})] {
             assert!(read_with(&broken, true).is_err(), "{broken}");
         }

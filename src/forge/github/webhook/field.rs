@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::event::{Event, Unused};
+use crate::model::event::{Unused, WebhookEvent};
 use crate::model::id::IdError;
 
 /// Why a signed delivery cannot be used. No variant carries more of the body than a short,
@@ -44,7 +44,7 @@ pub enum Malformed {
 
 /// What stands in a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum Field {
+pub(super) enum PayloadField {
     /// Nothing, or `null`.
     #[default]
     Absent,
@@ -55,12 +55,12 @@ pub(super) enum Field {
     /// `true` or `false`.
     Flag(bool),
     /// An object; of it what a deployment's payload may name, `tag` and `actor`.
-    Object(Box<[Field; 2]>),
+    Object(Box<[PayloadField; 2]>),
     /// Something else, by its kind: `a list`.
     Other(&'static str),
 }
 
-impl Field {
+impl PayloadField {
     /// The text in it, if there is anything; another kind is an error.
     pub(super) fn text(&self, field: &'static str) -> Result<Option<&str>, Malformed> {
         match self {
@@ -119,8 +119,8 @@ impl Field {
     }
 }
 
-pub(super) fn ignored(why: Unused, reason: String) -> Event {
-    Event::Ignored { why, reason }
+pub(super) fn ignored(why: Unused, reason: String) -> WebhookEvent {
+    WebhookEvent::Ignored { why, reason }
 }
 
 /// Quotes a foreign text for a message: escaped, and cut after 60 characters.
@@ -145,7 +145,7 @@ pub(super) fn id<T>(
     parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
 }
 
-impl<'de> Deserialize<'de> for Field {
+impl<'de> Deserialize<'de> for PayloadField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FieldVisitor)
     }
@@ -154,43 +154,44 @@ impl<'de> Deserialize<'de> for Field {
 struct FieldVisitor;
 
 impl<'de> Visitor<'de> for FieldVisitor {
-    type Value = Field;
+    type Value = PayloadField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_unit<E>(self) -> Result<Field, E> {
-        Ok(Field::Absent)
+    fn visit_unit<E>(self) -> Result<PayloadField, E> {
+        Ok(PayloadField::Absent)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Field, E> {
-        Ok(Field::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<PayloadField, E> {
+        Ok(PayloadField::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Field, E> {
-        Ok(Field::Integer(number))
+    fn visit_i64<E>(self, number: i64) -> Result<PayloadField, E> {
+        Ok(PayloadField::Integer(number))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Field, E> {
-        Ok(i64::try_from(number).map_or(Field::Other("a number out of range"), Field::Integer))
+    fn visit_u64<E>(self, number: u64) -> Result<PayloadField, E> {
+        Ok(i64::try_from(number)
+            .map_or(PayloadField::Other("a number out of range"), PayloadField::Integer))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Field, E> {
-        Ok(Field::Other("a number that is not whole"))
+    fn visit_f64<E>(self, _: f64) -> Result<PayloadField, E> {
+        Ok(PayloadField::Other("a number that is not whole"))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Field, E> {
-        Ok(Field::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<PayloadField, E> {
+        Ok(PayloadField::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PayloadField, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field::Other("a list"))
+        Ok(PayloadField::Other("a list"))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
-        let mut named = [Field::Absent, Field::Absent];
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadField, A::Error> {
+        let mut named = [PayloadField::Absent, PayloadField::Absent];
         let [tag, actor] = &mut named;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -199,6 +200,6 @@ impl<'de> Visitor<'de> for FieldVisitor {
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }
         }
-        Ok(Field::Object(Box::new(named)))
+        Ok(PayloadField::Object(Box::new(named)))
     }
 }

@@ -5,15 +5,15 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::forge::github::webhook::field::{Malformed, wrong};
-use crate::forge::github::webhook::payload::Deployment;
+use crate::forge::github::webhook::payload::DeploymentPayload;
 use crate::forge::github::webhook::request;
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::Event;
+use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
 /// One deployment of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedDeployment {
     /// Whose it is: by its present name, where that was asked for by a former one.
     pub repository: RepoName,
     /// GitHub's number of it.
@@ -21,15 +21,19 @@ pub struct Listed {
     /// When somebody asked for it.
     pub created_at: Timestamp,
     /// What its event asks or would have asked of us: a deployment, a refusal, or nothing.
-    pub event: Event,
+    pub event: WebhookEvent,
 }
 
 /// Reads one deployment of the list, by the same rules as its event.
 ///
 /// # Errors
 /// [`Malformed`] where not even its number and its time can be read.
-pub fn read(repository: &RepoName, deployment: &Value, rules: &Rules) -> Result<Listed, Malformed> {
-    let deployment = Deployment::deserialize(deployment)
+pub fn read(
+    repository: &RepoName,
+    deployment: &Value,
+    rules: &Rules,
+) -> Result<ListedDeployment, Malformed> {
+    let deployment = DeploymentPayload::deserialize(deployment)
         .map_err(|_| wrong("deployment", "has not the shape of a deployment"))?;
     let created_at = deployment.created_at.required("deployment.created_at")?;
     let created_at =
@@ -37,11 +41,11 @@ pub fn read(repository: &RepoName, deployment: &Value, rules: &Rules) -> Result<
     let forge_id = request::forge_id(&deployment.id)?;
     let repository = present_name(&deployment).unwrap_or_else(|| repository.clone());
     let event = request::judge(&repository, &deployment, None, rules)?;
-    Ok(Listed { repository, forge_id, created_at, event })
+    Ok(ListedDeployment { repository, forge_id, created_at, event })
 }
 
 /// The API follows former names; events have the present one.
-fn present_name(deployment: &Deployment) -> Option<RepoName> {
+fn present_name(deployment: &DeploymentPayload) -> Option<RepoName> {
     let url = deployment.repository_url.text("deployment.repository_url").ok()??;
     let (rest, name) = url.rsplit_once('/')?;
     let (_, owner) = rest.rsplit_once('/')?;
@@ -62,15 +66,15 @@ mod tests {
         })
     }
 
-    fn listed(deployment: &Value) -> Result<Listed, Malformed> {
+    fn listed(deployment: &Value) -> Result<ListedDeployment, Malformed> {
         read(&RepoName::parse("acme/shop").unwrap(), deployment, &Rules::default())
     }
 
     #[test]
     fn it_asks_what_its_event_would_have_asked() {
-        let Listed { forge_id, created_at, event, .. } = listed(&deployment()).unwrap();
+        let ListedDeployment { forge_id, created_at, event, .. } = listed(&deployment()).unwrap();
         assert_eq!((forge_id, created_at.to_string().as_str()), (7, "2026-11-20T10:00:00Z"));
-        let Event::Deployment(request) = event else { panic!("{event:?}") };
+        let WebhookEvent::Deployment(request) = event else { panic!("{event:?}") };
         assert_eq!((request.forge_id, request.release.tag.as_str()), (7, "1.10"));
         assert_eq!((request.actor.as_str(), request.production), ("octo-dev", true));
     }
@@ -99,6 +103,6 @@ mod tests {
         assert!(listed(&json!([1])).is_err() && listed(&json!(null)).is_err());
         let mut refused = deployment();
         refused["payload"] = json!({"tag": 1.10});
-        assert!(matches!(listed(&refused).unwrap().event, Event::Refused(_)));
+        assert!(matches!(listed(&refused).unwrap().event, WebhookEvent::Refused(_)));
     }
 }

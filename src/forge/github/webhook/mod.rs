@@ -25,7 +25,7 @@ mod request; // payload to DeploymentRequest
 use crate::forge::github::webhook::document::document;
 use crate::forge::github::webhook::field::{ignored, quote_text};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{Event, Unused};
+use crate::model::event::{Unused, WebhookEvent};
 
 pub use crate::forge::github::webhook::document::ContentType;
 pub use crate::forge::github::webhook::field::Malformed;
@@ -46,9 +46,9 @@ pub fn parse(
     content_type: ContentType,
     body: &[u8],
     rules: &Rules,
-) -> Result<Event, Malformed> {
+) -> Result<WebhookEvent, Malformed> {
     match event {
-        "ping" => Ok(Event::Ping),
+        "ping" => Ok(WebhookEvent::Ping),
         "deployment" => request::decide(&document(content_type, body)?, rules),
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),

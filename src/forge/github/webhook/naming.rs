@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::forge::github::webhook::document::{ContentType, document};
-use crate::forge::github::webhook::field::Field;
-use crate::forge::github::webhook::payload::{Repository, shape};
+use crate::forge::github::webhook::field::PayloadField;
+use crate::forge::github::webhook::payload::{RepositoryPayload, shape};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::id::RepoName;
@@ -15,14 +15,14 @@ use crate::model::id::RepoName;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Body {
-    repository: Option<Repository>,
+    repository: Option<RepositoryPayload>,
     pull_request: Option<PullRequest>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PullRequest {
-    updated_at: Field,
+    updated_at: PayloadField,
 }
 
 /// The repository of a push or a pull request; none of other events, and none that is not for us. A
@@ -39,7 +39,7 @@ pub fn read(
     let document = document(content_type, body).ok()?;
     let Body { repository, pull_request } = shape(&document).ok()?;
     let repository = repository?;
-    let Field::Text(name) = &repository.full_name else { return None };
+    let PayloadField::Text(name) = &repository.full_name else { return None };
     let name = RepoName::parse(name.clone()).ok().filter(|name| rules.repositories.allow(name))?;
     let at = match pull_request {
         Some(PullRequest { updated_at }) => time(&updated_at),
@@ -50,11 +50,11 @@ pub fn read(
 
 /// The numbers that GitHub has for the repository and its owner; none where it sends none.
 pub(super) fn identity(
-    repository: &Repository,
+    repository: &RepositoryPayload,
     at: Option<Timestamp>,
 ) -> Option<RepositoryIdentity> {
-    let number = |field: &Field| match field {
-        Field::Integer(number @ 1..) => Some(*number),
+    let number = |field: &PayloadField| match field {
+        PayloadField::Integer(number @ 1..) => Some(*number),
         _ => None,
     };
     let owner = repository.owner.as_ref().and_then(|owner| number(&owner.id));
@@ -62,11 +62,14 @@ pub(super) fn identity(
 }
 
 /// Reads the time when something happened: a text, or in pushes the seconds since the epoch.
-pub(super) fn time(field: &Field) -> Option<Timestamp> {
+pub(super) fn time(field: &PayloadField) -> Option<Timestamp> {
     match field {
-        Field::Text(text) => text.parse().ok(),
-        Field::Integer(seconds) => Timestamp::from_second(*seconds).ok(),
-        Field::Absent | Field::Flag(_) | Field::Object(_) | Field::Other(_) => None,
+        PayloadField::Text(text) => text.parse().ok(),
+        PayloadField::Integer(seconds) => Timestamp::from_second(*seconds).ok(),
+        PayloadField::Absent
+        | PayloadField::Flag(_)
+        | PayloadField::Object(_)
+        | PayloadField::Other(_) => None,
     }
 }
 

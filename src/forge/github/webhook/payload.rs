@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, Malformed, wrong};
+use crate::forge::github::webhook::field::{Malformed, PayloadField, wrong};
 use crate::model::id::RepoName;
 
 /// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore and more.
@@ -13,51 +13,51 @@ const LOGIN_CHARACTERS: usize = 60;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Body {
-    pub(super) action: Field,
-    pub(super) deployment: Option<Deployment>,
-    pub(super) repository: Option<Repository>,
+    pub(super) action: PayloadField,
+    pub(super) deployment: Option<DeploymentPayload>,
+    pub(super) repository: Option<RepositoryPayload>,
     pub(super) sender: Option<User>,
 }
 
 /// `deployment` of the event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Deployment {
-    pub(super) id: Field,
-    pub(super) sha: Field,
+pub(super) struct DeploymentPayload {
+    pub(super) id: PayloadField,
+    pub(super) sha: PayloadField,
     #[serde(rename = "ref")]
-    pub(super) git_ref: Field,
-    pub(super) task: Field,
-    pub(super) environment: Field,
-    pub(super) description: Field,
+    pub(super) git_ref: PayloadField,
+    pub(super) task: PayloadField,
+    pub(super) environment: PayloadField,
+    pub(super) description: PayloadField,
     pub(super) creator: Option<User>,
     /// What its creator put into it, handed on as it came: an object, a text, or nothing.
-    pub(super) payload: Field,
-    pub(super) production_environment: Field,
-    pub(super) created_at: Field,
-    pub(super) repository_url: Field,
+    pub(super) payload: PayloadField,
+    pub(super) production_environment: PayloadField,
+    pub(super) created_at: PayloadField,
+    pub(super) repository_url: PayloadField,
 }
 
 /// `repository` of the event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Repository {
-    pub(super) id: Field,
-    pub(super) full_name: Field,
+pub(super) struct RepositoryPayload {
+    pub(super) id: PayloadField,
+    pub(super) full_name: PayloadField,
     pub(super) owner: Option<User>,
     /// In pushes.
-    pub(super) pushed_at: Field,
+    pub(super) pushed_at: PayloadField,
 }
 
 /// A user, by login.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct User {
-    pub(super) id: Field,
-    pub(super) login: Field,
+    pub(super) id: PayloadField,
+    pub(super) login: PayloadField,
     /// `User`, `Bot` or `Organization`.
     #[serde(rename = "type")]
-    pub(super) kind: Field,
+    pub(super) kind: PayloadField,
 }
 
 /// Reads the outer shape of any event.
@@ -73,15 +73,15 @@ pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Mal
 }
 
 /// The repository that an event names.
-pub(super) fn repository(repository: Option<&Repository>) -> Result<RepoName, Malformed> {
+pub(super) fn repository(repository: Option<&RepositoryPayload>) -> Result<RepoName, Malformed> {
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
     repository.full_name.id("repository.full_name", RepoName::parse)
 }
 
-impl Deployment {
+impl DeploymentPayload {
     /// Returns whether its creator meant to name a tag, be it a legal one or not.
     pub(super) fn names_a_tag(&self) -> bool {
-        self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != Field::Absent)
+        self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != PayloadField::Absent)
     }
 
     /// The tag that the creator of the deployment named, if any.
@@ -93,27 +93,27 @@ impl Deployment {
     /// The login that the creator of the deployment named as the person behind it, if it has the form of
     /// one. What is none is nobody's: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
-        let Ok([_, Field::Text(login)]) = self.parse_tag_and_actor() else { return None };
+        let Ok([_, PayloadField::Text(login)]) = self.parse_tag_and_actor() else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
     /// Reads the `tag` and the `actor` of what the creator put into it. Tools that post forms send
     /// the object as JSON in a text; a text of another kind is for people.
-    fn parse_tag_and_actor(&self) -> Result<[Field; 2], Malformed> {
+    fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], Malformed> {
         match &self.payload {
-            Field::Object(named) => Ok(*named.clone()),
-            Field::Text(text) if text.trim_start().starts_with('{') => {
+            PayloadField::Object(named) => Ok(*named.clone()),
+            PayloadField::Text(text) if text.trim_start().starts_with('{') => {
                 match serde_json::from_str(text) {
-                    Ok(Field::Object(named)) => Ok(*named),
-                    Ok(_) => Ok(<[Field; 2]>::default()),
+                    Ok(PayloadField::Object(named)) => Ok(*named),
+                    Ok(_) => Ok(<[PayloadField; 2]>::default()),
                     Err(_) => Err(wrong(
                         "deployment.payload",
                         "begins like JSON and is not; fix or drop it",
                     )),
                 }
             }
-            _ => Ok(<[Field; 2]>::default()),
+            _ => Ok(<[PayloadField; 2]>::default()),
         }
     }
 }

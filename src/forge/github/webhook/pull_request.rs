@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
-use crate::forge::github::webhook::payload::{self, Repository, User};
+use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::payload::{self, RepositoryPayload, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::{Event, PullRequest, Unused};
+use crate::model::event::{PullRequest, Unused, WebhookEvent};
 use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
@@ -24,11 +24,11 @@ const NOBODY: &str = "ghost";
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Body {
-    action: Field,
-    number: Field,
+    action: PayloadField,
+    number: PayloadField,
     changes: Json,
     pull_request: Option<Pull>,
-    repository: Option<Repository>,
+    repository: Option<RepositoryPayload>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -36,22 +36,22 @@ struct Body {
 struct Pull {
     head: Side,
     base: Side,
-    draft: Field,
+    draft: PayloadField,
     user: Option<User>,
-    updated_at: Field,
+    updated_at: PayloadField,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Side {
-    sha: Field,
+    sha: PayloadField,
     #[serde(rename = "ref")]
-    git_ref: Field,
-    repo: Option<Repository>,
+    git_ref: PayloadField,
+    repo: Option<RepositoryPayload>,
 }
 
 /// Reads the event. What changes nothing about a preview is ignored before its values are judged.
-pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
     let Some(previews) = rules.previews else {
         return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
     };
@@ -75,7 +75,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
             ),
         ));
     }
-    Ok(Event::PullRequest(request))
+    Ok(WebhookEvent::PullRequest(request))
 }
 
 /// Returns whether the pull request is open after the action; `None` where the action changes no
@@ -124,7 +124,7 @@ fn author(user: Option<&User>) -> Result<String, Malformed> {
     Ok(login.chars().take(AUTHOR_CHARACTERS).collect())
 }
 
-fn time(text: &Field) -> Result<Timestamp, Malformed> {
+fn time(text: &PayloadField) -> Result<Timestamp, Malformed> {
     let field = "pull_request.updated_at";
     let text = text.required(field)?;
     text.parse().map_err(|_| wrong(field, format!("{} is not a time", quote_text(text))))

@@ -36,20 +36,20 @@ fn rules() -> Rules {
     Rules { previews: Some(PreviewRules::default()), ..Rules::default() }
 }
 
-fn parsed(event: &Json, rules: &Rules) -> Result<Event, Malformed> {
+fn parsed(event: &Json, rules: &Rules) -> Result<WebhookEvent, Malformed> {
     read(event.to_string().as_bytes(), rules)
 }
 
 fn request(event: &Json) -> PullRequest {
     match parsed(event, &rules()) {
-        Ok(Event::PullRequest(request)) => request,
+        Ok(WebhookEvent::PullRequest(request)) => request,
         other => panic!("{other:?} is no pull request"),
     }
 }
 
 fn reason(event: &Json, rules: &Rules) -> String {
     match parsed(event, rules) {
-        Ok(Event::Ignored { reason, .. }) => reason,
+        Ok(WebhookEvent::Ignored { reason, .. }) => reason,
         other => panic!("{other:?} is not ignored"),
     }
 }
@@ -106,7 +106,7 @@ fn a_fork_gets_no_preview_unless_it_is_allowed() {
         for previews in [(true, false), (false, true)] {
             let (forks, always) = previews;
             let rules = Rules { previews: Some(PreviewRules { forks, always }), ..rules() };
-            let Ok(Event::PullRequest(found)) = parsed(event, &rules) else { panic!() };
+            let Ok(WebhookEvent::PullRequest(found)) = parsed(event, &rules) else { panic!() };
             assert!(found.is_from_fork());
         }
     }

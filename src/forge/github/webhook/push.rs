@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, Malformed, ignored, quote_text, wrong};
-use crate::forge::github::webhook::payload::{self, Repository};
-use crate::model::event::{Event, Push, Unused};
+use crate::forge::github::webhook::field::{Malformed, PayloadField, ignored, quote_text, wrong};
+use crate::forge::github::webhook::payload::{self, RepositoryPayload};
+use crate::model::event::{BranchPush, Unused, WebhookEvent};
 use crate::model::id::CommitSha;
 
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
@@ -15,14 +15,14 @@ const REF_BYTES: usize = 300;
 #[serde(default)]
 struct Body {
     #[serde(rename = "ref")]
-    git_ref: Field,
-    after: Field,
-    deleted: Field,
-    repository: Option<Repository>,
+    git_ref: PayloadField,
+    after: PayloadField,
+    deleted: PayloadField,
+    repository: Option<RepositoryPayload>,
 }
 
 /// Reads the event. What is no branch, a tag for one, is ignored.
-pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
+pub(super) fn read(document: &[u8]) -> Result<WebhookEvent, Malformed> {
     let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
     let git_ref = git_ref.required("ref")?;
     if git_ref.len() > REF_BYTES || git_ref.chars().any(char::is_control) {
@@ -33,7 +33,7 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
     };
     let repository = payload::repository(repository.as_ref())?;
     let after = if deleted.is_true() { None } else { Some(after.id("after", CommitSha::parse)?) };
-    Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
+    Ok(WebhookEvent::Push(BranchPush { repository, branch: branch.to_owned(), after }))
 }
 
 #[cfg(test)]
@@ -50,13 +50,13 @@ mod tests {
         })
     }
 
-    fn parsed(event: &serde_json::Value) -> Result<Event, Malformed> {
+    fn parsed(event: &serde_json::Value) -> Result<WebhookEvent, Malformed> {
         read(event.to_string().as_bytes())
     }
 
     #[test]
     fn a_push_says_which_branch_moved_where() {
-        let Ok(Event::Push(push)) = parsed(&event()) else { panic!() };
+        let Ok(WebhookEvent::Push(push)) = parsed(&event()) else { panic!() };
         assert_eq!((push.repository.as_str(), push.branch.as_str()), ("acme/templates", "main"));
         assert_eq!(push.after.unwrap().as_str(), "2".repeat(40));
     }
@@ -66,11 +66,11 @@ mod tests {
         let mut gone = event();
         gone["deleted"] = json!(true);
         gone["after"] = json!("0".repeat(40));
-        let Ok(Event::Push(push)) = parsed(&gone) else { panic!() };
+        let Ok(WebhookEvent::Push(push)) = parsed(&gone) else { panic!() };
         assert_eq!(push.after, None);
         let mut tag = event();
         tag["ref"] = json!("refs/tags/v1");
-        assert!(matches!(parsed(&tag), Ok(Event::Ignored { .. })));
+        assert!(matches!(parsed(&tag), Ok(WebhookEvent::Ignored { .. })));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
 //! is refused by name.
 
-use crate::forge::github::webhook::environments::Whose;
-use crate::forge::github::webhook::field::{Field, Malformed, id, ignored, quote_text, wrong};
+use crate::forge::github::webhook::environments::EnvironmentOwner;
+use crate::forge::github::webhook::field::{
+    Malformed, PayloadField, id, ignored, quote_text, wrong,
+};
 use crate::forge::github::webhook::naming;
-use crate::forge::github::webhook::payload::{self, Body, Deployment, User};
+use crate::forge::github::webhook::payload::{self, Body, DeploymentPayload, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::status::ROLLBACK_TASK;
-use crate::model::event::{DeploymentRequest, Event, NOBODY, Recipient, Refusal, Unused};
+use crate::model::event::{
+    DeploymentRequest, EventRefusal, NOBODY, Recipient, Unused, WebhookEvent,
+};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -22,7 +26,7 @@ const REF_BYTES: usize = 300;
 
 /// Decides what an event asks. What is not meant for us is ignored before its values are judged,
 /// so that other tools' deployments are no errors.
-pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malformed> {
     let body: Body = payload::shape(document)?;
     // Older Enterprise Servers leave the action out: they send the event when one is created, and
     // at no other time.
@@ -38,11 +42,11 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<Event, Malformed>
         rules,
     )?;
     Ok(match event {
-        Event::Deployment(request) => {
+        WebhookEvent::Deployment(request) => {
             let at = naming::time(&deployment.created_at);
             let repository = body.repository.as_ref();
             let identity = repository.and_then(|repository| naming::identity(repository, at));
-            Event::Deployment(DeploymentRequest { identity, ..request })
+            WebhookEvent::Deployment(DeploymentRequest { identity, ..request })
         }
         other => other,
     })
@@ -51,20 +55,20 @@ pub(super) fn decide(document: &[u8], rules: &Rules) -> Result<Event, Malformed>
 /// Decides what a deployment of that repository asks, wherever it was read.
 pub(super) fn judge(
     repository: &RepoName,
-    deployment: &Deployment,
+    deployment: &DeploymentPayload,
     sender: Option<&User>,
     rules: &Rules,
-) -> Result<Event, Malformed> {
+) -> Result<WebhookEvent, Malformed> {
     if let Some(ignored) = not_ours(repository, deployment, rules)? {
         return Ok(ignored);
     }
     match request(repository.clone(), deployment, sender, rules) {
-        Ok(request) => Ok(Event::Deployment(request)),
+        Ok(request) => Ok(WebhookEvent::Deployment(request)),
         Err(Malformed::Field { field, problem }) => {
             // Without its number there is nobody to tell.
             let forge_id = forge_id(&deployment.id)?;
             let repository = repository.clone();
-            Ok(Event::Refused(Refusal { repository, forge_id, field, problem }))
+            Ok(WebhookEvent::Refused(EventRefusal { repository, forge_id, field, problem }))
         }
         Err(other) => Err(other),
     }
@@ -73,9 +77,9 @@ pub(super) fn judge(
 /// Returns the event of a deployment that is not for us; `None` for one that is.
 fn not_ours(
     repository: &RepoName,
-    deployment: &Deployment,
+    deployment: &DeploymentPayload,
     rules: &Rules,
-) -> Result<Option<Event>, Malformed> {
+) -> Result<Option<WebhookEvent>, Malformed> {
     if let Some(ignored) = rules.not_allowed(repository) {
         return Ok(Some(ignored));
     }
@@ -83,11 +87,11 @@ fn not_ours(
     if task == ROLLBACK_TASK || !rules.tasks.iter().any(|used| used == task) {
         return Ok(Some(ignored(Unused::Task, format!("task {} is not used", quote_text(task)))));
     }
-    let Field::Text(environment) = &deployment.environment else { return Ok(None) };
+    let PayloadField::Text(environment) = &deployment.environment else { return Ok(None) };
     let reason = match rules.environments.whose(environment, deployment.names_a_tag()) {
-        Whose::Ours => return Ok(None),
-        Whose::NotAllowed => "is not among the allowed ones",
-        Whose::Unlikely => "can be no target, and the payload names no tag",
+        EnvironmentOwner::Ours => return Ok(None),
+        EnvironmentOwner::NotAllowed => "is not among the allowed ones",
+        EnvironmentOwner::Unlikely => "can be no target, and the payload names no tag",
     };
     let reason = format!("environment {} {reason}", quote_text(environment));
     Ok(Some(ignored(Unused::Environment, reason)))
@@ -95,7 +99,7 @@ fn not_ours(
 
 fn request(
     repository: RepoName,
-    deployment: &Deployment,
+    deployment: &DeploymentPayload,
     sender: Option<&User>,
     rules: &Rules,
 ) -> Result<DeploymentRequest, Malformed> {
@@ -122,7 +126,7 @@ fn request(
 
 /// A workflow's own token says nothing of who started it: the workflow may. A person who asks is
 /// the one whom messages are for, whatever the payload says.
-fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
+fn recipient(automatic: bool, deployment: &DeploymentPayload) -> Recipient {
     let named = if automatic { deployment.actor() } else { None };
     named.map_or(Recipient::Actor, Recipient::Login)
 }
@@ -130,13 +134,13 @@ fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
 /// Returns whether an account is a program's: an App's, as GitHub Actions has one. A person's token
 /// in a workflow cannot be told from the person.
 fn is_program(user: &User) -> bool {
-    let is = |field: &Field, right: fn(&str) -> bool| {
+    let is = |field: &PayloadField, right: fn(&str) -> bool| {
         field.text("type").ok().flatten().is_some_and(right)
     };
     is(&user.kind, |kind| kind == "Bot") || is(&user.login, |login| login.ends_with("[bot]"))
 }
 
-pub(super) fn forge_id(number: &Field) -> Result<i64, Malformed> {
+pub(super) fn forge_id(number: &PayloadField) -> Result<i64, Malformed> {
     match number.integer("deployment.id")? {
         number @ 1.. => Ok(number),
         _ => Err(wrong("deployment.id", "is not a positive number")),
@@ -145,7 +149,7 @@ pub(super) fn forge_id(number: &Field) -> Result<i64, Malformed> {
 
 /// The payload's tag, else the configured rule's.
 fn tag(
-    deployment: &Deployment,
+    deployment: &DeploymentPayload,
     git_ref: &str,
     commit: &CommitSha,
     rules: &Rules,
@@ -167,7 +171,7 @@ fn tag(
 /// whether it is deployed: another character is shown by its number.
 fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
     let login = |user: &User| match &user.login {
-        Field::Text(login) if !login.is_empty() => Some(escaped(login)),
+        PayloadField::Text(login) if !login.is_empty() => Some(escaped(login)),
         _ => None,
     };
     let found = [sender, creator].into_iter().flatten().find_map(login);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::rules::{Repositories, TagRule};
 use super::*;
-use crate::model::event::{DeploymentRequest, Recipient, Refusal, RepositoryIdentity};
+use crate::model::event::{DeploymentRequest, EventRefusal, Recipient, RepositoryIdentity};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -39,13 +39,13 @@ fn with(pointer: &str, value: Value) -> Value {
     event
 }
 
-fn parsed(event: &Value) -> Result<Event, Malformed> {
+fn parsed(event: &Value) -> Result<WebhookEvent, Malformed> {
     parse("deployment", ContentType::Json, event.to_string().as_bytes(), &Rules::default())
 }
 
 fn request(event: &Value) -> DeploymentRequest {
     match parsed(event) {
-        Ok(Event::Deployment(request)) => request,
+        Ok(WebhookEvent::Deployment(request)) => request,
         other => panic!("{other:?} is no deployment"),
     }
 }
@@ -54,7 +54,9 @@ fn request(event: &Value) -> DeploymentRequest {
 fn refused(event: &Value) -> String {
     match parsed(event) {
         Err(malformed) => malformed.to_string(),
-        Ok(Event::Refused(Refusal { field, problem, .. })) => format!("{field}: {problem}"),
+        Ok(WebhookEvent::Refused(EventRefusal { field, problem, .. })) => {
+            format!("{field}: {problem}")
+        }
         Ok(other) => panic!("{other:?} is neither malformed nor refused"),
     }
 }
@@ -152,7 +154,7 @@ fn a_form_carries_the_same_event() {
     let escaped: Vec<&str> = digits.as_bytes().chunks(2).flat_map(std::str::from_utf8).collect();
     let body = format!("payload=%{}", escaped.join("%"));
     let event = parse("deployment", ContentType::Form, body.as_bytes(), &Rules::default());
-    assert!(matches!(event, Ok(Event::Deployment(_))), "{event:?}");
+    assert!(matches!(event, Ok(WebhookEvent::Deployment(_))), "{event:?}");
     let none = parse("deployment", ContentType::Form, b"a=b", &Rules::default());
     assert_eq!(none, Err(Malformed::NoPayloadField));
 }
@@ -160,10 +162,10 @@ fn a_form_carries_the_same_event() {
 #[test]
 fn pings_are_pings_and_other_events_are_ignored_unread() {
     let parse = |name| parse(name, ContentType::Json, b"not json", &Rules::default());
-    assert_eq!(parse("ping"), Ok(Event::Ping));
+    assert_eq!(parse("ping"), Ok(WebhookEvent::Ping));
     let reason = "event \"issues\" is not used".to_owned();
-    assert_eq!(parse("issues"), Ok(Event::Ignored { why: Unused::Kind, reason }));
-    assert!(matches!(parse("deployment_status"), Ok(Event::Ignored { .. })));
+    assert_eq!(parse("issues"), Ok(WebhookEvent::Ignored { why: Unused::Kind, reason }));
+    assert!(matches!(parse("deployment_status"), Ok(WebhookEvent::Ignored { .. })));
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn what_is_meant_for_others_is_ignored_before_its_values_are_judged() {
         event.to_string().as_bytes(),
         rules,
     ) {
-        Ok(Event::Ignored { reason, .. }) => reason,
+        Ok(WebhookEvent::Ignored { reason, .. }) => reason,
         other => panic!("{other:?} is not ignored"),
     };
     let ours = Rules::default();
@@ -235,7 +237,9 @@ fn a_rule_whose_tag_is_not_legal_says_so() {
     let rules = Rules { tag: TagRule::parse("{ref}").unwrap(), ..Rules::default() };
     let body = event.to_string();
     let event = parse("deployment", ContentType::Json, body.as_bytes(), &rules);
-    let Ok(Event::Refused(Refusal { problem, forge_id, .. })) = event else { panic!("{event:?}") };
+    let Ok(WebhookEvent::Refused(EventRefusal { problem, forge_id, .. })) = event else {
+        panic!("{event:?}")
+    };
     assert_eq!(forge_id, 145_988_746);
     assert_eq!(
         problem,

@@ -13,10 +13,10 @@ use crate::git::writer::ManifestRepository;
 use crate::manifests::argocd::application::Source;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
-use crate::notify::argocd::event::{self, Before, Push, Touched};
+use crate::notify::argocd::event::{self, PreviousCommit, PushNotice, TouchedPaths};
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, not_configured};
-use crate::store::Message;
+use crate::store::OutboxMessage;
 
 /// Longer than a repository takes that answers; what is known does otherwise.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ impl Sinks {
     /// Sends the event of a message's commit to the cluster's Argo CD.
     pub(super) async fn push_event(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
         cluster: &TargetName,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
@@ -41,7 +41,7 @@ impl Sinks {
         let gone = message.status.state == ForgeState::Inactive;
         let touched = touched(&manifests.repository, &deployment, &commit, gone).await;
         let Source { url, branch } = &manifests.source;
-        let push = Push { url, branch, commit: &commit, touched: &touched, at: message.at };
+        let push = PushNotice { url, branch, commit: &commit, touched: &touched, at: message.at };
         let id = format!("{}-{}", message.deployment, message.seq);
         hook.send(&id, event::body(&push), now).await?;
         Ok(Delivered::Yes { reference: Some(id) })
@@ -54,7 +54,7 @@ async fn touched(
     deployment: &Deployment,
     commit: &CommitSha,
     gone: bool,
-) -> Touched {
+) -> TouchedPaths {
     let target = &deployment.request.target;
     let Some(app) = &deployment.app else { return paths::nothing() };
     if let Some(exact) = change_of(repository, commit, target, app).await {
@@ -69,7 +69,7 @@ async fn touched(
     if let Some(own) = own.filter(|own| own != commit)
         && let Some(exact) = change_of(repository, &own, target, app).await
     {
-        return Touched { before: Before::Unknown, ..exact };
+        return TouchedPaths { before: PreviousCommit::Unknown, ..exact };
     }
     let files = deployment.pushed.as_ref().map(|pushed| pushed.files.as_slice());
     paths::of_record(files.unwrap_or_default(), target, app, gone)
@@ -80,7 +80,7 @@ async fn change_of(
     commit: &CommitSha,
     target: &TargetName,
     app: &AppKey,
-) -> Option<Touched> {
+) -> Option<TouchedPaths> {
     match repository.change_of(commit).await {
         Ok(change) => change.and_then(|change| paths::of_commit(change, target, app)),
         Err(error) => {

@@ -1,9 +1,9 @@
 //! What a push is told to have changed: what its commit says, or what the record says. Pure.
 
 use crate::git::layout;
-use crate::git::reading::{CommitChange, Touched as What};
+use crate::git::reading::{CommitChange, PathTouch as What};
 use crate::model::id::{AppKey, TargetName};
-use crate::notify::argocd::event::{Before, Touched};
+use crate::notify::argocd::event::{PreviousCommit, TouchedPaths};
 
 /// Everything that the commit changed, if it changed anything of the app: a commit that did not is
 /// not the one that is meant.
@@ -11,7 +11,7 @@ pub(super) fn of_commit(
     change: CommitChange,
     target: &TargetName,
     app: &AppKey,
-) -> Option<Touched> {
+) -> Option<TouchedPaths> {
     let folder = format!("{}/", layout::app_folder(target, app));
     let application = layout::application_file(target, app).to_string();
     let is_its = |path: &str| path.starts_with(&folder) || path == application;
@@ -19,7 +19,7 @@ pub(super) fn of_commit(
         return None;
     }
     let CommitChange { before, paths } = change;
-    let mut touched = none(before.map_or(Before::Nothing, Before::Commit));
+    let mut touched = none(before.map_or(PreviousCommit::Nothing, PreviousCommit::Commit));
     for one in paths {
         match one.what {
             What::Added => touched.added.push(one.path),
@@ -37,25 +37,25 @@ pub(super) fn of_record(
     target: &TargetName,
     app: &AppKey,
     gone: bool,
-) -> Touched {
+) -> TouchedPaths {
     let latest = layout::latest_folder(target, app);
     let paths = files.iter().map(|name| latest.join(name.as_str()).to_string());
     let paths = paths.chain([layout::application_file(target, app).to_string()]).collect();
-    let touched = none(Before::Unknown);
+    let touched = none(PreviousCommit::Unknown);
     if gone {
-        Touched { removed: paths, ..touched }
+        TouchedPaths { removed: paths, ..touched }
     } else {
-        Touched { modified: paths, ..touched }
+        TouchedPaths { modified: paths, ..touched }
     }
 }
 
 /// Nothing is known: Argo CD looks at every Application of the repository.
-pub(super) fn nothing() -> Touched {
-    none(Before::Unknown)
+pub(super) fn nothing() -> TouchedPaths {
+    none(PreviousCommit::Unknown)
 }
 
-fn none(before: Before) -> Touched {
-    Touched { before, added: Vec::new(), modified: Vec::new(), removed: Vec::new() }
+fn none(before: PreviousCommit) -> TouchedPaths {
+    TouchedPaths { before, added: Vec::new(), modified: Vec::new(), removed: Vec::new() }
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(touched.added, ["apps/prod-1/devx.web.yaml"]);
         assert_eq!(touched.modified, ["manifests/prod-1/devx/web/latest/a.yaml"]);
         assert_eq!(touched.removed, ["manifests/prod-1/devx/web/latest/b.yaml"]);
-        assert!(matches!(touched.before, Before::Commit(_)));
+        assert!(matches!(touched.before, PreviousCommit::Commit(_)));
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         let paths = ["manifests/prod-1/devx/web/latest/a.yaml", "apps/prod-1/devx.web.yaml"];
         assert_eq!(
             (there.before, there.modified),
-            (Before::Unknown, paths.map(str::to_owned).into())
+            (PreviousCommit::Unknown, paths.map(str::to_owned).into())
         );
         let gone = of_record(&files, &target(), &app(), true);
         assert_eq!((gone.removed, gone.modified), (paths.map(str::to_owned).into(), vec![]));

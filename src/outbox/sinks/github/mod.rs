@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::outcome::{DeployError, Remedy};
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
-use crate::forge::{CommitState, CommitStatus, NewDeployment, Status};
+use crate::forge::{CommitState, CommitStatus, DeploymentStatus, NewDeployment};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
 use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
 use crate::outbox::sinks::Sinks;
-use crate::store::{Message, StoreError};
+use crate::store::{OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
 
 /// GitHub's own parts agree within minutes: a commit that it does not know by then never comes.
@@ -44,7 +44,7 @@ impl From<ReportError> for NotDelivered {
     fn from(error: ReportError) -> Self {
         match &error {
             ReportError::Forge(error) => trouble(error),
-            ReportError::Store(_) => Problem::retry(error.to_string()).into(),
+            ReportError::Store(_) => DeployError::retry(error.to_string()).into(),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Sinks {
     /// The next status of a deployment.
     pub(super) async fn deployment_status(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
         let (forge, repository) = (&self.deployments.forge, &message.repository);
         let Some(forge_id) = self.number(message).await? else {
@@ -94,7 +94,7 @@ impl Sinks {
     /// What others wrote after it is theirs.
     pub(super) async fn confirm_deployment_status(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
     ) -> Result<EndCheck, ReportError> {
         let (forge, repository) = (&self.deployments.forge, &message.repository);
         let record = self.deployments.store.deployment(&message.deployment).await?;
@@ -112,8 +112,11 @@ impl Sinks {
         Ok(EndCheck::Retold)
     }
 
-    async fn compose_deployment_status(&self, message: &Message) -> Result<Status, ReportError> {
-        Ok(Status {
+    async fn compose_deployment_status(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<DeploymentStatus, ReportError> {
+        Ok(DeploymentStatus {
             state: message.status.state,
             description: message.status.description().to_owned(),
             log_url: Some(self.deployments.page_of(&message.deployment)),
@@ -123,7 +126,7 @@ impl Sinks {
 
     /// The forge's number of the deployment. One that began here is made there with its first status; it
     /// is looked for first where it may be there already.
-    async fn number(&self, message: &Message) -> Result<Option<i64>, ReportError> {
+    async fn number(&self, message: &OutboxMessage) -> Result<Option<i64>, ReportError> {
         let (forge, store) = (&self.deployments.forge, &self.deployments.store);
         if message.forge_id > 0 {
             return Ok(Some(message.forge_id));
@@ -150,7 +153,7 @@ impl Sinks {
 
     /// Returns where the app is reached: as this deployment made it once it is there, until then as
     /// the one before it did.
-    async fn address(&self, message: &Message) -> Result<Option<String>, StoreError> {
+    async fn address(&self, message: &OutboxMessage) -> Result<Option<String>, StoreError> {
         let (store, state) = (&self.deployments.store, message.status.state);
         if matches!(state, ForgeState::Success | ForgeState::Inactive) {
             let record = store.deployment(&message.deployment).await?;
@@ -163,11 +166,14 @@ impl Sinks {
     }
 
     /// The commit status `deploy/<target>` beside a deployment's status: how the commit stands on that target.
-    pub(super) async fn commit_status(&self, message: &Message) -> Result<Delivered, ReportError> {
+    pub(super) async fn commit_status(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Delivered, ReportError> {
         if let Some(nothing) = self.said_by_a_newer_one(message).await? {
             return Ok(nothing);
         }
-        let Message { repository, commit, unsure, .. } = message;
+        let OutboxMessage { repository, commit, unsure, .. } = message;
         let (forge, status) = (&self.deployments.forge, self.compose_commit_status(message));
         if *unsure && forge.has_commit_status(repository, commit, &status).await? {
             return Ok(Delivered::Yes { reference: None });
@@ -185,12 +191,12 @@ impl Sinks {
     /// Tells the end of a commit again, if its newest status of that context is another one.
     pub(super) async fn confirm_commit_status(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
     ) -> Result<EndCheck, ReportError> {
         if self.said_by_a_newer_one(message).await?.is_some() {
             return Ok(EndCheck::Shown);
         }
-        let Message { repository, commit, .. } = message;
+        let OutboxMessage { repository, commit, .. } = message;
         let (forge, status) = (&self.deployments.forge, self.compose_commit_status(message));
         if forge.has_commit_status(repository, commit, &status).await? {
             return Ok(EndCheck::Shown);
@@ -199,7 +205,7 @@ impl Sinks {
         Ok(EndCheck::Retold)
     }
 
-    fn compose_commit_status(&self, message: &Message) -> CommitStatus {
+    fn compose_commit_status(&self, message: &OutboxMessage) -> CommitStatus {
         CommitStatus {
             context: context(message),
             state: commit_state(message.status.state),
@@ -212,7 +218,7 @@ impl Sinks {
     /// stands.
     async fn said_by_a_newer_one(
         &self,
-        message: &Message,
+        message: &OutboxMessage,
     ) -> Result<Option<Delivered>, StoreError> {
         let newer = self.deployments.store.newer_of_commit(message).await?;
         Ok(newer.map(|newer| {
@@ -224,7 +230,10 @@ impl Sinks {
     }
 
     /// The check run of a deployment that has ended: why it was not deployed, and that it was later.
-    pub(super) async fn check_run(&self, message: &Message) -> Result<Delivered, ReportError> {
+    pub(super) async fn check_run(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Delivered, ReportError> {
         if let Some(nothing) = self.said_by_a_newer_one(message).await? {
             return Ok(nothing);
         }
@@ -241,7 +250,10 @@ impl Sinks {
         }
     }
 
-    async fn compose_check_run(&self, message: &Message) -> Result<Option<CheckRun>, StoreError> {
+    async fn compose_check_run(
+        &self,
+        message: &OutboxMessage,
+    ) -> Result<Option<CheckRun>, StoreError> {
         let (store, failures) = (&self.deployments.store, [ForgeState::Failure, ForgeState::Error]);
         let state = message.status.state;
         // A success is shown only where a failure is: the commit status says it anyway.
@@ -254,7 +266,7 @@ impl Sinks {
             return Ok(None);
         };
         let page = self.deployments.page_of(&message.deployment);
-        let words::Said { conclusion, title, summary, annotations } = if closes {
+        let words::CheckText { conclusion, title, summary, annotations } = if closes {
             words::succeeded(&deployment, &page)
         } else {
             words::failed(&deployment, &page, &self.deployments.waml.path)
@@ -273,8 +285,12 @@ impl Sinks {
     }
 
     /// Writes it, or completes the one that an earlier attempt wrote.
-    async fn write_check_run(&self, message: &Message, run: &CheckRun) -> Result<i64, ForgeError> {
-        let Message { repository, commit, unsure, .. } = message;
+    async fn write_check_run(
+        &self,
+        message: &OutboxMessage,
+        run: &CheckRun,
+    ) -> Result<i64, ForgeError> {
+        let OutboxMessage { repository, commit, unsure, .. } = message;
         let forge = &self.deployments.forge;
         if *unsure
             && let Some(id) =
@@ -288,7 +304,7 @@ impl Sinks {
 }
 
 /// One context and one name a target: they replace each other where the target is the same.
-fn context(message: &Message) -> String {
+fn context(message: &OutboxMessage) -> String {
     format!("deploy/{}", message.target)
 }
 
@@ -322,7 +338,7 @@ fn commit_state(state: ForgeState) -> CommitState {
 /// its own parts agree late, and rights are given late. What it understands and does not take, it will not
 /// take the next time.
 fn trouble(error: &ForgeError) -> NotDelivered {
-    let Problem { remedy, message } = Problem::from(error);
+    let DeployError { remedy, message } = DeployError::from(error);
     let remedy = match error {
         ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
         ForgeError::Archived { .. } => Remedy::Reject,
@@ -332,7 +348,7 @@ fn trouble(error: &ForgeError) -> NotDelivered {
         _ if remedy == Remedy::Reject => Remedy::GiveUp,
         _ => remedy,
     };
-    NotDelivered { problem: Problem { remedy, message }, unsure: error.may_have_arrived() }
+    NotDelivered { problem: DeployError { remedy, message }, unsure: error.may_have_arrived() }
 }
 
 /// A request that is wrong in itself, and not too early: GitHub may not know the commit yet. It answers so

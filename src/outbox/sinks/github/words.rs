@@ -11,7 +11,7 @@ use crate::support::text::remove_invisible;
 
 /// What a check run says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct CheckText {
     pub(super) conclusion: Conclusion,
     pub(super) title: String,
     pub(super) summary: String,
@@ -29,7 +29,7 @@ const LONGEST_ITEM: usize = 500;
 const LONGEST_TITLE: usize = 120;
 
 /// Explains why it was not deployed.
-pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
+pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> CheckText {
     let (placed, others): (Vec<_>, Vec<_>) =
         sorted(&deployment.violations).into_iter().partition(|one| line(one, waml).is_some());
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
@@ -42,7 +42,7 @@ pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
     summary.push_str(&list(&others, page));
     summary.push_str(&notes_line(placed.len(), waml, page));
     summary.push_str(&left_out_line(deployment, page));
-    Said {
+    CheckText {
         conclusion: conclusion(deployment, &placed),
         title: title(deployment),
         summary,
@@ -51,7 +51,7 @@ pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
 }
 
 /// That it was deployed after all.
-pub(super) fn succeeded(deployment: &Deployment, page: &str) -> Said {
+pub(super) fn succeeded(deployment: &Deployment, page: &str) -> CheckText {
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
     let sentence = escaped(&deployment.summary);
     let summary = format!(
@@ -59,7 +59,7 @@ pub(super) fn succeeded(deployment: &Deployment, page: &str) -> Said {
         escaped(tag.as_str()),
         about(deployment, page)
     );
-    Said {
+    CheckText {
         conclusion: Conclusion::Success,
         title: one_line(&format!("deployed to {target}"), LONGEST_TITLE),
         summary,

@@ -60,7 +60,7 @@ fn at_line(file: &str, line: u32, violation: Violation) -> Violation {
     violation.at("deploy.prod.env[0]", Some(position))
 }
 
-fn report_failure(violations: Vec<Violation>) -> Said {
+fn report_failure(violations: Vec<Violation>) -> CheckText {
     failed(&deployment(violations), PAGE, ".weave.yaml")
 }
 

@@ -10,7 +10,7 @@ mod schema;
 use self::schema::{ObjectType, SCHEMA, Span, Type};
 use serde_json::{Map, Value as Json};
 
-use super::{Made, Report};
+use super::{RenderedPlan, RuleReport};
 use crate::manifests::object::Object;
 use crate::manifests::parse;
 use crate::manifests::quantity::Quantity;
@@ -27,7 +27,7 @@ const RULE: &str = "kubernetes";
 /// So many faults of one object are told; who has more looks at the template anyway.
 const MOST: usize = 10;
 
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let cluster = Cluster::of(made.valid.target());
     for object in made.objects {
         violations(object, cluster, report);
@@ -96,7 +96,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-fn violations(object: &Object, cluster: Cluster<'_>, report: &mut Report<'_>) {
+fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>) {
     let api_version = object.text(["apiVersion", ""]);
     let Some(kind) = SCHEMA.kind(api_version, object.kind()) else {
         if SCHEMA.has_in_group(api_version, object.kind()) {

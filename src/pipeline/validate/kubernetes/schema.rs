@@ -19,13 +19,13 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(super) struct Schema {
     /// By `apps/v1 Deployment`.
-    kinds: BTreeMap<String, Kind>,
+    kinds: BTreeMap<String, ResourceKind>,
     objects: Vec<ObjectType>,
 }
 
 /// A kind of Kubernetes' own, in one API version.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct ResourceKind {
     /// The versions of Kubernetes that have it.
     pub(super) span: Span,
     /// The index of its type; `None` where its fields are not kept.
@@ -36,14 +36,14 @@ pub(super) struct Kind {
 #[derive(Debug)]
 pub(super) struct ObjectType {
     /// By name, so that a guess at what was meant is the same each time.
-    pub(super) fields: BTreeMap<String, Field>,
+    pub(super) fields: BTreeMap<String, SchemaField>,
     /// The fields that must be there, and in which versions of Kubernetes.
     pub(super) required: Vec<(String, Span)>,
 }
 
 /// A field of an object.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct SchemaField {
     pub(super) of: Type,
     /// The versions of Kubernetes that have it.
     pub(super) span: Span,
@@ -83,7 +83,7 @@ pub(super) enum Type {
 impl Schema {
     fn of(json: &Json) -> Option<Self> {
         let kinds = json.get("kinds")?.as_object()?.iter();
-        let kinds = kinds.map(|(name, kind)| Some((name.clone(), Kind::of(kind)?)));
+        let kinds = kinds.map(|(name, kind)| Some((name.clone(), ResourceKind::of(kind)?)));
         let objects = json.get("types")?.as_array()?.iter().map(ObjectType::of);
         Some(Self {
             kinds: kinds.collect::<Option<_>>()?,
@@ -92,12 +92,12 @@ impl Schema {
     }
 
     /// The kind, if any version of Kubernetes has it.
-    pub(super) fn kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+    pub(super) fn kind(&self, api_version: &str, kind: &str) -> Option<&ResourceKind> {
         self.kinds.get(&format!("{api_version} {kind}"))
     }
 
     /// The type of a kind's objects, if its fields are kept.
-    pub(super) fn of_kind(&self, kind: &Kind) -> Option<&ObjectType> {
+    pub(super) fn of_kind(&self, kind: &ResourceKind) -> Option<&ObjectType> {
         self.object(kind.index?)
     }
 
@@ -133,7 +133,7 @@ fn group(api_version: &str) -> Option<&str> {
     api_version.rsplit_once('/').map(|(group, _)| group)
 }
 
-impl Kind {
+impl ResourceKind {
     fn of(json: &Json) -> Option<Self> {
         let [index, first, last] = json.as_array()?.as_slice() else { return None };
         let index = if index.is_null() { None } else { Some(index_of(index)?) };
@@ -194,7 +194,7 @@ impl ObjectType {
         let [of_fields, of_required] = [spans.first(), spans.get(1)];
         let fields = fields.as_object()?.iter().map(|(name, of)| {
             let span = Span::find_by_name(of_fields, name)?;
-            Some((name.clone(), Field { of: Type::of(of)?, span }))
+            Some((name.clone(), SchemaField { of: Type::of(of)?, span }))
         });
         let required = required.as_array()?.iter().map(|name| {
             let name = name.as_str()?;

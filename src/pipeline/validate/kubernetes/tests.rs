@@ -19,7 +19,7 @@ fn check_object_on(version: Option<KubernetesVersion>, object: Json) -> Vec<Stri
     let position =
         crate::model::violation::Position { file: "f".into(), line: 1, column: 1, length: 1 };
     let tree = Node::new(Value::Map(NodeMap::new()), Origin { position, layer: "l".into() });
-    let mut report = Report { tree: &tree, violations: Vec::new() };
+    let mut report = RuleReport { tree: &tree, violations: Vec::new() };
     violations(&Object { source: "f".to_owned(), json }, Cluster::of(&target), &mut report);
     report
         .violations

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Made, Report};
+use super::{RenderedPlan, RuleReport};
 use crate::manifests::object::Object;
 use crate::model::violation::{Severity, Violation};
 use crate::support::secret_text::{
@@ -20,7 +20,7 @@ use crate::waml::quote::quoted;
 
 const RULE: &str = "plaintext";
 
-pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let values = |is_plain: bool| -> HashSet<&str> {
         let env = made.valid.section().env.iter().flatten();
         let chosen = env.filter(|variable| (variable.plain == Some(true)) == is_plain);
@@ -45,7 +45,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn values_of_a_secret(object: &Object, report: &mut Report<'_>) {
+fn values_of_a_secret(object: &Object, report: &mut RuleReport<'_>) {
     let parts = ["data", "stringData"].into_iter().filter_map(|part| object.json.get(part));
     if parts.filter_map(Json::as_object).any(|values| !values.is_empty()) {
         let name = quoted(object.name());
@@ -122,7 +122,7 @@ fn report_plain_secret(
     at: &str,
     found: SecretMatch<'_>,
     tree: &Node,
-    report: &mut Report<'_>,
+    report: &mut RuleReport<'_>,
 ) {
     let name = quoted(object.name());
     let what = found.what;

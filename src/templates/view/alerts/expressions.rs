@@ -7,7 +7,7 @@
 use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
-use crate::templates::alerts::{Alert, Needs};
+use crate::templates::alerts::{AlertRule, Needs};
 use crate::templates::view::watched::Watched;
 use crate::templates::view::{database, redis};
 use crate::waml::section_operations::{Database, Engine};
@@ -19,7 +19,7 @@ pub(crate) const GRPC_FAILED: &str =
 /// The expression, or what the app or the target lacks for it, as in "the app has no …".
 pub(crate) fn expression(
     watched: &Watched<'_>,
-    alert: &Alert,
+    alert: &AlertRule,
     threshold: f64,
 ) -> Result<String, &'static str> {
     let expression = match alert.needs {

@@ -32,20 +32,20 @@ async fn serve_statuses() -> (Forge, List) {
 #[tokio::test]
 async fn a_status_that_was_written_is_found_and_one_that_says_something_else_is_not() {
     let (github, _) = serve_statuses().await;
-    let written = Status { description: "ü".repeat(200), ..success() };
+    let written = DeploymentStatus { description: "ü".repeat(200), ..success() };
     assert!(!github.has_status(&shop(), 5, &written).await.unwrap());
     github.report(&shop(), 5, &written).await.unwrap();
     assert!(github.has_status(&shop(), 5, &written).await.unwrap());
     let elsewhere = || Some("https://deployer.example.com/y".to_owned());
     for other in [
-        Status { state: ForgeState::Failure, ..written.clone() },
-        Status { description: "deployed".to_owned(), ..written.clone() },
-        Status { log_url: elsewhere(), ..written.clone() },
-        Status { log_url: None, ..written.clone() },
+        DeploymentStatus { state: ForgeState::Failure, ..written.clone() },
+        DeploymentStatus { description: "deployed".to_owned(), ..written.clone() },
+        DeploymentStatus { log_url: elsewhere(), ..written.clone() },
+        DeploymentStatus { log_url: None, ..written.clone() },
     ] {
         assert!(!github.has_status(&shop(), 5, &other).await.unwrap(), "{other:?}");
     }
-    let without = Status { log_url: None, ..success() };
+    let without = DeploymentStatus { log_url: None, ..success() };
     github.report(&shop(), 5, &without).await.unwrap();
     assert!(github.has_status(&shop(), 5, &without).await.unwrap());
 }
