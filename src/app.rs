@@ -37,7 +37,7 @@ use crate::deployments::{Deployments, TargetRepository, WamlFile, removal, signa
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
-use crate::lookups::all::LookupClients;
+use crate::lookups::clients::LookupClients;
 use crate::model::id::DeployId;
 use crate::server::auth::Authenticator;
 use crate::server::connections::{ConnectionMetrics, Connections};

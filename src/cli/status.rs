@@ -1,6 +1,6 @@
 //! `bart status`: what is live where, what goes on, what is locked, and what the service waits for.
 
-mod shown; // as text
+mod view; // as text
 
 use std::collections::BTreeSet;
 
@@ -171,7 +171,7 @@ impl StatusArgs {
             server.check_names(&about.names(self.target.as_ref())).await?;
         }
         let found = OneApp { app: app.to_string(), targets, missing, service };
-        output.print(&found, || shown::of_app(&found, TimeFormatter::system()))?;
+        output.print(&found, || view::of_app(&found, TimeFormatter::system()))?;
         unknown.map_or(Ok(()), Err)
     }
 
@@ -182,7 +182,7 @@ impl StatusArgs {
         service: &Readiness,
     ) -> Result<T, CliError> {
         if read.is_err() && !self.context.output.is_data() {
-            output::note(&shown::waits(service));
+            output::note(&view::waits(service));
         }
         read
     }
@@ -244,6 +244,6 @@ impl StatusArgs {
             under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
         }
         let found = Everything { apps, missing, under_way, notes, service };
-        output.print(&found, || shown::of_all(&found, TimeFormatter::system()))
+        output.print(&found, || view::of_all(&found, TimeFormatter::system()))
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
-use crate::lookups::all::{LookupSettings, SecretStoreSettings};
+use crate::lookups::clients::{LookupSettings, SecretStoreSettings};
 use crate::lookups::registry::{self, ANY_OTHER, BasicLogin};
 use crate::lookups::{kubernetes, vault};
 use crate::model::id::TargetName;

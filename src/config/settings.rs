@@ -25,7 +25,7 @@ use crate::config::storage::{Storage, StorageSettings};
 use crate::config::templates::{Templates, TemplatesSettings};
 use crate::config::waml::{Waml, WamlSettings};
 use crate::config::webhook::WebhookSettings;
-use crate::lookups::all::LookupSettings;
+use crate::lookups::clients::LookupSettings;
 use crate::model::callers::{ApiToken, GitHubTeams, Pages};
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;

@@ -12,7 +12,7 @@ use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
 use crate::config::webhook::WebhookSecret;
 use crate::config::{Loaded, SettingsSources, schema};
-use crate::lookups::all::SecretStoreSettings;
+use crate::lookups::clients::SecretStoreSettings;
 use crate::lookups::vault;
 use crate::model::callers::Pages;
 use crate::model::id::{RepoName, TargetName};

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use crate::deployments::history::{History, HistoryEntry, NotShown};
 use crate::deployments::{BackendError, Deployments, apps};
 use crate::lookups::NotKnown;
+use crate::model::app_instance::{AppInstance, Placed};
 use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, RepoName};
 use crate::model::lock::Lock;
 use crate::model::notice::Sink;
-use crate::model::placed::{AppInstance, Placed};
 use crate::model::rollback::Hold;
 use crate::store::{Filter, Notification, StoreError};
 

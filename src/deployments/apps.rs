@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use crate::deployments::Deployments;
 use crate::lookups::NotKnown;
+use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
-use crate::model::placed::{AppInstance, AppListing, Missing, Placed};
 use crate::store::StoreError;
 
 /// Which apps to list; what is absent does not restrict.

@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::forge::Forge;
 use crate::inventory::{self, IndexedRepository, Inventory, Looked};
-use crate::lookups::all::LookupClients;
+use crate::lookups::clients::LookupClients;
 use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
+use crate::model::app_instance::{AppInstance, AppListing, Placed};
 use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
     SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::Lock;
-use crate::model::placed::{AppInstance, AppListing, Placed};
 use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;

@@ -7,7 +7,7 @@ use crate::git::edits::{self, EditOutcome, Edits, Leaf};
 use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::EntryKind;
 use crate::git::handedit::Watch;
-use crate::git::handedit::look::find_hand_edit;
+use crate::git::handedit::detect::find_hand_edit;
 use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
 use crate::git::objects::ObjectOverlay;

@@ -131,7 +131,7 @@ mod tests {
         for (name, edit) in edits {
             match edit {
                 Some((EntryKind::Folder, n)) => {
-                    drop(builder.insert(name, id(*n), 0o040_000).unwrap())
+                    drop(builder.insert(name, id(*n), 0o040_000).unwrap());
                 }
                 Some((_, n)) => drop(builder.insert(name, id(*n), 0o100_644).unwrap()),
                 None => builder.remove(name).unwrap(),

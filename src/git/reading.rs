@@ -9,7 +9,7 @@ use git2::{Commit, Delta, Oid, Repository};
 
 use crate::git::branch::{BranchPlace, Location};
 use crate::git::error::WriteError;
-use crate::git::handedit::look::find_hand_edit;
+use crate::git::handedit::detect::find_hand_edit;
 use crate::git::writer::ManifestRepository;
 use crate::git::{layout, message, tree};
 use crate::model::hand_edit::HandEdit;

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inventory::target::Index;
 use crate::inventory::{FRESH, Inventory, TARGETS, blocking};
+use crate::model::app_instance::Missing;
 use crate::model::facts::NotKnown;
-use crate::model::placed::Missing;
 use crate::support::clock::Clock;
 
 /// Commits of others that the writer has fetched are seen within this, also if nobody asks.

@@ -22,9 +22,9 @@ use tokio::sync::Notify;
 use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
+use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
 use crate::model::facts::{LiveApp, NotKnown};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{AppInstance, AppListing, Missing, Placed};
 use crate::support::sync::lock;
 
 pub use crate::inventory::place::IndexedRepository;

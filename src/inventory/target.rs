@@ -13,9 +13,9 @@ use crate::manifests::parse::application::AppOwner;
 use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{ReadFiles, application, names, routes};
 use crate::manifests::{disks, parse};
+use crate::model::app_instance::{AppInstance, Placed};
 use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
-use crate::model::placed::{AppInstance, Placed};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
 

@@ -13,7 +13,7 @@
 //! the same place. What cannot be had is a [`NotKnown`]; whether that matters is the target's
 //! policy. No client ever reads the value of a secret. Knows no clock: times come in.
 
-pub mod all; // the clients that the configuration names
+pub mod clients; // the clients that the configuration names
 pub mod image; // what an image's name says
 pub mod registry;
 pub mod vault;

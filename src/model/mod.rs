@@ -27,7 +27,7 @@ pub mod person; // who somebody is at the forge, and what they may there
 pub mod event; // what can come in from a forge
 pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
-pub mod placed; // an app where it is
+pub mod app_instance; // an app where it is
 pub mod rollback; // a former revision made live again, and the hold it takes
 pub mod live_history; // which revision was live after which, and to which one a rollback goes
 pub mod lane; // who is next, and who is superseded

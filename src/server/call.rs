@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::deployments::Deployments;
+use crate::model::app_instance::AppInstance;
 use crate::model::audit::Principal;
 use crate::model::callers::Scope;
 use crate::model::id::{AppKey, DeployId, IdError, LockId, Namespace, Slug, TargetName};
-use crate::model::placed::AppInstance;
 use crate::server::auth::{Caller, Resource};
 use crate::server::idempotency::RequestKey;
 use crate::server::problem::{Problem, ProblemKind};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::model::app_instance::AppInstance;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
-use crate::model::placed::AppInstance;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, placeholders, query, query_of};

@@ -11,7 +11,7 @@ use the_deployer::forge::Forge;
 use the_deployer::forge::local::LocalForge;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::inventory::IndexedRepository;
-use the_deployer::lookups::all::LookupClients;
+use the_deployer::lookups::clients::LookupClients;
 use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, LockId, TargetName};
 use the_deployer::model::lock::{Lock, LockScope};

@@ -1,8 +1,8 @@
 //! What pages and people ask.
 
+use the_deployer::model::app_instance::AppInstance;
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::placed::AppInstance;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::{Completion, Filter, FinalState, Findings, Held};
 

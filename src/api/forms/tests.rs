@@ -2,10 +2,10 @@ use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
 
 use super::*;
+use crate::model::app_instance::AppInstance;
 use crate::model::id::{
     CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
-use crate::model::placed::AppInstance;
 use crate::model::removal::reason;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 

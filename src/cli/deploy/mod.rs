@@ -7,16 +7,16 @@
 mod tree; // which commit, and whether others have it
 mod preflight; // what would be refused anyway, and what is held
 mod github; // GitHub Deployments
-mod made; // deployments asked for, one after the other
+mod create; // deployments asked for, one after the other
 mod follow; // looked for, and followed to the end
 mod progress; // what a person sees meanwhile
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use self::create::{CreationTarget, Set};
 use self::follow::FollowedDeployment;
 use self::github::ReleaseToDeploy;
-use self::made::{CreationTarget, Set};
 use self::progress::{Phase, Progress, TargetRow};
 use self::tree::Tree;
 use clap::Args;

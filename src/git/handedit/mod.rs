@@ -6,7 +6,7 @@
 //! where it tells of it.
 
 mod difference;
-pub(super) mod look;
+pub(super) mod detect;
 mod secret;
 
 use std::sync::{Arc, Mutex};

@@ -189,7 +189,7 @@ fn words(seed: u64) -> String {
     };
     let numbers = std::iter::successors(Some(seed), next);
     let lines = numbers.map(|n| char::from(b'a' + u8::try_from((n >> 33) % 26).unwrap()));
-    lines.take(crate::git::handedit::look::BYTES / 2).flat_map(|letter| [letter, '\n']).collect()
+    lines.take(crate::git::handedit::detect::BYTES / 2).flat_map(|letter| [letter, '\n']).collect()
 }
 
 #[test]

@@ -20,8 +20,8 @@ use sha2::{Digest as _, Sha256};
 use crate::lookups::http::HttpAnswer;
 use crate::lookups::image::ImageReference;
 use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, THERE, TagQuery};
+use crate::lookups::registry::image_config::{self, ImageBuild, ImageClaims, Manifest};
 use crate::lookups::registry::listing;
-use crate::lookups::registry::made::{self, ImageBuild, ImageClaims, Manifest};
 use crate::lookups::registry::tags::{self, ListOrder, MOST_TAGS, TagListing};
 use crate::model::facts::NotKnown;
 use crate::support::sync::lock;
@@ -287,10 +287,10 @@ impl ImageQuestion<'_> {
 
     async fn looked_up(&self, tag: &str) -> Result<Option<ImageBuild>, NotKnown> {
         let Some((body, digest)) = self.manifest(tag).await? else { return Ok(None) };
-        let (config, said) = match made::manifest(&body) {
+        let (config, said) = match image_config::manifest(&body) {
             Some(Manifest::Index { child, said }) => {
                 let child = self.manifest(&child).await?.map(|(body, _)| body);
-                match child.and_then(|body| made::manifest(&body)) {
+                match child.and_then(|body| image_config::manifest(&body)) {
                     Some(Manifest::Image { config, said: own }) => (config, said.or(own)),
                     Some(Manifest::Index { .. } | Manifest::Other) | None => return Ok(None),
                 }
@@ -320,7 +320,7 @@ impl ImageQuestion<'_> {
         let wanted = TagQuery { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
         let answer = self.answer(&wanted).await?;
         let there = self.judge(&answer)?;
-        let read = there.then(|| made::config(&answer.body)).flatten();
+        let read = there.then(|| image_config::config(&answer.body)).flatten();
         read.ok_or_else(|| self.not_known(&format!("has no configuration {digest}")))
     }
 }

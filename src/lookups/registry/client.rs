@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::lookups::challenge::{self, Bearer, Challenge};
 use crate::lookups::http::{HttpAnswer, LookupSettingsError, Patience};
 use crate::lookups::image::ImageReference;
-use crate::lookups::registry::made::ImageBuild;
+use crate::lookups::registry::image_config::ImageBuild;
 use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess, RegistryClients};
 use crate::lookups::registry::tags::ListOrder;
 use crate::model::facts::NotKnown;

@@ -14,10 +14,10 @@ mod client; // whether a tag is there, with the proof that the registry wants
 mod route; // to hosts that are named, and to public ones
 mod listing; // pages of tags
 mod tags; // which tags are kept, and which of them are looked at
-mod made; // what a manifest and an image's configuration say
+mod image_config; // what a manifest and an image's configuration say
 mod builds; // the newest images
 
 pub use crate::lookups::registry::builds::{BuildsRange, ImageBuilds};
 pub use crate::lookups::registry::client::{ImageLookup, NOT_THERE, Registries, THERE};
-pub use crate::lookups::registry::made::ImageBuild;
+pub use crate::lookups::registry::image_config::ImageBuild;
 pub use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess};

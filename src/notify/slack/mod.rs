@@ -6,7 +6,7 @@
 pub mod address; // channels and people
 mod answer; // Slack's answers, pure
 pub mod error; // what can go wrong, and what may help
-mod look; // whether a message has arrived
+mod find_sent; // whether a message has arrived
 mod rate_limit; // how fast, pure
 pub mod people; // who somebody is on Slack
 

@@ -30,7 +30,8 @@ pub(super) fn collect_findings(preview: &Preview) -> Vec<SharedViolation<'_>> {
                 Some(one) if one.targets.last() == Some(&target.target.as_str()) => {}
                 Some(one) => one.targets.push(target.target.as_str()),
                 None => {
-                    found.push(SharedViolation { violation, targets: vec![target.target.as_str()] })
+                    found
+                        .push(SharedViolation { violation, targets: vec![target.target.as_str()] });
                 }
             }
         }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use crate::model::app_instance::AppInstance;
 use crate::model::audit::{AuthMethod, Principal};
 use crate::model::callers::{Rights, Scope};
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::model::placed::AppInstance;
 
 /// Names a request, in its answer and in the log.
 #[derive(Debug, Clone)]

@@ -57,7 +57,7 @@ impl Authenticator {
                 Ok(TokenReply::IsMember(true)) => return Ok(true),
                 // Of another organization it may be shown.
                 Ok(TokenReply::Hidden(why)) | Err(IdentityError::Forbidden(why)) => {
-                    refused = Some(why)
+                    refused = Some(why);
                 }
                 Ok(_) => {}
                 Err(other) => return Err(other),

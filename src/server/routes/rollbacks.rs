@@ -8,9 +8,9 @@ use crate::api::rollbacks::{
 };
 use crate::deployments::BackendError;
 use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack};
+use crate::model::app_instance::AppInstance;
 use crate::model::callers::Scope;
 use crate::model::id::{DeployId, TargetName};
-use crate::model::placed::AppInstance;
 use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackOrder};

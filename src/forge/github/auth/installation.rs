@@ -105,7 +105,6 @@ pub(super) struct TokenRequest<'a> {
 
 /// A token of an installation, as GitHub sends it.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "GitHub calls it so")]
 pub(super) struct InstallationToken {
     token: SecretString,
     expires_at: Timestamp,
