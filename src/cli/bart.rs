@@ -82,7 +82,7 @@ enum Command {
     LogOut(login::LogOut),
     #[command(subcommand, name = "config")]
     Configure(configure::Configure),
-    ShellCompletion(completion::ShellCompletion),
+    Completion(completion::ShellCompletion),
 }
 
 impl Bart {
@@ -90,7 +90,7 @@ impl Bart {
         self.times.set();
         let command = match self.command {
             Command::Configure(command) => return command.run(settings),
-            Command::ShellCompletion(command) => return command.run(),
+            Command::Completion(command) => return command.run(),
             command => command,
         };
         // Everything else takes its defaults from the settings.
@@ -117,7 +117,7 @@ impl Bart {
             Command::Remove(command) => on_runtime(command.run()),
             Command::LogIn(command) => on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),
-            Command::Configure(_) | Command::ShellCompletion(_) => Ok(()),
+            Command::Configure(_) | Command::Completion(_) => Ok(()),
         }
     }
 }

@@ -110,7 +110,9 @@ fn public_types(code: &[Token]) -> Vec<(usize, String)> {
         }
         let is_type = |word: &str| matches!(word, "struct" | "enum" | "trait" | "type" | "union");
         if code.get(next).is_some_and(|token| is_type(&token.text)) {
-            types.extend(code.get(next + 1).map(|name| (token.line, name.text.clone())));
+            // A macro's name is `$name`.
+            let name = code.get(next + 1).filter(|name| name.text != "$");
+            types.extend(name.map(|name| (token.line, name.text.clone())));
         }
     }
     types
