@@ -31,8 +31,8 @@ pub enum FileVerdict {
     Update,
 }
 
-/// The files of a repository whose targets are these: folders, parents and projects. They depend on
-/// the clusters' settings and nothing else.
+/// Lists the files of a repository whose targets are these: folders, parents and projects. They
+/// depend on the clusters' settings and nothing else.
 pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
     let readme = |path: &str, text: &str| ExpectedFile {
         path: path.to_owned(),
@@ -61,13 +61,13 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
     files
 }
 
-/// A file that is there with the part of it brought up to date that follows the settings; `None` where it is
+/// Brings up to date the part of a file that is there that follows the settings; `None` where it is
 /// so, or has none.
 pub fn update(wanted: &ExpectedFile, there: &[u8]) -> Option<Vec<u8>> {
     wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
 }
 
-/// What to do with a file, by what is there. `force` replaces what people have edited.
+/// Decides what to do with a file, by what is there. `force` replaces what people have edited.
 pub fn decide(wanted: &ExpectedFile, there: Option<&[u8]>, force: bool) -> FileVerdict {
     match there {
         None => FileVerdict::Write,

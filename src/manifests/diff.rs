@@ -27,7 +27,7 @@ const LONGEST: usize = 5_000;
 /// By kind, API group and name: the version of an API may change, and files be named otherwise.
 pub(crate) type Objects = BTreeMap<(String, String, String), Object>;
 
-/// The objects of files; `None` when a file is not one that we wrote.
+/// Reads the objects of files; `None` when a file is not one that we wrote.
 pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     let all = read_back(files)?;
     let key = |object: &Object| {
@@ -37,8 +37,9 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
-/// A file's text as people may read it, with a mask for each secret; `None` unless it is one object that we wrote, and
-/// has no Secret in it. It is written anew, without what a person has put into comments.
+/// Writes a file's text as people may read it, with a mask for each secret; `None` unless it is one
+/// object that we wrote, and has no Secret in it. It is written anew, without what a person has put
+/// into comments.
 pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
     let text = std::str::from_utf8(&file.bytes).ok()?;
     let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
@@ -52,7 +53,7 @@ pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
     Some(emit::document(&tree))
 }
 
-/// Whether a Secret is in it, also as one of a list.
+/// Checks that a Secret is in the tree, also as one of a list.
 fn has_secret(tree: &Json) -> bool {
     match tree {
         Json::Object(map) => {
@@ -64,8 +65,8 @@ fn has_secret(tree: &Json) -> bool {
     }
 }
 
-/// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that
-/// differ with `context` lines around them. Nothing of a secret is shown.
+/// Lists what would not be the same, in order, and the workloads whose pods would be replaced; the
+/// lines that differ come with `context` lines around them. Nothing of a secret is shown.
 pub(crate) fn changes(
     before: &Objects,
     after: &Objects,
@@ -107,9 +108,9 @@ pub(crate) fn changes(
     (changes, restarts)
 }
 
-/// What is not the same in two sets of manifests, for people: in order, with the workloads whose pods
-/// would be replaced. Files that somebody has edited so that they are no objects of ours any more are
-/// compared as they are; nothing of a secret is shown.
+/// Lists what is not the same in two sets of manifests, for people: in order, with the workloads
+/// whose pods would be replaced. Files that somebody has edited so that they are no objects of ours
+/// any more are compared as they are; nothing of a secret is shown.
 pub fn between(
     before: &[ManifestFile],
     after: &[ManifestFile],
@@ -159,7 +160,7 @@ fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> V
     names.into_iter().filter_map(change).collect()
 }
 
-/// What makes the controller of a workload replace its pods when it changes. The pods of a
+/// Finds what makes the controller of a workload replace its pods when it changes. The pods of a
 /// `CronJob` are others from the next run on.
 fn pods(object: &Object) -> Option<&Json> {
     let spec = object.json.get("spec")?;
@@ -176,7 +177,7 @@ fn diff(old: Option<&JsonMap>, new: Option<&JsonMap>, context: usize) -> String 
     text_diff(&old, &new, context)
 }
 
-/// The lines that differ, with `context` lines around them.
+/// Shows the lines that differ, with `context` lines around them.
 fn text_diff(old: &str, new: &str, context: usize) -> String {
     let lines = old.lines().count().max(new.lines().count());
     if lines > LONGEST {

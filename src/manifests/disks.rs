@@ -13,8 +13,8 @@ use crate::model::facts::Disk;
 /// The kinds of objects that ask for disks.
 pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQLInstance"];
 
-/// Whether a file of that name can have an object that asks for a disk, as we name files. One of any other
-/// name is one that somebody put there.
+/// Checks that a file of that name can have an object that asks for a disk, as we name files. One
+/// of any other name is one that somebody put there.
 pub(crate) fn can_be_in(file: &str) -> bool {
     KINDS.iter().any(|kind| file.starts_with(kind.to_ascii_lowercase().as_str()))
 }
@@ -82,15 +82,16 @@ fn text(json: &Json) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
-/// Whether two are one disk in a cluster.
+/// Checks that two are one disk in a cluster.
 pub(crate) fn is_same(one: &Disk, other: &Disk) -> bool {
     let (object, of) = (&one.object, &other.object);
     (&object.kind, &object.name, &one.template) == (&of.kind, &of.name, &other.template)
 }
 
-/// Everything that speaks against the wanted disks in the place of the live ones, each with the wanted
-/// disk. A disk that is new or gone is no conflict. `first` has disks as they were made, where that is known: a class
-/// that was set later Kubernetes has refused, and taking it out again is no change.
+/// Lists everything that speaks against the wanted disks in the place of the live ones, each with
+/// the wanted disk. A disk that is new or gone is no conflict. `first` has disks as they were made,
+/// where that is known: a class that was set later Kubernetes has refused, and taking it out again
+/// is no change.
 pub(crate) fn conflicts<'a>(
     live: &[Disk],
     first: &[Disk],

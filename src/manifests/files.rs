@@ -13,8 +13,8 @@ use crate::waml::{emit, yaml};
 const WORKLOADS: [&str; 6] =
     ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Rollout"];
 
-/// One file an object, named by kind; where a kind is there more than once, the one that has the
-/// app's name keeps the short name.
+/// Gives each object one file, named by its kind; where a kind is there more than once, the one
+/// that has the app's name keeps the short name.
 pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
     let kinds: Vec<String> =
         objects.iter().map(|object| object.kind().to_ascii_lowercase()).collect();
@@ -48,7 +48,7 @@ fn tell_apart(named: &mut [(String, Object)]) {
     }
 }
 
-/// Over names, lengths and bytes, so that no two sets of files look alike.
+/// Makes the digest over names, lengths and bytes, so that no two sets of files look alike.
 pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> Digest {
     let mut hash = Sha256::new();
     for (name, text) in files {
@@ -60,7 +60,7 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
 }
 
-/// The digest of files that were read back from a manifest repository: what rendering gave
+/// Makes the digest of files that were read back from a manifest repository: what rendering gave
 /// when it made them. `None` when there are none, or they are not ours.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     let named = read_back(files)?;
@@ -69,7 +69,8 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     (!named.is_empty()).then(|| digest(files))
 }
 
-/// The objects of files that rendering made, without the digest; `None` when they are not ours.
+/// Reads the objects of files that rendering made, without the digest; `None` when they are not
+/// ours.
 pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {

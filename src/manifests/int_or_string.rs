@@ -20,7 +20,7 @@ impl NumberOrPercent {
         Some(if digits.len() < text.len() { Self::Percent(number) } else { Self::Number(number) })
     }
 
-    /// How Kubernetes wants it: a number, or text with `%`.
+    /// Writes it how Kubernetes wants it: a number, or text with `%`.
     pub fn to_json(self) -> serde_json::Value {
         match self {
             Self::Number(number) => number.into(),
@@ -28,7 +28,8 @@ impl NumberOrPercent {
         }
     }
 
-    /// How many of so many that is; a part of one counts as one, as Kubernetes' disruption budgets have it.
+    /// Counts how many of `all` that is; a part of one counts as one, as Kubernetes' disruption
+    /// budgets have it.
     pub fn of(self, all: u32) -> u32 {
         match self {
             Self::Number(number) => number,
@@ -39,7 +40,7 @@ impl NumberOrPercent {
         }
     }
 
-    /// Whether it is none at all.
+    /// Checks that it is none at all.
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Number(0) | Self::Percent(0))
     }

@@ -22,25 +22,25 @@ impl Quantity {
         Some(Self(nano / 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?))
     }
 
-    /// In its unit, rounded up; `None` beyond `u64`.
+    /// Counts it in its unit, rounded up; `None` beyond `u64`.
     pub fn whole(self) -> Option<u64> {
         const NANO: i128 = 1_000_000_000;
         u64::try_from(self.0.checked_add(NANO - 1)? / NANO).ok()
     }
 
-    /// How many percent of the other it is, a part of one counted as one; `None` of nothing.
+    /// Counts how many percent of the other it is, a part of one counted as one; `None` of nothing.
     pub fn percent_of(self, other: Self) -> Option<u128> {
         let (part, whole) = (u128::try_from(self.0).ok()?, u128::try_from(other.0).ok()?);
         if whole == 0 { None } else { Some(part.checked_mul(100)?.div_ceil(whole)) }
     }
 
-    /// Whether it is nothing.
+    /// Checks that it is nothing.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
 
-/// How many billionths one of the suffix is.
+/// Counts how many billionths one of the suffix is.
 fn factor(suffix: &str) -> Option<i128> {
     const NANO: i128 = 1_000_000_000;
     let binary = |power: u32| Some(NANO << (10 * power));

@@ -50,7 +50,8 @@ pub struct Replacement {
     pub notes: Vec<String>,
 }
 
-/// What comes of `then` in the place of `latest`. The former revisions, the newest first, say how disks were made.
+/// Finds what comes of `then` in the place of `latest`. The former revisions, the newest first, say
+/// how disks were made.
 pub fn replacement(
     latest: &[ManifestFile],
     then: &[ManifestFile],
@@ -73,7 +74,7 @@ pub fn replacement(
     Replacement { loses, refused, fewer_pods: fewer_pods(&live, &wanted), notes }
 }
 
-/// Disks that are not live and come back: Argo CD was told to leave them in the cluster.
+/// Lists disks that are not live and come back: Argo CD was told to leave them in the cluster.
 fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
     let is_left = |disk: &&Disk| {
         let is_it = |object: &LiveObject| object.is_same(&disk.object);
@@ -90,8 +91,8 @@ fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
     wanted.disks.iter().filter(is_left).map(note).collect()
 }
 
-/// Workloads that have a number of pods and would have none: Kubernetes goes down to one. Nothing is put into
-/// a former revision's files.
+/// Lists workloads that have a number of pods and would have none: Kubernetes goes down to one.
+/// Nothing is put into a former revision's files.
 fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
     let is_new = |one: &&LiveReplicas| {
         let workload = (one.kind.clone(), one.name.clone());
@@ -111,7 +112,7 @@ fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
         .collect()
 }
 
-/// The objects of a file, and of each whether it keeps data.
+/// Lists the objects of a file, and of each whether it keeps data.
 fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
     let Some(documents) = parse_documents(&file.bytes) else {
         let unread = LiveObject {
@@ -152,14 +153,14 @@ fn has_storage(json: &Json) -> bool {
     }
 }
 
-/// Objects that Argo CD is told to leave in the cluster when their app is deleted.
+/// Lists objects that Argo CD is told to leave in the cluster when their app is deleted.
 fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
     let documents = latest.iter().filter_map(|file| parse_documents(&file.bytes)).flatten();
     let left = documents.filter(|json| parse::has_sync_option(json, "Delete=false"));
     left.map(|json| read_live_object(&json)).collect()
 }
 
-/// That these objects stay in the cluster; nothing of none.
+/// Says that these objects stay in the cluster; `None` of none.
 fn staying<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<String> {
     let names: Vec<String> = objects.into_iter().map(ToString::to_string).collect();
     (!names.is_empty()).then(|| {

@@ -30,7 +30,7 @@ pub struct Workload {
     pub parked: bool,
 }
 
-/// What an autoscaler scales; `None` of every other object.
+/// Finds what an autoscaler scales; `None` of every other object.
 pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     let kind = json.get("kind")?.as_str()?;
     if !AUTOSCALERS.contains(&kind) {
@@ -43,7 +43,7 @@ pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     Some(Workload { kind: kind.to_owned(), name: name.to_owned(), parked: false })
 }
 
-/// The workloads that autoscalers of an app scale, as its files say.
+/// Lists the workloads that autoscalers of an app scale, as its files say.
 pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
     let workload = |(kind, name): &(String, String)| Workload {
         kind: kind.clone(),
@@ -53,7 +53,7 @@ pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
     app.autoscaled.iter().map(workload)
 }
 
-/// The workloads, with what is live of them.
+/// Completes the workloads with what is live of them.
 pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
     let with_live = |workload: Workload| {
         let Workload { kind, name, parked: _ } = &workload;
@@ -65,7 +65,8 @@ pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) ->
     workloads.map(with_live).collect()
 }
 
-/// The number that a workload's manifest has; `None` of every other object, and where it has none.
+/// Reads the number that a workload's manifest has; `None` of every other object, and where it has
+/// none.
 pub(crate) fn number_of(json: &Map<String, Json>) -> Option<LiveReplicas> {
     let text = |key: &str| json.get(key).and_then(Json::as_str);
     let kind = text("kind").filter(|kind| SCALED.contains(kind))?;

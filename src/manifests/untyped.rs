@@ -14,7 +14,8 @@ use crate::waml::yaml;
 /// With more of these signs a file is nested, or is made to look so: `serde_yaml` takes the square of their number.
 const MOST_BRACKETS: usize = 20_000;
 
-/// The documents of a file; `None` where it cannot be read, or only with more than a manifest may ask for.
+/// Parses the documents of a file; `None` where it cannot be read, or only with more than a
+/// manifest may ask for.
 pub(super) fn parse_documents(bytes: &[u8]) -> Option<Vec<Json>> {
     let text = std::str::from_utf8(bytes).ok()?;
     parse_plain(text).or_else(|| {
@@ -23,7 +24,7 @@ pub(super) fn parse_documents(bytes: &[u8]) -> Option<Vec<Json>> {
     })
 }
 
-/// The documents of a file that has nothing but what our writer makes.
+/// Parses the documents of a file that has nothing but what our writer makes.
 fn parse_plain(text: &str) -> Option<Vec<Json>> {
     let brackets = || text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     let is_plain = text.len() <= BUDGET.bytes
@@ -37,13 +38,13 @@ fn parse_plain(text: &str) -> Option<Vec<Json>> {
     if is_plain { serde_yaml::Deserializer::from_str(text).map(parse).collect() } else { None }
 }
 
-/// The only document of a file.
+/// Parses the only document of a file.
 pub(super) fn parse_document(bytes: &[u8]) -> Option<Json> {
     let [document] = <[Json; 1]>::try_from(parse_documents(bytes)?).ok()?;
     Some(document)
 }
 
-/// Whether a text may have an alias: the sign may also stand in a string.
+/// Checks that a text may have an alias: the sign may also stand in a string.
 fn has_possible_alias(text: &str) -> bool {
     let is_start = |before: Option<char>| {
         before.is_none_or(|sign| sign.is_whitespace() || "[{,:".contains(sign))

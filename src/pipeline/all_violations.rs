@@ -22,8 +22,8 @@ const MOST_PAIRS: usize = 60;
 /// So many targets are tried, or templates for one target.
 const MOST: usize = 20;
 
-/// Everything that is wrong with a file that does not say which app it is, of which `draft` is what can
-/// be read; for one target, or for all that it names.
+/// Finds everything that is wrong with a file that does not say which app it is, of which `draft`
+/// is what can be read; for one target, or for all that it names.
 pub fn of_unnamed(
     rejection: Rejection,
     draft: Option<&Waml>,
@@ -37,7 +37,7 @@ pub fn of_unnamed(
     merged_with(rejection, found)
 }
 
-/// The targets of a draft that are tried: the one that is meant, else as many as may be.
+/// Lists the targets of a draft that are tried: the one that is meant, else as many as may be.
 pub fn tried_targets<'w>(
     draft: &'w Waml,
     target: Option<&'w TargetName>,
@@ -58,7 +58,7 @@ pub fn tried_targets<'w>(
     targets
 }
 
-/// Everything that is wrong with a draft for one target, on those clusters.
+/// Finds everything that is wrong with a draft for one target, on those clusters.
 pub fn of_draft(
     draft: &Waml,
     target: &TargetName,
@@ -68,7 +68,8 @@ pub fn of_draft(
     of_target(draft, target, templates, &unasked(clusters))
 }
 
-/// The rejection of a target that is not under `deploy`, with what is wrong for all that are.
+/// Completes the rejection of a target that is not under `deploy` with what is wrong for all that
+/// are.
 pub(super) fn beside_target(
     rejection: Rejection,
     waml: &Waml,
@@ -81,7 +82,7 @@ pub(super) fn beside_target(
     merged_with(rejection, common(of_each))
 }
 
-/// The rejection of a template that does not exist, with what is wrong by all that do.
+/// Completes the rejection of a template that does not exist with what is wrong by all that do.
 pub(super) fn beside_template(
     rejection: Rejection,
     merged: &Merged<'_>,
@@ -116,7 +117,7 @@ fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts)
     common(each.map(|template| by_template(merged.clone(), template, facts)))
 }
 
-/// What the rules say of the settings, without the world.
+/// Lists what the rules say of the settings, without the world.
 fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
     let complete = default::fill(merged, &template.defaults);
     match validate::run_rules(complete, template, &nothing_released(), facts) {
@@ -125,7 +126,7 @@ fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Vi
     }
 }
 
-/// Those that are in all of them, in the order of the first.
+/// Finds the violations that are in all of them, in the order of the first.
 fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
     let Some(mut common) = each.next() else { return Vec::new() };
     for other in each {
@@ -134,7 +135,7 @@ fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
     common
 }
 
-/// The rejection with more violations, each once and all in order.
+/// Completes the rejection with more violations, each once and all in order.
 pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violation>) -> Rejection {
     let mut violations = distinct(rejection.violations.into_iter().chain(more));
     sort(&mut violations);

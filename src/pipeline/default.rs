@@ -99,8 +99,8 @@ impl Hole<'_> {
     }
 }
 
-/// What each element of a list says for the elements of a list in it, unless they say it themselves, if
-/// only by a `null`.
+/// Hands down what each element of a list says for the elements of a list in it, unless they say it
+/// themselves, if only by a `null`.
 fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
     let Value::Map(map) = &mut tree.value else { return };
     let Some(Value::List(elements)) = map.get_mut(list).map(|entry| &mut entry.node.value) else {

@@ -51,7 +51,7 @@ pub fn plan_dry_run(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryR
     }
 }
 
-/// One that rules refuse.
+/// Makes a dry run that rules refuse.
 pub fn refused(rejection: Rejection) -> DryRun {
     let (violations, warnings): (Vec<_>, Vec<_>) =
         rejection.violations.into_iter().partition(Violation::is_error);

@@ -24,8 +24,8 @@ pub struct WithoutEffect {
     pub help: String,
 }
 
-/// The values of complete settings that somebody wrote in the WAML and that change nothing, because
-/// others decide.
+/// Finds the values of complete settings that somebody wrote in the WAML and that change nothing,
+/// because others decide.
 pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
     let mut found = Vec::new();
     let mut add = |path: Path, why: String, help: &str| {

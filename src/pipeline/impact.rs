@@ -69,7 +69,7 @@ pub enum ImpactVerdict {
 }
 
 impl ImpactVerdict {
-    /// In a table.
+    /// Names the verdict in a table.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -81,7 +81,7 @@ impl ImpactVerdict {
     }
 }
 
-/// What each app would see of the change; the worst first, then by name.
+/// Finds what each app would see of the change; the worst first, then by name.
 pub fn compare(
     cases: &[Case],
     before: &Arc<TemplateSet>,
@@ -132,7 +132,7 @@ fn one(case: &Case, before: &Arc<TemplateSet>, after: &Arc<TemplateSet>, facts: 
 /// The lines that differ are told with so many around them.
 const CONTEXT: usize = 2;
 
-/// What was rendered before is ours, and can be read back.
+/// Compares two renderings: what was rendered before is ours, and can be read back.
 fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
     let read = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
     changes(&read(before), &read(after), CONTEXT)

@@ -49,8 +49,9 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
     Ok(Merged { waml, target: target.clone(), tree })
 }
 
-/// All layers for the target, merged; `clears` is told of each `null` that takes a map or a list away. What later
-/// layers set there does not merge with what was there before, so such a `null` has an effect that stays.
+/// Merges all layers for the target; `clears` is told of each `null` that takes a map or a list
+/// away. What later layers set there does not merge with what was there before, so such a `null`
+/// has an effect that stays.
 pub fn layers_with_clears(
     waml: &Waml,
     target: &TargetName,
@@ -60,14 +61,14 @@ pub fn layers_with_clears(
     Some(merged(waml, sections(waml, deploy, target), clears))
 }
 
-/// The layers for the target that come before the named one, merged; elements of lists have the places
-/// there that they have in the whole.
+/// Merges the layers for the target that come before the named one; elements of lists have the
+/// places there that they have in the whole.
 pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
     let all = sections(waml, waml.deploy.get(target)?, target);
     Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
 }
 
-/// The sections that are for the target, the first that counts first.
+/// Lists the sections that are for the target, the first that counts first.
 fn sections<'w>(
     waml: &'w Waml,
     deploy: &'w Node,
@@ -91,12 +92,12 @@ fn merged<'w>(
 }
 
 impl Merged<'_> {
-    /// The template that the section asks for, NAME or NAME@VERSION.
+    /// Names the template that the section asks for, NAME or NAME@VERSION.
     pub fn template(&self) -> &str {
         self.tree.get("template").and_then(Node::as_text).unwrap_or(DEFAULT_TEMPLATE)
     }
 
-    /// That template, of a set.
+    /// Finds that template in a set.
     ///
     /// # Errors
     /// When there is none of that name or version, with everything else that is wrong.
@@ -115,7 +116,7 @@ impl Merged<'_> {
     }
 }
 
-/// What the header says that a section can say too.
+/// Reads what the header says that a section can say too.
 fn header(waml: &Waml) -> Node {
     let mut tree = Node::new(Value::Map(crate::waml::node::Map::new()), waml.root.origin.clone());
     if let (Value::Map(map), Some(root)) = (&mut tree.value, waml.root.as_map())
@@ -186,7 +187,7 @@ fn join(
     }
 }
 
-/// The element of the list that is the same thing.
+/// Finds the element of the list that is the same thing.
 pub(crate) fn find<'a>(
     list: &'a mut [Node],
     element: &Node,

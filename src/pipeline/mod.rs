@@ -44,7 +44,7 @@ pub struct Input {
     pub templates: Arc<TemplateSet>,
 }
 
-/// What would be deployed, or every reason why not. No effects.
+/// Plans what would be deployed, or lists every reason why not. No effects.
 ///
 /// # Errors
 /// All violations at once.
@@ -52,7 +52,7 @@ pub fn plan(input: &Input, facts: &Facts) -> Result<Rendered, Rejection> {
     plan_observed(input, facts, &mut |_| {})
 }
 
-/// The same; `finished` is called after each stage, for who measures.
+/// Plans as `plan` does; `finished` is called after each stage, for who measures.
 ///
 /// # Errors
 /// As [`plan`].
@@ -71,7 +71,7 @@ pub fn plan_observed(
     planned(merged, &template, &input.release, facts, finished)
 }
 
-/// The stages after the template has been chosen.
+/// Runs the stages after the template has been chosen.
 fn planned(
     merged: Merged<'_>,
     template: &Template,

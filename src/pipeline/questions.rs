@@ -44,7 +44,7 @@ fn section(input: &Input) -> Option<Section> {
     Section::reader().read(&mut tree, &Path::root(), &mut Vec::new())
 }
 
-/// Each host once, in the order of the WAML.
+/// Lists each host once, in the order of the WAML.
 fn hosts(section: &Section, target: &Target) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for one in section.ingresses() {
@@ -56,7 +56,7 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
     hosts
 }
 
-/// What `secrets` and `env[].secret` name.
+/// Collects what `secrets` and `env[].secret` name.
 fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
     let wanted = view::secrets::collect_secrets(section, app).into_iter();
     let legal = wanted.filter(|secret| validate::is_secret(secret.name));

@@ -134,7 +134,8 @@ fn with_way_out(violation: Violation, text: &str) -> Violation {
     ))
 }
 
-/// The key of a line with quotes around quotes, or a text beside them; and whether it is the latter.
+/// Finds the key of a line with quotes around quotes, or a text beside them; and whether it is the
+/// latter.
 fn misquoted(line: &str) -> Option<(&str, bool)> {
     let (key, value) = line.split_once(':')?;
     let key = key.trim().trim_start_matches("- ");
@@ -163,7 +164,8 @@ fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
     in_order(metadata);
 }
 
-/// The order in which a reader looks for them; the rest as the template has it.
+/// Puts the keys of `metadata` into the order in which a reader looks for them; the rest as the
+/// template has it.
 fn in_order(metadata: &mut Map<String, Json>) {
     let first = ["name", "namespace", "labels", "annotations"];
     let mut ordered = Map::new();
@@ -176,7 +178,7 @@ fn in_order(metadata: &mut Map<String, Json>) {
     *metadata = ordered;
 }
 
-/// A tag as a label's value: at most 63 characters, ending with a letter or digit.
+/// Writes a tag as a label's value: at most 63 characters, ending with a letter or digit.
 fn label_value(tag: &ImageTag) -> String {
     let cut: String = tag.as_str().chars().take(63).collect();
     cut.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()

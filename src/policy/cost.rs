@@ -54,7 +54,7 @@ struct Count {
 }
 
 impl Count {
-    /// Whether there is enough.
+    /// Counts `n` more, and checks that there is enough.
     fn spend(&self, n: u64, most: u64) -> bool {
         self.one.store(self.one.load(Ordering::Relaxed).saturating_add(n), Ordering::Relaxed);
         !self.is_over(most) && !self.is_over_in_all(most)
@@ -174,7 +174,7 @@ impl Spent {
         self.looped.begin(MOST_LOOPED);
     }
 
-    /// What there was not enough of, and what to do.
+    /// Says what there was not enough of, and what to do; `None` while there was enough.
     pub(super) fn exceeded(&self) -> Option<(String, &'static str)> {
         const LOOPS: &str = "let the expression loop over less, or make several policies of it";
         const PARTS: &str = "let the expression look at parts rather than at whole objects";
@@ -222,7 +222,7 @@ impl Spent {
             .all(|(key, one)| Self::add(key.inner(), to, most) && Self::add(one.as_ref(), to, most))
     }
 
-    /// A regular expression, compiled once for all policies of a plan.
+    /// Compiles a regular expression, once for all policies of a plan.
     fn regex(&self, text: &str) -> Result<Regex, ExecutionError> {
         let mut regexes = self.regexes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(regex) = regexes.get(text) {

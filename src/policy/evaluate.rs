@@ -32,7 +32,7 @@ pub(super) enum Evaluation {
 }
 
 impl PolicyContext {
-    /// Everything that there is to look at in a plan.
+    /// Collects everything that there is to look at in a plan.
     pub(super) fn of(plan: &PolicyInput<'_>) -> Self {
         let mut context = Context::with_env(ENV.clone());
         for name in ["app", "target", "release"] {
@@ -44,7 +44,7 @@ impl PolicyContext {
         Self::counting(context)
     }
 
-    /// A world in which expressions count what they cost.
+    /// Makes a world in which expressions count what they cost.
     pub(super) fn counting(mut context: Context<'static, 'static>) -> Self {
         let spent = Arc::new(Spent::default());
         cost::count(&mut context, &spent);
@@ -99,7 +99,7 @@ fn failed(error: &ExecutionError) -> Evaluation {
     Evaluation::Failed { why, help }
 }
 
-/// As CEL has it: whole numbers are `int` where they fit.
+/// Converts a value as CEL has it: whole numbers are `int` where they fit.
 fn value(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,

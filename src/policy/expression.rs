@@ -81,7 +81,8 @@ fn at_start(message: impl Into<String>, help: impl Into<String>) -> ExpressionEr
     ExpressionError { message: message.into(), help: help.into(), line: 1, column: 1 }
 }
 
-/// What can be said without parsing, so that nothing is parsed that would take all of the stack.
+/// Checks what can be said without parsing, so that nothing is parsed that would take all of the
+/// stack.
 fn measured(text: &str) -> Result<(), ExpressionError> {
     if text.len() > LONGEST {
         let message = format!("the expression has {} bytes, more than {LONGEST}", text.len());

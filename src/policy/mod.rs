@@ -68,13 +68,13 @@ impl PolicySet {
         read::read_policies(files).map(Self)
     }
 
-    /// All policies.
+    /// Lists all policies.
     pub fn iter(&self) -> impl Iterator<Item = &Policy> {
         self.0.iter()
     }
 
-    /// What those policies say that are for the target, each with the path in the WAML that it is about.
-    /// `plan` is called only where there are any.
+    /// Lists what those policies say that are for the target, each with the path in the WAML that
+    /// it is about. `plan` is called only where there are any.
     pub(crate) fn violations<'a>(
         &self,
         target: &TargetName,

@@ -87,7 +87,7 @@ pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<V
     if violations.is_empty() { Ok(policies) } else { Err(violations) }
 }
 
-/// The policies of one document.
+/// Lists the policies of one document.
 fn entries(document: Node) -> Vec<Node> {
     match document.value {
         Value::Null => Vec::new(),
@@ -166,7 +166,7 @@ fn part(path: Option<&str>) -> Result<Option<Path>, String> {
     Path::parse(text).map(Some).ok_or_else(|| "this is not a path in a section".to_owned())
 }
 
-/// Every target where there are no globs.
+/// Compiles the globs: every target where there are none.
 fn matcher(globs: &[String]) -> Result<Globs, String> {
     if globs.is_empty() {
         return Ok(Globs::default());
@@ -197,14 +197,14 @@ fn wrong(message: String, help: &str, place: Position) -> Violation {
     Violation::error(RULE, message).at("", Some(place)).help(help)
 }
 
-/// A fault in the expression, where it stands in the file.
+/// Describes a fault in the expression, where it stands in the file.
 fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
     let ExpressionError { message, help, line, column } = fault;
     wrong(message, &help, within(scalar, text, line, column))
 }
 
-/// A line and column of a scalar's text as a place in its file: each line of a literal block is
-/// one of the file's, with the block's indentation; a text on one line begins behind its quote.
+/// Finds a line and column of a scalar's text as a place in its file: each line of a literal block
+/// is one of the file's, with the block's indentation; a text on one line begins behind its quote.
 /// Where there is nothing at that place, as in a folded text, it is the scalar's own.
 fn within(scalar: &Position, text: &str, line: u32, column: u32) -> Position {
     let row = |line: u32| text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default();

@@ -73,8 +73,8 @@ fn operands(call: &mut CallExpr) {
     }
 }
 
-/// Whether the part can be larger than it is written. The elements of lists and maps are weighed
-/// by themselves, and a loop's own result is what it has made of such.
+/// Checks that the part can be larger than it is written. The elements of lists and maps are
+/// weighed by themselves, and a loop's own result is what it has made of such.
 fn grows(expr: &Expr) -> bool {
     match expr {
         Expr::Ident(name) => !name.starts_with('@'),
@@ -127,7 +127,8 @@ fn comprehension(of: &mut ComprehensionExpr) {
     }
 }
 
-/// How many parts are evaluated once where this one is; loops in it count what is in them by themselves.
+/// Counts how many parts are evaluated once where this one is; loops in it count what is in them by
+/// themselves.
 fn parts(part: &IdedExpr) -> i64 {
     let entry = |entry: &EntryExpr| match entry {
         EntryExpr::StructField(field) => parts(&field.value),
@@ -145,7 +146,8 @@ fn parts(part: &IdedExpr) -> i64 {
     1 + below
 }
 
-/// `result + [x]`, or `guard ? result + [x] : result`: what `map` and `filter` are made of.
+/// Checks for `result + [x]`, or `guard ? result + [x] : result`: what `map` and `filter` are made
+/// of.
 fn appends(of: &ComprehensionExpr) -> bool {
     let is_result =
         |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if *name == of.accu_var);

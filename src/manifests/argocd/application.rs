@@ -51,7 +51,7 @@ pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// The project that every Argo CD has.
 const DEFAULT_PROJECT: &str = "default";
 
-/// `apps/<cluster>/<namespace>.<app>.yaml`
+/// Writes `apps/<cluster>/<namespace>.<app>.yaml`.
 pub fn of_app(about: &ApplicationInfo<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let AppKey { namespace, slug } = about.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
@@ -76,7 +76,7 @@ pub fn of_app(about: &ApplicationInfo<'_>, target: &Target, source: &Source) -> 
     emit::document(&application).into_bytes()
 }
 
-/// `apps/<cluster>.yaml`: the parent app, which watches the folder of the others.
+/// Writes `apps/<cluster>.yaml`: the parent app, which watches the folder of the others.
 ///
 /// It prunes, so that an app whose file is gone is deleted. It has no finalizer itself: who deletes
 /// the parent by mistake does not delete every app with it. Its project is the one that is always
@@ -96,8 +96,9 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     emit::document(&application).into_bytes()
 }
 
-/// The same Application with these workloads' numbers of pods left to their autoscalers, and no others; `None`
-/// where it is so already, or is none that can be read. What somebody else put into it stays.
+/// Leaves these workloads' numbers of pods, and no others, to their autoscalers in the same
+/// Application; `None` where it is so already, or is none that can be read. What somebody else put
+/// into it stays.
 pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
     let before = parse_document(application)?;
     let mut after = before.clone();
@@ -142,14 +143,15 @@ const REPLICAS: &str = "/spec/replicas";
 /// that is 1, and the autoscaler begins to count.
 const REPLICAS_ABOVE_ZERO: &str = ".spec.replicas | select(. > 0)";
 
-/// What of a workload Argo CD leaves to its autoscaler.
+/// Makes the entry of `ignoreDifferences` that says what of a workload Argo CD leaves to its
+/// autoscaler.
 fn number_of_pods(Workload { kind, name, parked }: &Workload) -> Json {
     let (key, path) =
         if *parked { (JQ_PATHS, REPLICAS_ABOVE_ZERO) } else { (JSON_POINTERS, REPLICAS) };
     json!({"group": "apps", "kind": kind, "name": name, key: [path]})
 }
 
-/// Whether an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
+/// Checks that an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
 fn is_number_of_pods(entry: &Json) -> bool {
     let is = |key: &str, path: &str| entry.get(key).is_some_and(|value| *value == json!([path]));
     is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
@@ -161,9 +163,10 @@ fn own_folder_only() -> Map<String, Json> {
     own.as_object().cloned().unwrap_or_default()
 }
 
-/// With the target, because one Argo CD may serve several clusters: all applications are then in
-/// its one namespace, and one of them would take the other's place. Namespace and slug have no
-/// dots, so no two apps get one name; each part has at most 63 characters, so it is always legal.
+/// Names the Application with the target, because one Argo CD may serve several clusters: all
+/// applications are then in its one namespace, and one of them would take the other's place.
+/// Namespace and slug have no dots, so no two apps get one name; each part has at most 63
+/// characters, so it is always legal.
 fn name(app: &AppKey, target: &Target) -> String {
     format!("{}.{}.{}", target.name.object_name(), app.namespace, app.slug)
 }
@@ -227,7 +230,7 @@ fn links(about: &ApplicationInfo<'_>) -> Vec<(String, String)> {
     links
 }
 
-/// The key, or the first of `key-2`, `key-3` … that is not taken.
+/// Finds the key, or the first of `key-2`, `key-3` … that is not taken.
 fn free(key: String, taken: &[(String, String)]) -> String {
     let is_taken = |key: &String| taken.iter().any(|(other, _)| other == key);
     let numbered = (2..=taken.len() + 1).map(|number| {

@@ -8,8 +8,8 @@ use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::waml::emit;
 
-/// `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator has a
-/// project of their own.
+/// Writes `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator
+/// has a project of their own.
 ///
 /// It is in the parent's folder, so the parent brings it about, before the Applications that name it
 /// (an earlier sync wave), and the folder is never empty: Argo CD does not prune the last object of
@@ -48,7 +48,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     Some(emit::document(&project).into_bytes())
 }
 
-/// The project that is there with the destinations of the one that would be written now; `None`
+/// Gives the project that is there the destinations of the one that would be written now; `None`
 /// where it has them, or is none that can be read. Where the configuration allows every namespace,
 /// those that somebody wrote into the file stay, and what is denied is added. Everything else of it
 /// is its editors': sync windows, roles, keys of signatures. It stays byte for byte where the
@@ -94,8 +94,8 @@ fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
     Json::Array(all)
 }
 
-/// The text with other lines below the first indented key `destinations`; `None` without such a key. Whether
-/// that is the right key, the caller finds out.
+/// Puts other lines into the text below the first indented key `destinations`; `None` without such
+/// a key. Whether that is the right key, the caller finds out.
 fn splice(text: &str, destinations: &Json) -> Option<String> {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -26,7 +26,7 @@ pub fn whose(bytes: &[u8]) -> AppOwner {
     AppOwner { owner: owner.map(str::to_owned), repository }
 }
 
-/// As [`application`](crate::manifests::argocd::application) writes it.
+/// Reads a line's value, as [`application`](crate::manifests::argocd::application) writes it.
 fn line<'a>(application: &'a Json, name: &str) -> Option<&'a str> {
     let info = application.pointer("/spec/info")?.as_array()?;
     info.iter().find(|line| line["name"] == name)?.get("value")?.as_str()

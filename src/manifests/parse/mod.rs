@@ -35,7 +35,7 @@ pub struct ReadFiles<T> {
     pub unreadable: Vec<String>,
 }
 
-/// What an app's files hold, and the names of those that could not be read.
+/// Reads what an app's files hold, and lists the names of those that could not be read.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let ReadFiles { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
     let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
@@ -59,15 +59,15 @@ fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> 
     found.iter().filter_map(Json::as_object)
 }
 
-/// Whether an object tells Argo CD that: `Prune=false`, `Delete=false`.
+/// Checks that an object tells Argo CD that: `Prune=false`, `Delete=false`.
 pub(crate) fn has_sync_option(json: &Json, option: &str) -> bool {
     let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
     let options = options.and_then(Json::as_str).unwrap_or_default();
     options.split(',').any(|one| one.trim() == option)
 }
 
-/// The disks of former revisions, the newest first, that Argo CD was told to leave in the cluster and that are
-/// not live: each once, as it was asked for last.
+/// Lists the disks of former revisions, the newest first, that Argo CD was told to leave in the
+/// cluster and that are not live: each once, as it was asked for last.
 pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
     let mut found: Vec<Disk> = Vec::new();
     for files in former {
@@ -83,8 +83,9 @@ pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk
     found
 }
 
-/// The live disks as the oldest of the former revisions asked for them that have them without a gap up to now; the
-/// newest come first. That is how a disk was made: behind a gap it may have been deleted, and made anew.
+/// Lists the live disks as the oldest of the former revisions asked for them that have them without
+/// a gap up to now; the newest come first. That is how a disk was made: behind a gap it may have
+/// been deleted, and made anew.
 pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
     let mut wanted = live.disks.clone();
     let mut found: Vec<Disk> = Vec::new();

@@ -26,8 +26,8 @@ impl Interned {
     }
 }
 
-/// The objects of an app's files and the Secrets that are made of them; and a file that could not be read, if there
-/// is one.
+/// Lists the objects of an app's files and the Secrets that are made of them; and a file that could
+/// not be read, if there is one.
 pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
     let (mut objects, mut unread) = (Vec::with_capacity(files.len()), None);
     for file in files {
@@ -42,7 +42,7 @@ pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
     (objects, unread)
 }
 
-/// The names of objects.
+/// Collects the names of objects.
 pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName]> {
     let name = |LiveObject { api_version, kind, name }: &LiveObject| ObjectName {
         group: interned.text(group(api_version)),
@@ -52,7 +52,7 @@ pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName
     objects.iter().map(name).collect()
 }
 
-/// The object of a file that is written as we write them; `None` of every other.
+/// Reads the object of a file that is written as we write them; `None` of every other.
 fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();

@@ -12,7 +12,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
 use crate::waml::node::Node;
 
-/// Whether a file of that name can hold routes: it is called by its kind.
+/// Checks that a file of that name can hold routes: it is called by its kind.
 pub fn can_be_in(file: &str) -> bool {
     ["ingressroute", "ingress", "httproute"].iter().any(|kind| {
         file.to_ascii_lowercase()
@@ -44,13 +44,13 @@ fn pairs(node: &Node) -> Vec<Pair> {
         .collect()
 }
 
-/// `spec.routes[].match`
+/// Reads `spec.routes[].match`.
 fn ingress_route(node: &Node) -> Vec<Pair> {
     let rules = list(node.get("spec"), "routes").filter_map(|route| text(route, "match"));
     rules.flat_map(rule::routes).collect()
 }
 
-/// `spec.rules[].host` and `http.paths[].path`; without a path it is everything.
+/// Reads `spec.rules[].host` and `http.paths[].path`; without a path it is everything.
 fn ingress(node: &Node) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for rule in list(node.get("spec"), "rules") {
@@ -62,7 +62,7 @@ fn ingress(node: &Node) -> Vec<Pair> {
     pairs
 }
 
-/// `spec.hostnames[]` with each `spec.rules[].matches[].path`.
+/// Reads `spec.hostnames[]` with each `spec.rules[].matches[].path`.
 fn http_route(node: &Node) -> Vec<Pair> {
     let spec = node.get("spec");
     let hosts = list(spec, "hostnames").filter_map(Node::as_text);
@@ -82,14 +82,14 @@ fn http_route(node: &Node) -> Vec<Pair> {
     hosts.flat_map(|host| with_each(host, &paths)).collect()
 }
 
-/// The path of one match; none where it is a regular expression.
+/// Reads the path of one match; `None` where it is a regular expression.
 fn matched_path(one: &Node) -> Option<&str> {
     let Some(path) = one.get("path") else { return Some("/") };
     let kind = text(path, "type").unwrap_or("PathPrefix");
     matches!(kind, "PathPrefix" | "Exact").then(|| text(path, "value").unwrap_or("/"))
 }
 
-/// With each of the paths; with all there are where none is named.
+/// Pairs the host with each of the paths; with all there are where none is named.
 fn with_all(host: &str, paths: &[&str]) -> Vec<Pair> {
     with_each(host, if paths.is_empty() { &["/"] } else { paths })
 }
@@ -106,7 +106,7 @@ fn text<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     node.get(key).and_then(Node::as_text)
 }
 
-/// A host as it is looked up; none where it has no name.
+/// Writes a host as it is looked up; `None` where it has no name.
 pub fn normal_host(host: &str) -> Option<String> {
     Some(route::normal_host(host)).filter(|host| !host.is_empty())
 }

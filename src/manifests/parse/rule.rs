@@ -10,7 +10,7 @@ const MOST: usize = 256;
 /// How deep parentheses and negations may nest.
 const DEEPEST: usize = 32;
 
-/// The pairs of host and path; none where no host is named.
+/// Reads the pairs of host and path; none where no host is named.
 pub(super) fn routes(rule: &str) -> Vec<(String, String)> {
     let mut reader = Reader { rest: rule, depth: 0 };
     let Some(ways) = reader.either().filter(|_| reader.rest.trim().is_empty()) else {
@@ -42,7 +42,7 @@ impl Way {
         pairs.take(MOST).collect()
     }
 
-    /// Both at once.
+    /// Joins two alternatives that must both hold at once.
     fn and(&self, other: &Self) -> Self {
         Self {
             hosts: both(self.hosts.as_ref(), other.hosts.as_ref(), |a, b| {
@@ -67,7 +67,7 @@ fn both(
     }
 }
 
-/// Of two prefixes that must both hold, the longer one.
+/// Finds, of two prefixes that must both hold, the longer one.
 fn narrower(a: Option<&Vec<String>>, b: Option<&Vec<String>>) -> Option<Vec<String>> {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
     let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
@@ -86,7 +86,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// `a || b`
+    /// Parses `a || b`.
     fn either(&mut self) -> Option<Vec<Way>> {
         let mut ways = self.parse_conjunction()?;
         while self.take("||") {
@@ -107,7 +107,7 @@ impl Reader<'_> {
         Some(ways)
     }
 
-    /// `!a`, `(a)`, or a matcher.
+    /// Parses `!a`, `(a)`, or a matcher.
     fn one(&mut self) -> Option<Vec<Way>> {
         self.depth += 1;
         let one = if self.depth > DEEPEST { None } else { self.inner() };
@@ -127,7 +127,7 @@ impl Reader<'_> {
         inner.filter(|_| self.take(")"))
     }
 
-    /// ``Name(`value`, `value`)``
+    /// Parses ``Name(`value`, `value`)``.
     fn matcher(&mut self) -> Option<Vec<Way>> {
         self.rest = self.rest.trim_start();
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric())?;
@@ -162,7 +162,7 @@ impl Reader<'_> {
         Some(values)
     }
 
-    /// A text in backticks or quotes; in quotes a backslash keeps the next character.
+    /// Parses a text in backticks or quotes; in quotes a backslash keeps the next character.
     fn value(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start();
         let quote = self.rest.chars().next().filter(|c| matches!(c, '`' | '"' | '\''))?;
@@ -189,7 +189,7 @@ impl Reader<'_> {
     }
 }
 
-/// `*.example.com` of the expression that we write for it; none of any other.
+/// Reads `*.example.com` of the expression that we write for it; `None` of any other.
 fn wildcard(expression: &str) -> Option<String> {
     let rest = expression.strip_prefix(r"^[^.]+\.")?.strip_suffix('$')?;
     let host = rest.replace(r"\.", ".");

@@ -9,7 +9,7 @@ use crate::model::stateful::group;
 /// Tells cert-manager's ingress-shim to make a Certificate, and so the Secret, of an `Ingress`.
 const ISSUERS: [&str; 2] = ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer"];
 
-/// The Secrets that somebody will make of the object.
+/// Lists the Secrets that somebody will make of the object.
 pub(crate) fn made_by(object: &Json) -> Vec<LiveObject> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str);
     let own_name = || text("/metadata/name");
@@ -49,7 +49,7 @@ fn secret(name: &str) -> LiveObject {
     LiveObject { api_version: "v1".to_owned(), kind: "Secret".to_owned(), name: name.to_owned() }
 }
 
-/// Whether a file with an object of that kind has to be read whole to know its Secrets.
+/// Checks that a file with an object of that kind has to be read whole to know its Secrets.
 pub(super) fn may_be_made_by(kind: &str, file: &str) -> bool {
     match kind {
         "Ingress" => ISSUERS.iter().any(|key| file.contains(key)),

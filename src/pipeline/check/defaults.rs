@@ -12,7 +12,8 @@ use crate::templates::lint::reads::{EACH, TemplateRead, Way};
 use crate::templates::set::Template;
 use crate::waml::node::{Map, Node, Value};
 
-/// What is said of the defaults of a template, of which these are the versions with their reads.
+/// Lists what is said of the defaults of a template, of which these are the versions with their
+/// reads.
 pub(super) fn unused(
     versions: &[(&Template, Vec<TemplateRead>)],
     samples: &[Sample],
@@ -48,7 +49,7 @@ fn warn_unused_default(path: &str, key: &Position) -> Violation {
         .help("remove it, or use it in the template")
 }
 
-/// Every scalar or list below, with the place of its key.
+/// Lists every scalar or list below, with the place of its key.
 fn leaves(name: &str, node: &Node, key: &Position) -> Vec<(Vec<String>, Position)> {
     let Some(map) = node.as_map().filter(|map| !map.is_empty()) else {
         return vec![(vec![name.to_owned()], key.clone())];
@@ -108,14 +109,14 @@ impl Trial<'_> {
     }
 }
 
-/// Whether a read sees what lies at that way.
+/// Checks that a read sees what lies at that way.
 fn covers(read: &TemplateRead, way: &Way) -> bool {
     let alike = |(a, b): (&String, &String)| a == b || a == EACH || b == EACH;
     let common = read.way.iter().zip(way).all(alike);
     common && (read.way.len() >= way.len() || read.whole)
 }
 
-/// The same defaults without the one at that path.
+/// Copies the same defaults without the one at that path.
 fn without(node: &Node, path: &[String]) -> Node {
     let mut node = node.clone();
     if let (Value::Map(map), Some((first, rest))) = (&mut node.value, path.split_first()) {
@@ -131,7 +132,7 @@ fn without(node: &Node, path: &[String]) -> Node {
     node
 }
 
-/// The ways to what is not the same in both.
+/// Collects the ways to what is not the same in both.
 fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way>) {
     match (before, after) {
         (Json::Object(a), Json::Object(b)) => {

@@ -78,7 +78,7 @@ pub(super) fn shape() -> ViewShape {
     shape
 }
 
-/// What templates see of each of these WAMLs; `None` for one that is refused.
+/// Collects what templates see of each of these WAMLs; `None` for one that is refused.
 fn views() -> Vec<Option<Json>> {
     let stores = format!("{}{}", MOST.trim_end(), WITH_STORES.trim_end());
     let on_platforms = PLATFORMS.iter().map(|platform| view(&stores, &on(platform)?));
@@ -90,7 +90,7 @@ fn on(platform: &str) -> Option<Facts> {
     Some(Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() })
 }
 
-/// By a template that has nothing.
+/// Builds the view by a template that has nothing.
 fn view(text: &str, facts: &Facts) -> Option<Json> {
     let file =
         |path: &str, text: &str| TemplateFile { path: path.to_owned(), text: text.to_owned() };

@@ -38,7 +38,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Whether the set can be used.
+    /// Checks that the set can be used.
     pub fn passes(&self) -> bool {
         !self.violations.iter().any(Violation::is_error)
     }
@@ -201,7 +201,7 @@ fn fill_positions(violations: Vec<Violation>, place: &Position) -> impl Iterator
     })
 }
 
-/// Whether the sample is for another version of the template than this one.
+/// Checks that the sample is for another version of the template than this one.
 fn is_pinned_elsewhere(wanted: &str, template: &Template) -> bool {
     wanted.split_once('@').is_some_and(|(_, version)| version != template.version.as_str())
 }
@@ -211,7 +211,7 @@ fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
-/// What a template sees of a sample with these defaults; `None` where the sample is refused.
+/// Builds what a template sees of a sample with these defaults; `None` where the sample is refused.
 fn view(
     sample: &Sample,
     target: &TargetName,
@@ -237,7 +237,7 @@ fn view_with(
     Some(Json::Object(views::build_context(valid.view_input())))
 }
 
-/// The texts of all files by the engine's names.
+/// Collects the texts of all files by the engine's names.
 fn texts(sources: &TemplateSources) -> HashMap<String, &str> {
     let shared = sources.components.iter();
     let shared =

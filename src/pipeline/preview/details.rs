@@ -16,7 +16,7 @@ const CHARACTERS: usize = 400;
 /// Of one object.
 const BYTES: usize = 16_000;
 
-/// The text; `None` if there is nothing to show.
+/// Writes the text; `None` if there is nothing to show.
 pub(super) fn text(preview: &Preview) -> Option<String> {
     let mut out = Out::default();
     for target in &preview.targets {
@@ -79,7 +79,7 @@ fn new(objects: &[String]) -> String {
     format!("Nothing is deployed there yet. New: {}\n\n", names(objects, 100))
 }
 
-/// `a, b and 3 more`
+/// Writes `a, b and 3 more`.
 fn names(all: &[String], most: usize) -> String {
     let some: Vec<String> =
         all.iter().take(most).map(|one| code(&truncate_chars(one, 100))).collect();
@@ -103,7 +103,7 @@ fn change(change: &Change) -> String {
     )
 }
 
-/// How many lines would come, and how many would go.
+/// Counts how many lines would come, and how many would go.
 pub(super) fn lines(change: &Change) -> (usize, usize) {
     let begin = |sign: char| change.diff.lines().filter(|line| line.starts_with(sign)).count();
     (begin('+'), begin('-'))

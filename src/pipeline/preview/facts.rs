@@ -10,7 +10,7 @@ use crate::support::globs::Globs;
 /// Rules that only a deployment meets: what they say is a note.
 const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
-/// What to ask for a preview: not for the image, nor where the commit is.
+/// Collects what to ask for a preview: not for the image, nor where the commit is.
 pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
     let mut questions = crate::pipeline::questions::collect_questions(input, clusters)?;
     questions.image.clear();
@@ -18,8 +18,8 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
     Some(questions)
 }
 
-/// The facts that may refuse a preview, and what could not be had of them. That is nobody's mistake
-/// here: a deployment will ask again.
+/// Selects the facts that may refuse a preview, and lists what could not be had of them. That is
+/// nobody's mistake here: a deployment will ask again.
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
     let own = Facts {
@@ -54,7 +54,7 @@ fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
     clusters
 }
 
-/// What a deployment would meet now beside the rules about the WAML.
+/// Lists what a deployment would meet now beside the rules about the WAML.
 pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
     let only = Facts {
         owner: facts.owner.clone(),

@@ -11,8 +11,9 @@ const VERSION: &str = "app.kubernetes.io/version";
 /// Where nothing is live, nothing is compared either.
 const NO_TAG: &str = "preview";
 
-/// The release to render with, and the live tag: of the newest deployment that left what is live, else of the
-/// newest that succeeded; else of the label, which has a tag's first 63 characters.
+/// Finds the release to render with, and the live tag: of the newest deployment that left what is
+/// live, else of the newest that succeeded; else of the label, which has a tag's first 63
+/// characters.
 ///
 /// `succeeded` is newest first. `ours` is the release of the head, for what is not known.
 pub fn release(
@@ -39,7 +40,7 @@ pub fn release(
     (release, tag)
 }
 
-/// The tag of a release of which there is none yet.
+/// Makes the tag of a release of which there is none yet.
 pub fn no_tag() -> ImageTag {
     ImageTag::parse(NO_TAG).expect("a word is a tag")
 }

@@ -2,7 +2,8 @@
 
 use crate::support::text::reveal_invisible;
 
-/// A foreign text in running Markdown: no markup, no HTML, no line of its own, nobody is called.
+/// Escapes a foreign text in running Markdown: no markup, no HTML, no line of its own, nobody is
+/// called.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
@@ -20,8 +21,8 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A message of ours in running Markdown: what it quotes in backticks is code, the rest is text. A
-/// quoted value may have backticks too; both kinds are harmless, however the pairs fall.
+/// Writes a message of ours in running Markdown: what it quotes in backticks is code, the rest is
+/// text. A quoted value may have backticks too; both kinds are harmless, however the pairs fall.
 pub(super) fn message(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut out = String::new();
@@ -35,7 +36,7 @@ pub(super) fn message(text: &str) -> String {
     out
 }
 
-/// A foreign text in HTML within Markdown.
+/// Escapes a foreign text in HTML within Markdown.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in reveal_invisible(text).chars() {
@@ -50,14 +51,15 @@ pub(super) fn html(text: &str) -> String {
     out
 }
 
-/// A name in a code span, also within a table.
+/// Writes a name in a code span, also within a table.
 pub(super) fn code(text: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '|') { ' ' } else { c };
     let text: String = reveal_invisible(text).chars().map(plain).collect();
     format!("`{}`", text.trim())
 }
 
-/// A block that shows the text as it is, with what nobody sees; its fence is longer than any in the text.
+/// Writes a block that shows the text as it is, with what nobody sees; its fence is longer than any
+/// in the text.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let text = reveal_invisible(text);
     let (mut longest, mut run) = (0, 0);
@@ -70,7 +72,7 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// `1 target`, `2 targets`
+/// Writes `1 target`, `2 targets`.
 pub(super) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }

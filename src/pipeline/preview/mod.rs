@@ -92,7 +92,7 @@ pub enum Outlook {
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// What would change on a target, with what the app's `latest` holds there now.
+/// Finds what would change on a target, with what the app's `latest` holds there now.
 pub fn of_target(
     input: &Input,
     facts: &Facts,
@@ -125,7 +125,7 @@ fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
     Outlook::Changes { changes, restarts }
 }
 
-/// What merging would leave behind of what the base's WAML has.
+/// Finds what merging would leave behind of what the base's WAML has.
 pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
     let moved = base.app != head.app;
     let gone =

@@ -61,7 +61,7 @@ fn is_same(a: &Violation, b: &Violation) -> bool {
         && (a.message == b.message || (a.position.is_some() && a.path == b.path))
 }
 
-/// Those that are at a line of the WAML, which is `file`; at most [`MOST`].
+/// Lists the findings that are at a line of the WAML, which is `file`; at most [`MOST`].
 pub(super) fn remarks(found: &[SharedViolation<'_>], file: &str) -> Vec<Remark> {
     let all = found.iter().filter_map(|one| remark(one, file));
     all.take(MOST).collect()
@@ -84,7 +84,7 @@ fn remark(one: &SharedViolation<'_>, file: &str) -> Option<Remark> {
     })
 }
 
-/// `a, b and 3 targets more`
+/// Writes `a, b and 3 targets more`.
 pub(super) fn on(targets: &[&str], most: usize) -> String {
     let some: Vec<&str> = targets.iter().take(most).copied().collect();
     let more = targets.len().saturating_sub(some.len());

@@ -32,7 +32,7 @@ pub fn describe_preview(preview: &Preview) -> PreviewText {
     }
 }
 
-/// What is said where the WAML cannot be read so far that there are targets.
+/// Writes what is said where the WAML cannot be read so far that there are targets.
 pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
     let all = rejection.violations.iter();
     let found: Vec<SharedViolation<'_>> =
@@ -48,12 +48,12 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
     }
 }
 
-/// What is said while it is being found out.
+/// Writes what is said while it is being found out.
 pub fn under_way() -> PreviewText {
     short(PreviewVerdict::UnderWay, "being looked at", "What this would change is being found out.")
 }
 
-/// What is said where the WAML is gone.
+/// Writes what is said where the WAML is gone.
 pub fn no_file(file: &str) -> PreviewText {
     let text = format!(
         "There is no {} at this commit, so nothing can be deployed from it. What is deployed stays until it is removed: `bart remove`.",
@@ -62,19 +62,19 @@ pub fn no_file(file: &str) -> PreviewText {
     short(PreviewVerdict::Neutral, "no WAML", &text)
 }
 
-/// What is said of a pull request that does not touch the WAML.
+/// Writes what is said of a pull request that does not touch the WAML.
 pub fn untouched(file: &str) -> PreviewText {
     let text = format!("This pull request does not change {}.", code(file));
     short(PreviewVerdict::Neutral, "nothing to preview", &text)
 }
 
-/// What is said of a pull request from a fork.
+/// Writes what is said of a pull request from a fork.
 pub fn from_fork() -> PreviewText {
     let text = "Pull requests from forks are not previewed: a preview shows manifests.";
     short(PreviewVerdict::Neutral, "not previewed", text)
 }
 
-/// What is said where it could not be found out.
+/// Writes what is said where it could not be found out.
 pub fn not_known(why: &str) -> PreviewText {
     let why = message(&truncate_chars(why, 2_000));
     let text = format!("What this would change could not be found out: {why}");
@@ -97,7 +97,7 @@ fn verdict(preview: &Preview) -> PreviewVerdict {
     }
 }
 
-/// `2 targets change, 1 violation`
+/// Writes `2 targets change, 1 violation`.
 fn title(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     let of = |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
     let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
@@ -246,7 +246,7 @@ fn bounded(text: String) -> String {
     format!("{whole}\n\nand more: `bart validate` shows all\n")
 }
 
-/// `preview-7-0123…`: what tells our check runs of a head apart.
+/// Writes `preview-7-0123…`: what tells our check runs of a head apart.
 pub fn external_id(request: &PullRequest) -> String {
     format!("preview-{}-{}", request.number, request.head)
 }

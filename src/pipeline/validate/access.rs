@@ -95,7 +95,7 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("branch", message).help(help));
 }
 
-/// Who deploys is in one of the teams that the target asks for.
+/// Checks that who deploys is in one of the teams that the target asks for.
 pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
@@ -119,7 +119,7 @@ pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Whether the lock is for this deployment and has not run out.
+/// Checks that the lock is for this deployment and has not run out.
 fn is_locked_by(lock: &Lock, subject: &Subject<'_>) -> bool {
     let is_for = match &lock.scope {
         LockScope::Everything => true,

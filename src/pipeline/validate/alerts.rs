@@ -182,7 +182,7 @@ fn waits(duration: &str, path: &Path, report: &mut RuleReport<'_>) {
     report.add(path, violation.help("write it like `90s`, `5m` or `1h30m`"));
 }
 
-/// A text that Prometheus fills in and Alertmanager shows.
+/// Checks a text that Prometheus fills in and Alertmanager shows.
 fn text(key: &str, text: &str, path: &Path, report: &mut RuleReport<'_>) {
     let (fault, help) = if text.trim().is_empty() {
         ("is empty", "write what a person must know, or leave it out")
@@ -199,7 +199,7 @@ fn text(key: &str, text: &str, path: &Path, report: &mut RuleReport<'_>) {
     report.add(&path.key(key), violation.expected("cannot be used").help(help));
 }
 
-/// What the WAML tunes and the app or the target does not have: a warning.
+/// Reports what the WAML tunes and the app or the target does not have: a warning.
 fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     // `{}` has nothing in it that was written there, and was written there itself.
@@ -229,7 +229,7 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
     }
 }
 
-/// What the app or the target lacks for an alert.
+/// Finds what the app or the target lacks for an alert; `None` where that is nothing.
 fn missing(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<&'static str> {
     match known.needs {
         Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),

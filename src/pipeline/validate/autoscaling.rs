@@ -129,7 +129,8 @@ impl Unreachable<'_> {
     }
 }
 
-/// The metric, where pods can never be busier than what is aimed for. A request of nothing is told at once.
+/// Finds the metric, where pods can never be busier than what is aimed for. A request of nothing is
+/// told at once.
 fn find_unreachable<'a>(
     kind: &'a str,
     (request, limit): (&'a str, Option<&'a str>),

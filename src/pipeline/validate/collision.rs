@@ -48,7 +48,7 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// An object, or a Secret that is made of it, that another app has, too.
+/// Describes an object, or a Secret that is made of it, that another app has, too.
 fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
     let LiveObject { kind, name: shown, .. } = name;
     let other = format!("{}/{other}", made.valid.waml().app.namespace);
@@ -93,19 +93,20 @@ fn is_secret(object: &LiveObject) -> bool {
     object.kind == "Secret" && object.api_version == "v1"
 }
 
-/// What a cluster knows of an object: itself, and the Secrets that are made of it.
+/// Lists what a cluster knows of an object: itself, and the Secrets that are made of it.
 fn names(object: &Object) -> Vec<LiveObject> {
     let made = secrets::made_by(&object.json.clone().into());
     std::iter::once(object.identity()).chain(made).collect()
 }
 
-/// `, which Certificate a makes,` of what is not in the manifests itself.
+/// Writes `, which Certificate a makes,` of what is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
     let by = object.identity();
     if by == *name { String::new() } else { format!(", which {by} makes,") }
 }
 
-/// At what makes the name: a service, a secret or a host of its own, else the slug.
+/// Reports the violation at what makes the name: a service, a secret or a host of its own, else the
+/// slug.
 fn place(
     made: &RenderedPlan<'_>,
     object: &LiveObject,
@@ -136,7 +137,7 @@ fn place(
     }
 }
 
-/// The variable that asks for a Secret of that name.
+/// Finds the variable that asks for a Secret of that name.
 fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let variables = made.valid.section().env.as_deref().unwrap_or_default();
     let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);
@@ -144,7 +145,7 @@ fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     Some(Path::root().key("env").index(index).key("secret").key("name"))
 }
 
-/// The host that has a certificate of that name.
+/// Finds the host that has a certificate of that name.
 fn certificate(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let (slug, target) = (made.valid.waml().app.slug.as_str(), made.valid.target());
     let ingresses = made.valid.section().ingresses();

@@ -67,7 +67,7 @@ fn help(field: DiskField) -> &'static str {
     }
 }
 
-/// The volume of the WAML that the disk is of.
+/// Finds the volume of the WAML that the disk is of.
 fn volume(made: &RenderedPlan<'_>, disk: &Disk) -> Option<Path> {
     let slug = made.valid.waml().app.slug.as_str();
     let volumes = made.valid.section().volumes.as_deref()?;

@@ -60,7 +60,7 @@ fn secret_key(secret: &SecretKey, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes' `IsConfigMapKey`: the key can be the name of a file.
+/// Checks a key as Kubernetes' `IsConfigMapKey` does: the key can be the name of a file.
 pub(crate) fn is_key(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -68,8 +68,8 @@ pub(crate) fn is_key(text: &str) -> bool {
         && !text.starts_with("..")
 }
 
-/// What every version of Kubernetes takes (`IsEnvVarName`): programs look for names with dots and hyphens
-/// too, though a shell cannot.
+/// Checks that every version of Kubernetes takes a name (`IsEnvVarName`): programs look for names
+/// with dots and hyphens too, though a shell cannot.
 fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len())
         && !text.starts_with(|c: char| c.is_ascii_digit())

@@ -92,8 +92,8 @@ fn without_effect(
     report.add(path, violation.help(help));
 }
 
-/// Google Cloud, IAM, "Roles and permissions": predefined ones, and custom ones of a project or an
-/// organization.
+/// Checks a role by Google Cloud, IAM, "Roles and permissions": predefined ones, and custom ones of
+/// a project or an organization.
 fn is_google_role(text: &str) -> bool {
     let words = |name: &str, more: &[u8]| {
         (3..=100).contains(&name.len())
@@ -112,7 +112,7 @@ fn is_google_role(text: &str) -> bool {
     }
 }
 
-/// 6 to 30 lower-case letters, digits and hyphens, beginning with a letter.
+/// Checks that it is 6 to 30 lower-case letters, digits and hyphens, beginning with a letter.
 fn is_project(text: &str) -> bool {
     (6..=30).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -120,7 +120,7 @@ fn is_project(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// AWS, IAM, "IAM ARNs": partition, account of twelve digits, path and name.
+/// Checks a role by AWS, IAM, "IAM ARNs": partition, account of twelve digits, path and name.
 fn is_role_arn(text: &str) -> bool {
     let ["arn", partition, "iam", "", account, role] = text.splitn(6, ':').collect::<Vec<_>>()[..]
     else {

@@ -5,7 +5,7 @@ use crate::model::violation::Violation;
 use crate::pipeline::effect::{find_overridden, without_effect};
 use crate::waml::node::{Path, is_from_waml};
 
-/// Values in whose stead others count.
+/// Reports values in whose stead others count.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for one in without_effect(subject.section, subject.tree) {
         let message = format!("`{}` does nothing: {}", one.path, one.why);
@@ -22,7 +22,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Parts that the template makes nothing of.
+/// Reports parts that the template makes nothing of.
 pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
         // For the rules, not for templates.

@@ -11,7 +11,8 @@ use crate::waml::quote::{quoted, quoted_host};
 /// Registries take no longer names.
 const LONGEST: usize = 255;
 
-/// The grammar of OCI's and Docker's references. The tag is no part of it: that comes with the release.
+/// Checks the image's name by the grammar of OCI's and Docker's references. The tag is no part of
+/// it: that comes with the release.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     if !parts(subject, &path, report) {
@@ -45,7 +46,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Whether what the settings say of the name is legal, each part by itself.
+/// Checks that what the settings say of the name is legal, each part by itself.
 fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(image) = &subject.section.image else { return true };
     let mut legal = true;
@@ -68,14 +69,14 @@ fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> boo
     legal
 }
 
-/// `host[:port][/path]`
+/// Checks for `host[:port][/path]`.
 fn is_registry(text: &str) -> bool {
     let text = text.strip_suffix('/').unwrap_or(text);
     let (host, folder) = text.split_once('/').map_or((text, None), |(h, f)| (h, Some(f)));
     text.len() <= LONGEST && is_host(host) && folder.is_none_or(are_parts)
 }
 
-/// A whole reference with this tag.
+/// Checks for a whole reference with this tag.
 pub(crate) fn is_image(reference: &str, tag: &ImageTag) -> bool {
     let name = reference.strip_suffix(tag.as_str()).and_then(|name| name.strip_suffix(':'));
     name.is_some_and(is_repository)
@@ -98,12 +99,12 @@ fn is_host(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_rfc1123_label) && port.is_none_or(is_port)
 }
 
-/// Parts between slashes.
+/// Checks for parts between slashes.
 fn are_parts(text: &str) -> bool {
     text.split('/').all(is_part)
 }
 
-/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`
+/// Checks for `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`.
 fn is_part(text: &str) -> bool {
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_separator = |between: &[u8]| {

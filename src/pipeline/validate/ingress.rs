@@ -97,8 +97,8 @@ impl Address<'_> {
         }
     }
 
-    /// Where no port is named: the address's own if somebody wrote it, else the template's, or the only
-    /// one that there is.
+    /// Checks where a path leads where no port is named: the address's own if somebody wrote it,
+    /// else the template's, or the only one that there is.
     fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
         let own = self.path.key("port");
         let written = self.subject.tree.at(&own).is_some_and(is_from_waml);
@@ -147,7 +147,7 @@ impl Address<'_> {
     }
 }
 
-/// A name, or all names one level below one.
+/// Checks for a name, or all names one level below one.
 pub(crate) fn is_host(text: &str) -> bool {
     let name = text.strip_prefix("*.").unwrap_or(text);
     text.len() <= 253
@@ -156,7 +156,7 @@ pub(crate) fn is_host(text: &str) -> bool {
         && name.split('.').all(is_rfc1123_label)
 }
 
-/// Numbers with dots, as IPv4 has them: no domain ends in a number (RFC 1123, 2.1).
+/// Checks for numbers with dots, as IPv4 has them: no domain ends in a number (RFC 1123, 2.1).
 fn is_address(text: &str) -> bool {
     text.contains('.')
         && text
@@ -165,15 +165,15 @@ fn is_address(text: &str) -> bool {
             .is_some_and(|last| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The whole address of a machine: four bytes.
+/// Checks for the whole address of a machine: four bytes.
 fn is_ip(text: &str) -> bool {
     let parts: Vec<&str> = text.strip_prefix("*.").unwrap_or(text).split('.').collect();
     parts.len() == 4 && parts.iter().all(|part| part.parse::<u8>().is_ok())
 }
 
-/// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part
-/// of a routing rule. Without what Kubernetes and the Gateway API refuse because a server may
-/// understand it in two ways: empty parts, `.` and `..`, an encoded slash.
+/// Checks for the characters of RFC 3986's `path-absolute`, without quotes of any kind: a path
+/// becomes part of a routing rule. Without what Kubernetes and the Gateway API refuse because a
+/// server may understand it in two ways: empty parts, `.` and `..`, an encoded slash.
 fn is_path(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@%".contains(&b);
     let is_encoded = |code: &str| {

@@ -71,7 +71,7 @@ fn is_qualified_name(key: &str) -> bool {
     }
 }
 
-/// The form of a label's value, and of a key's last part.
+/// Checks for the form of a label's value, and of a key's last part.
 pub(crate) fn is_name_part(text: &str) -> bool {
     let end_ok = |c: char| c.is_ascii_alphanumeric();
     (1..=63).contains(&text.len())

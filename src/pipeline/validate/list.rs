@@ -61,7 +61,7 @@ pub(super) enum RuleCheck {
 }
 
 impl Rule {
-    /// When it runs.
+    /// Tells when it runs.
     pub fn when(&self) -> When {
         match self.check {
             RuleCheck::Reading => When::Reading,

@@ -77,15 +77,16 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// ` (the default of …)` for a value that nobody wrote: who reads of it would look for it in vain.
+    /// Writes ` (the default of …)` for a value that nobody wrote: who reads of it would look for
+    /// it in vain.
     pub(crate) fn default_of(&self, path: &Path) -> String {
         let layer = self.tree.at(path).map(|node| node.origin.layer.as_ref());
         let template = layer.and_then(|layer| layer.strip_suffix("/defaults.yaml"));
         template.map_or_else(String::new, |name| format!(" (the default of `{name}`)"))
     }
 
-    /// Whether that part of the settings cannot be relied on, because something in it was told already:
-    /// what it seems to lack may stand there.
+    /// Checks that the named part of the settings cannot be relied on, because something in it was
+    /// told already: what it seems to lack may stand there.
     pub(crate) fn is_unsure(&self, part: &str) -> bool {
         let misspelled =
             || self.tree.as_map().into_iter().flatten().any(|(_, one)| one.node.broken);
@@ -118,8 +119,8 @@ impl RuleReport<'_> {
         }
     }
 
-    /// Where the developer can do something about it: what holds a default value, if they wrote
-    /// that, else the default itself.
+    /// Finds where the developer can do something about it: what holds a default value, if they
+    /// wrote that, else the default itself.
     fn place(&self, path: &Path) -> Position {
         let written = &self.tree.origin.position.file;
         let holders = (1..=path.0.len()).rev().filter_map(|n| path.0.get(..n));
@@ -167,37 +168,37 @@ pub struct Valid<'a> {
 }
 
 impl<'a> Valid<'a> {
-    /// The WAML that they were made of.
+    /// Returns the WAML that the settings were made of.
     pub fn waml(&self) -> &'a Waml {
         self.waml
     }
 
-    /// Where they will be deployed.
+    /// Returns where the settings will be deployed.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn section(&self) -> &Section {
         &self.section
     }
 
-    /// The settings with every value's place.
+    /// Returns the settings with every value's place.
     pub fn tree(&self) -> &Node {
         &self.tree
     }
 
-    /// What is known of the world.
+    /// Returns what is known of the world.
     pub fn facts(&self) -> &'a Facts {
         self.facts
     }
 
-    /// What will be deployed.
+    /// Returns what will be deployed.
     pub fn release(&self) -> &'a Release {
         self.release
     }
 
-    /// What a template's view is made of.
+    /// Collects what a template's view is made of.
     pub(crate) fn view_input(&self) -> ViewInput<'_> {
         ViewInput {
             waml: self.waml,
@@ -208,7 +209,7 @@ impl<'a> Valid<'a> {
         }
     }
 
-    /// What a reader should know, and what stops nothing.
+    /// Returns what a reader should know, and what stops nothing.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }

@@ -66,7 +66,7 @@ fn illegal(report: &mut RuleReport<'_>, path: &Path, what: &str, name: &str, hel
     report.add(path, violation.expected("not legal").help(help));
 }
 
-/// As Kubernetes checks it: its parts may be longer than a label.
+/// Checks a subdomain as Kubernetes checks it: its parts may be longer than a label.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let is_part = |part: &str| {
@@ -78,12 +78,12 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// RFC 1035 label.
+/// Checks for an RFC 1035 label.
 fn is_service_name(text: &str) -> bool {
     is_rfc1123_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// `IANA_SVC_NAME`, RFC 6335 section 5.1.
+/// Checks for an `IANA_SVC_NAME`, RFC 6335 section 5.1.
 pub(super) fn is_port_name(text: &str) -> bool {
     text.len() <= 15
         && is_rfc1123_label(text)
@@ -123,7 +123,8 @@ pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// The same of what a template makes of it.
+/// Finds, by the same rule, whose the name of an object that a template makes is; `None` where the
+/// name is free.
 pub(super) fn reserved_for(made: &RenderedPlan<'_>, object: &Object) -> Option<&'static str> {
     let namespace = &made.valid.waml().app.namespace;
     made.valid.target().owner_of_object(namespace, object.kind(), object.name())

@@ -42,7 +42,7 @@ fn in_container(port: &PortRef<'_>) -> (u16, Protocol) {
     (port.target, port.protocol)
 }
 
-/// Where the port is listed; the service itself where it lists none.
+/// Finds where the port is listed; the service itself where it lists none.
 fn place(service: &Service, port: &PortRef<'_>, path: &Path) -> Path {
     let listed = service.ports.iter().flatten().position(|listed| listed.name == port.name);
     listed.map_or_else(|| path.clone(), |index| path.key("ports").index(index))

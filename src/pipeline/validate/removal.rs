@@ -79,7 +79,7 @@ pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// The entries of `removes` for all objects, in as few lines as helps have room for.
+/// Writes the entries of `removes` for all objects, in as few lines as helps have room for.
 fn lines(gone: &[&LiveObject]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for LiveObject { kind, name, .. } in gone {
@@ -122,7 +122,7 @@ pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// What is live and was not rendered; an object is the same in any version of its group.
+/// Finds what is live and was not rendered; an object is the same in any version of its group.
 fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
     let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
     live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))

@@ -125,7 +125,7 @@ impl Amount {
         }
     }
 
-    /// The quantity, where other amounts can be compared with it.
+    /// Returns the quantity, where other amounts can be compared with it.
     pub(super) fn comparable_quantity(self) -> Option<Quantity> {
         match self {
             Self::Unreadable | Self::Tiny => None,
@@ -143,8 +143,9 @@ const MUCH_MEMORY: u64 = 512 << 30;
 /// More than disks of clouds have, of machines and of pods: 64 TiB.
 pub(super) const MUCH_STORAGE: u64 = 64 << 40;
 
-/// `200` where `200m` was meant, or `512Gi` for `512Mi`: no node has room for it, and the pod waits for ever. An
-/// error where the limit, which it is over, would have Kubernetes refuse the pod at once.
+/// Describes `200` where `200m` was meant, or `512Gi` for `512Mi`: no node has room for it, and the
+/// pod waits for ever. An error where the limit, which it is over, would have Kubernetes refuse the
+/// pod at once.
 fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let (what, expected, help) = match kind {
@@ -176,12 +177,12 @@ fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
 /// Less than this, and no container starts and no disk has a file system.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// Whether so many bytes are too few for anything. None at all is another matter.
+/// Checks that so many bytes are too few for anything. None at all is another matter.
 pub(super) fn is_few_bytes(bytes: Quantity) -> bool {
     !bytes.is_zero() && bytes.whole().is_some_and(|bytes| bytes < FEW_BYTES)
 }
 
-/// `128m` where `128Mi` was meant: a small `m` is a thousandth, of a byte here.
+/// Describes `128m` where `128Mi` was meant: a small `m` is a thousandth, of a byte here.
 pub(super) fn too_few_bytes(rule: &'static str, text: &str) -> Violation {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let message = if text.ends_with('m') {
@@ -193,7 +194,7 @@ pub(super) fn too_few_bytes(rule: &'static str, text: &str) -> Violation {
     Violation::error(rule, message).expected("bytes").help(help)
 }
 
-/// The violation for a text that is no quantity of that kind.
+/// Makes the violation for a text that is no quantity of that kind.
 pub(super) fn not_a_quantity(rule: &'static str, text: &str, kind: &str) -> Violation {
     let message = format!("{} is not a quantity", quoted(text));
     let help = match kind {

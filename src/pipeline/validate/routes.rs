@@ -68,7 +68,7 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
     stranger.into_iter().chain(plain).collect()
 }
 
-/// The same host and path for the same people: which of the two answers, nobody can say.
+/// Reports the same host and path for the same people: which of the two answers, nobody can say.
 fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
     let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {

@@ -43,8 +43,9 @@ fn number(
     found
 }
 
-/// The same where pods stay or are away, of which Kubernetes takes no more than 100 %: only `maxSurge` may be more.
-/// What comes of a number that is refused is nothing to tell.
+/// Reads a number as `number` does, where pods stay or are away, of which Kubernetes takes no more
+/// than 100 %: only `maxSurge` may be more. What comes of a number that is refused is nothing to
+/// tell.
 fn part_of_all(
     rule: &'static str,
     what: &str,
@@ -108,7 +109,7 @@ fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
 }
 
 impl Subject<'_> {
-    /// The smallest number of pods that the app can have.
+    /// Finds the smallest number of pods that the app can have; `None` where nothing says it.
     fn fewest_pods(&self) -> Option<u32> {
         let horizontal = self.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref());
         match horizontal {
@@ -136,7 +137,8 @@ pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Whatever the target's policy lets pass: a number that is live and not kept costs pods.
+/// Reports, whatever the target's policy lets pass, that the number is not known: a number that is
+/// live and not kept costs pods.
 fn unknown_replicas(made: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
     let mut objects = made.objects.iter();
     let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {

@@ -57,7 +57,7 @@ const HELP: &str = "write minute, hour, day of the month, month and day of the w
 const WORDS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// Whether Kubernetes takes the schedule, and it ever comes.
+/// Checks that Kubernetes takes the schedule, and it ever comes.
 pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
     if text.contains("TZ") {
         let message = "a schedule cannot say its time zone".to_owned();
@@ -89,7 +89,7 @@ fn word(text: &str) -> Result<(), ScheduleError> {
     Err(ScheduleError { message, help })
 }
 
-/// As Go reads durations: `1h30m`, `1.5h`.
+/// Checks for a duration as Go reads durations: `1h30m`, `1.5h`.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
@@ -127,7 +127,7 @@ fn field(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
     Ok(found)
 }
 
-/// `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
+/// Parses `*`, `?`, `a`, `a-b`, each with `/n`; `a/n` is from `a` on.
 fn range(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
     let fault = |what: String| ScheduleError {
         message: format!("{} is no {}: {what}", quoted(text), bounds.name),
@@ -146,7 +146,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
     Ok(Field { bits, any: every && by == 1 })
 }
 
-/// The first value and the last, and whether it is all.
+/// Parses the first value and the last, and whether it is all.
 fn ends(values: &str, steps: bool, bounds: &Bounds) -> Result<(u32, u32, bool), String> {
     let value = |text: &str| number(text, bounds.names, bounds.least);
     let (low, high) = match values.split_once('-') {
@@ -170,7 +170,7 @@ fn ends(values: &str, steps: bool, bounds: &Bounds) -> Result<(u32, u32, bool), 
     }
 }
 
-/// A number, or a name in any case.
+/// Parses a number, or a name in any case.
 fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     let by_name = names.iter().zip(least..).find(|(name, _)| name.eq_ignore_ascii_case(text));
     if let Some((_, number)) = by_name {
@@ -185,7 +185,7 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
 /// How long months are; February has its leap day.
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// Whether there is such a time at all. When both kinds of day are said, either will do.
+/// Checks that there is such a time at all. When both kinds of day are said, either will do.
 fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), ScheduleError> {
     let never = |message: &str, help| Err(ScheduleError { message: message.to_owned(), help });
     if [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0) {

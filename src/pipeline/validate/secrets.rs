@@ -74,8 +74,8 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
     violation.expected("no such secret").help(format!("{remedy} first, or correct the name"))
 }
 
-/// Where it was looked for, and what to do. A cluster whose Secrets somebody else makes may be looked
-/// at itself, or the Vault that they are made from.
+/// Says where it was looked for, and what to do. A cluster whose Secrets somebody else makes may be
+/// looked at itself, or the Vault that they are made from.
 fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     let app = &subject.waml.app;
     let cluster = format!("have it made in the namespace `{}` of the cluster", app.namespace);
@@ -95,7 +95,7 @@ fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     }
 }
 
-/// Where the first secret is named.
+/// Finds where the first secret is named.
 fn first_use(subject: &Subject<'_>) -> Option<Path> {
     let from_env = || {
         let mut env = subject.section.env.iter().flatten();
@@ -106,7 +106,7 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
     if any { Some(Path::root().key("secrets")) } else { from_env() }
 }
 
-/// What is asked for in Vault has a legal path, and is the app's to read.
+/// Checks that what is asked for in Vault has a legal path, and is the app's to read.
 pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
@@ -162,8 +162,8 @@ fn check_path<'a>(
 /// What brings environment variables, too.
 const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operator`";
 
-/// How secrets reach pods on the target can do what the app wants of it: the Vault agent brings files, and no
-/// environment variables.
+/// Checks that how secrets reach pods on the target can do what the app wants of it: the Vault
+/// agent brings files, and no environment variables.
 pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if target.platform.secrets.delivery != Delivery::VaultAgent {

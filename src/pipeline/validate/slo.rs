@@ -83,7 +83,7 @@ fn counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
     report.add(root, violation.help(help));
 }
 
-/// Whether the class is one that there is, or none is named.
+/// Checks that the class is one that there is, or none is named.
 fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(name) = &slo.request_class else { return true };
     let classes = &monitoring.slo.classes;

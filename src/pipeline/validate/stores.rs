@@ -80,7 +80,8 @@ fn check_setting(
     report.add(&here.key(key), violation.help(help));
 }
 
-/// As Cloud SQL names them: `POSTGRES_9_6`, `POSTGRES_16`, `MYSQL_8_0`, `MYSQL_8_0_36`.
+/// Checks for a version as Cloud SQL names them: `POSTGRES_9_6`, `POSTGRES_16`, `MYSQL_8_0`,
+/// `MYSQL_8_0_36`.
 fn is_version(engine: Engine, text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let number =
@@ -171,7 +172,7 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
     }
 }
 
-/// The versions to write instead: those of the same major, or the usual one.
+/// Lists the versions to write instead: those of the same major, or the usual one.
 fn ways_out(kind: RedisKind, text: &str) -> String {
     let minors = |major: u32| VERSIONS.iter().find(|(of, _)| *of == major);
     let major = text.split('.').next().and_then(|major| major.parse().ok());

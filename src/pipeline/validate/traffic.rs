@@ -42,7 +42,7 @@ pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// `1m`, `90s`, `1h30m`.
+/// Parses `1m`, `90s`, `1h30m`.
 fn interval(text: &str) -> Option<SignedDuration> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b's' | b'm' | b'h'));
     text.parse::<SignedDuration>().ok().filter(|_| plain)
@@ -65,7 +65,7 @@ fn report_interval(
     report.add(path, violation.help("write it like `30s`, `1m` or `1h`, at least 10s"));
 }
 
-/// The times that a release takes when all goes well, and until all traffic is back when it
+/// Checks the times that a release takes when all goes well, and until all traffic is back when it
 /// does not.
 fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut RuleReport<'_>) {
     let Canary { step_weight, max_weight, interval: _, threshold } = canary;

@@ -47,7 +47,7 @@ impl NeededFact<'_> {
     }
 }
 
-/// The violation for a fact that could not be had.
+/// Makes the violation for a fact that could not be had.
 pub(super) fn missing(
     rule: &'static str,
     what: &str,
@@ -70,7 +70,7 @@ pub(super) fn missing(
     .expected("could not be checked")
 }
 
-/// `, as of 5m ago`; nothing while a fact is fresh.
+/// Writes ` (as of 5m ago)`; nothing while a fact is fresh.
 pub(super) fn age<T>(fact: &Fact<T>, subject: &Subject<'_>) -> String {
     let Fact::Known { at, .. } = fact else { return String::new() };
     let age = subject.facts.taken_at.duration_since(*at);

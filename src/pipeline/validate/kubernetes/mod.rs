@@ -34,8 +34,9 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// What a cluster's Kubernetes does not have among the kinds of files that are there already, one sentence each: a
-/// rollback makes them live again and judges nothing else of them. Nothing where the version is not configured.
+/// Lists what a cluster's Kubernetes does not have among the kinds of files that are there already,
+/// one sentence each: a rollback makes them live again and judges nothing else of them. Nothing
+/// where the version is not configured.
 pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String> {
     let cluster = Cluster::of(target);
     let (app, _unreadable) = parse::live_app(files);
@@ -69,7 +70,7 @@ impl<'a> Cluster<'a> {
         Self { version, is_configured: target.version.is_some(), name: target.name.as_str() }
     }
 
-    /// Which Kubernetes it has, for a sentence.
+    /// Says which Kubernetes it has, for a sentence.
     fn kubernetes(self) -> String {
         let Self { version, is_configured, name } = self;
         if is_configured {
@@ -79,7 +80,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// What to do about something that the cluster does not have, and other versions do.
+    /// Says what to do about something that the cluster does not have, and other versions do.
     fn help(self, span: Span) -> String {
         let leave_out = "leave it out for this cluster: templates see `target.kubernetes.minor`";
         if span.begins_after(self.version) {
@@ -126,7 +127,8 @@ fn violations(object: &Object, cluster: Cluster<'_>, report: &mut RuleReport<'_>
     }
 }
 
-/// A kind of Kubernetes' own in an API version that no version of Kubernetes has, or only others than the cluster's.
+/// Describes a kind of Kubernetes' own in an API version that no version of Kubernetes has, or only
+/// others than the cluster's.
 fn unavailable(
     object: &Object,
     api_version: &str,
@@ -200,7 +202,7 @@ impl Walk<'_> {
         format!("needs the field `{key}`{}", since.unwrap_or_default())
     }
 
-    /// Something that the cluster's version does not have, and others do.
+    /// Reports something that the cluster's version does not have, and others do.
     fn unavailable(&mut self, path: &str, what: &str, span: Span) {
         let what = format!("{what} in {}: {span}", self.cluster.kubernetes());
         self.fault(path, what, Some(self.cluster.help(span)));

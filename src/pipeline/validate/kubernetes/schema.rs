@@ -91,17 +91,18 @@ impl Schema {
         })
     }
 
-    /// The kind, if any version of Kubernetes has it.
+    /// Finds the kind, if any version of Kubernetes has it.
     pub(super) fn kind(&self, api_version: &str, kind: &str) -> Option<&ResourceKind> {
         self.kinds.get(&format!("{api_version} {kind}"))
     }
 
-    /// The type of a kind's objects, if its fields are kept.
+    /// Finds the type of a kind's objects, if its fields are kept.
     pub(super) fn of_kind(&self, kind: &ResourceKind) -> Option<&ObjectType> {
         self.object(kind.index?)
     }
 
-    /// The API versions that have the kind in that version of Kubernetes: those of the same group, else of others.
+    /// Lists the API versions that have the kind in that version of Kubernetes: those of the same
+    /// group, else of others.
     pub(super) fn api_versions(
         &self,
         api_version: &str,
@@ -116,19 +117,19 @@ impl Schema {
         if same.is_empty() { all } else { same }
     }
 
-    /// Whether any version of Kubernetes has the kind in that group.
+    /// Checks that some version of Kubernetes has the kind in that group.
     pub(super) fn has_in_group(&self, api_version: &str, kind: &str) -> bool {
         let mut named = self.kinds.keys().filter_map(|name| name.split_once(' '));
         named.any(|(v, k)| k == kind && group(v) == group(api_version))
     }
 
-    /// The object type that a field refers to.
+    /// Finds the object type that a field refers to.
     pub(super) fn object(&self, index: usize) -> Option<&ObjectType> {
         self.objects.get(index)
     }
 }
 
-/// `None` for the group that has no name.
+/// Reads the group of an API version; `None` for the group that has no name.
 fn group(api_version: &str) -> Option<&str> {
     api_version.rsplit_once('/').map(|(group, _)| group)
 }
@@ -158,18 +159,18 @@ impl Span {
         Self::of(first, last)
     }
 
-    /// Whether that version has it.
+    /// Checks that this version has it.
     pub(super) fn contains(self, version: KubernetesVersion) -> bool {
         let minor = version.minor();
         self.first <= minor && self.last.is_none_or(|last| minor <= last)
     }
 
-    /// Whether a newer version than that has it.
+    /// Checks that a newer version than this has it.
     pub(super) fn begins_after(self, version: KubernetesVersion) -> bool {
         version.minor() < self.first
     }
 
-    /// The version from which on it is no more.
+    /// Finds the minor version from which on it is no more; `None` where it has no end.
     pub(super) fn end(self) -> Option<u16> {
         self.last.map(|last| last + 1)
     }
@@ -243,7 +244,7 @@ impl Type {
         })
     }
 
-    /// What a reader calls it.
+    /// Names it as a reader calls it.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Text | Self::OneOf(_) => "text",
@@ -261,7 +262,7 @@ impl Type {
     }
 }
 
-/// A text of an enumeration, with its span where not all versions have it.
+/// Reads a text of an enumeration, with its span where not all versions have it.
 fn one_text(json: &Json) -> Option<(String, Span)> {
     match json {
         Json::String(text) => Some((text.clone(), Span::ALWAYS)),

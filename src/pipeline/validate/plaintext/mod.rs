@@ -149,7 +149,7 @@ fn report_plain_secret(
     report.add_or_say(written(tree, found.text).as_ref(), violation);
 }
 
-/// Where the settings have the text.
+/// Finds where the settings have the text.
 fn written(tree: &Node, text: &str) -> Option<Path> {
     let mut place = None;
     tree.leaves(&mut Path::root(), &mut |path, leaf| {
