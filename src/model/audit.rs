@@ -22,7 +22,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Whom messages about what they ask for are for: only GitHub's names are logins.
+    /// Finds whom messages about what they ask for are for: only GitHub's names are logins.
     pub fn recipient(&self) -> Recipient {
         match self.via {
             AuthMethod::GitHub => Recipient::Actor,

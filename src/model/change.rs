@@ -38,7 +38,7 @@ pub enum How {
 }
 
 impl How {
-    /// In a table.
+    /// Returns the word for it in a table.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",

@@ -22,7 +22,7 @@ pub struct ObjectClaim {
     pub live: bool,
 }
 
-/// The claims on an app's objects; `live` are those that it has already.
+/// Lists the claims on an app's objects; `live` are those that it has already.
 pub fn object_claims(objects: &[ObjectName], live: &[ObjectName]) -> Vec<ObjectClaim> {
     let claim = |object: &ObjectName| {
         let is_live = live.contains(object);

@@ -86,7 +86,7 @@ words! {
 }
 
 impl State {
-    /// Whether nothing more will happen.
+    /// Checks that nothing more will happen.
     pub fn is_final(self) -> bool {
         match self {
             Self::Queued | Self::Running | Self::Pushing => false,

@@ -114,8 +114,8 @@ pub struct PullRequest {
 }
 
 impl PullRequest {
-    /// Whether its head is in another repository: anybody may have opened it, and may read what is
-    /// said about it.
+    /// Checks that its head is in another repository: anybody may have opened it, and may read what
+    /// is said about it.
     pub fn is_from_fork(&self) -> bool {
         let ours = self.repository.as_str();
         self.head_repository.as_ref().is_none_or(|its| !its.as_str().eq_ignore_ascii_case(ours))
@@ -193,7 +193,7 @@ pub enum Recipient {
 }
 
 impl Recipient {
-    /// From the text that is stored.
+    /// Parses the text that is stored.
     pub fn parse(stored: Option<String>) -> Self {
         match stored {
             None => Self::Actor,
@@ -202,7 +202,7 @@ impl Recipient {
         }
     }
 
-    /// The text that is stored.
+    /// Returns the text that is stored.
     pub fn stored(&self) -> Option<&str> {
         match self {
             Self::Actor => None,
@@ -213,13 +213,13 @@ impl Recipient {
 }
 
 impl DeploymentRequest {
-    /// The same under another name of its repository.
+    /// Returns the same request under another name of its repository.
     #[must_use]
     pub fn of_repository(self, repository: RepoName) -> Self {
         Self { release: Release { repository, ..self.release }, ..self }
     }
 
-    /// The forge's number; `None` while the forge does not have the deployment.
+    /// Returns the forge's number; `None` while the forge does not have the deployment.
     pub fn number(&self) -> Option<i64> {
         Some(self.forge_id).filter(|number| *number > 0)
     }

@@ -128,7 +128,7 @@ pub enum NotOwned {
 }
 
 impl Ownership {
-    /// Whether the app is the repository's, or may become so.
+    /// Checks that the app is the repository's, or may become so.
     ///
     /// # Errors
     /// [`NotOwned`]
@@ -181,7 +181,7 @@ pub struct ClaimedObject {
 }
 
 impl NamespaceObjects {
-    /// The other app that has an object of that name.
+    /// Finds the other app that has an object of that name.
     pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
         let LiveObject { api_version, kind, name } = object;
         let group = stateful::group(api_version);
@@ -191,7 +191,7 @@ impl NamespaceObjects {
         others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
     }
 
-    /// The same with what deployments under way have claimed.
+    /// Adds what deployments under way have claimed.
     #[must_use]
     pub fn with_claims(self: Arc<Self>, claimed: Vec<ClaimedObject>) -> Arc<Self> {
         let is_new = |one: &ClaimedObject| {
@@ -269,14 +269,15 @@ pub struct LiveObject {
 }
 
 impl LiveApp {
-    /// Everything that a name in the namespace stands for: its objects, and the Secrets that are made of them.
+    /// Lists everything that a name in the namespace stands for: its objects, and the Secrets that
+    /// are made of them.
     pub fn names(&self) -> impl Iterator<Item = &LiveObject> {
         self.objects.iter().chain(&self.secrets)
     }
 }
 
 impl Facts {
-    /// A picture in which nothing was asked: what can be judged without any service.
+    /// Makes a picture in which nothing was asked: what can be judged without any service.
     pub fn unasked(taken_at: Timestamp, clusters: Clusters) -> Self {
         Self {
             taken_at,
@@ -298,7 +299,7 @@ impl Facts {
 }
 
 impl LiveObject {
-    /// Whether it is the same object in a cluster, in whatever version of its API group.
+    /// Checks that it is the same object in a cluster, in whatever version of its API group.
     pub fn is_same(&self, other: &Self) -> bool {
         let group = stateful::group(&self.api_version);
         (&self.kind, &self.name) == (&other.kind, &other.name)

@@ -58,7 +58,7 @@ macro_rules! string_id {
                 }
             }
 
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -199,21 +199,21 @@ impl fmt::Display for AppKey {
 }
 
 impl TargetName {
-    /// The same as a part of the name of a Kubernetes object: in lower case, with `-` for `_`. The
-    /// configuration has no two targets that are alike in it.
+    /// Writes the name as a part of the name of a Kubernetes object: in lower case, with `-` for
+    /// `_`. The configuration has no two targets that are alike in it.
     pub fn object_name(&self) -> String {
         self.0.to_ascii_lowercase().replace('_', "-")
     }
 }
 
 impl DeployId {
-    /// A new one, of what a clock drew: `20261121-054812123-a1b2c3`. They sort by time.
+    /// Makes a new one of what a clock drew: `20261121-054812123-a1b2c3`. They sort by time.
     pub fn of(draw: Draw) -> Self {
         let Draw { at, random } = draw;
         Self(format!("{}-{random:06x}", at.strftime("%Y%m%d-%H%M%S%3f")))
     }
 
-    /// The time that it begins with, to the second; nothing where it is none.
+    /// Reads the time that it begins with, to the second; `None` where it is none.
     pub fn time(&self) -> Option<Timestamp> {
         let digits = self.0.get(..15)?;
         let time = DateTime::strptime("%Y%m%d-%H%M%S", digits).ok()?;
@@ -222,25 +222,25 @@ impl DeployId {
 }
 
 impl LockId {
-    /// A new one, of the last eight of random hexadecimal digits.
+    /// Makes a new one of the last eight of random hexadecimal digits.
     pub fn of(digits: &str) -> Self {
         Self(digits.chars().rev().take(8).collect())
     }
 }
 
 impl RepoName {
-    /// The part before the slash.
+    /// Returns the part before the slash.
     pub fn owner(&self) -> &str {
         self.0.split_once('/').map_or("", |(owner, _)| owner)
     }
 
-    /// The part after the slash.
+    /// Returns the part after the slash.
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
 
-    /// A name that no repository can have, for what one had that is known by its number only: on GitHub no
-    /// owner's name begins with a hyphen.
+    /// Makes a name that no repository can have, for what one had that is known by its number only:
+    /// on GitHub no owner's name begins with a hyphen.
     pub fn retired(&self, number: i64) -> Result<Self, IdError> {
         if self.is_retired() {
             return Ok(self.clone());
@@ -250,49 +250,49 @@ impl RepoName {
             .or_else(|_| Self::parse(format!("-/former-{number}")))
     }
 
-    /// Whether it is a name that we made for a repository whose present one is not known.
+    /// Checks that it is a name that we made for a repository whose present one is not known.
     pub fn is_retired(&self) -> bool {
         self.0.starts_with('-') && self.0.contains("former-")
     }
 
-    /// Whether both have the same owner; GitHub's names differ not by case.
+    /// Checks that both have the same owner; GitHub's names differ not by case.
     pub fn has_owner_of(&self, other: &Self) -> bool {
         self.owner().eq_ignore_ascii_case(other.owner())
     }
 
-    /// Whether its owner, or that of the name that was retired, is the other one's.
+    /// Checks that its owner, or that of the name that was retired, is the other one's.
     pub fn had_owner_of(&self, other: &Self) -> bool {
         let owner = self.owner();
         let owner = owner.strip_prefix('-').filter(|_| self.is_retired()).unwrap_or(owner);
         owner.eq_ignore_ascii_case(other.owner())
     }
 
-    /// Whether both are the same repository; GitHub's names differ not by case.
+    /// Checks that both are the same repository; GitHub's names differ not by case.
     pub fn is_same(&self, other: &Self) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }
 
 impl TeamName {
-    /// The part before the slash.
+    /// Returns the part before the slash.
     pub fn organization(&self) -> &str {
         self.0.split_once('/').map_or("", |(organization, _)| organization)
     }
 
-    /// The part after the slash.
+    /// Returns the part after the slash.
     pub fn slug(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, slug)| slug)
     }
 }
 
 impl CommitSha {
-    /// The first eight digits, for people.
+    /// Returns the first eight digits, for people.
     pub fn short(&self) -> &str {
         self.0.get(..8).unwrap_or(&self.0)
     }
 }
 
-/// Whether a text is an RFC 1123 label: what most Kubernetes names must be.
+/// Checks that a text is an RFC 1123 label: what most Kubernetes names must be.
 pub fn is_rfc1123_label(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=63).contains(&text.len())
@@ -301,7 +301,7 @@ pub fn is_rfc1123_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// What a label's value may be in Kubernetes, for what stands between two dots.
+/// Checks that what stands between two dots is what a label's value may be in Kubernetes.
 fn is_target_part(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -328,7 +328,7 @@ fn is_repository(text: &str) -> bool {
     owner_ok && name_ok
 }
 
-/// A hexadecimal digit as we write them, in lower case.
+/// Checks that it is a hexadecimal digit as we write them, in lower case.
 fn is_hex(b: u8) -> bool {
     b.is_ascii_digit() || (b'a'..=b'f').contains(&b)
 }

@@ -26,23 +26,23 @@ impl KubernetesVersion {
         Some(Self { minor: minor.parse().ok().filter(|_| legal)? })
     }
 
-    /// What stands behind `1.`
+    /// Returns the number behind `1.`
     pub fn minor(self) -> u16 {
         self.minor
     }
 
-    /// Whether the fields of its objects are known.
+    /// Checks that the fields of its objects are known.
     pub fn is_known(self) -> bool {
         self == self.nearest_known()
     }
 
-    /// The version itself, or the nearest whose fields are known.
+    /// Returns the version itself, or the nearest whose fields are known.
     #[must_use]
     pub fn nearest_known(self) -> Self {
         self.clamp(Self::OLDEST, Self::NEWEST)
     }
 
-    /// Every version whose fields are known, from the oldest on.
+    /// Lists every version whose fields are known, from the oldest on.
     pub fn all_known() -> impl Iterator<Item = Self> {
         (Self::OLDEST.minor..=Self::NEWEST.minor).map(|minor| Self { minor })
     }

@@ -47,7 +47,7 @@ pub struct LaneTurn {
 }
 
 impl Lane {
-    /// Who is over and who is next.
+    /// Finds the deployments that are over and the one that is next.
     pub fn turn(&self, now: Timestamp) -> LaneTurn {
         let superseded: Vec<_> = self
             .open
@@ -61,7 +61,7 @@ impl Lane {
         LaneTurn { superseded, take }
     }
 
-    /// The newest deployment of the lane, if it is newer than this place.
+    /// Finds the newest deployment of the lane, if it is newer than this place.
     pub fn newer_than(&self, place: &LanePlace) -> Option<LanePlace> {
         self.open
             .iter()
@@ -74,8 +74,9 @@ impl Lane {
 }
 
 impl LaneEntry {
-    /// A worker that is at it learns of it when it wants to push; a push that has begun may
-    /// have arrived already, so its outcome must be found out.
+    /// Checks that a newer deployment may supersede it: a worker that is at it learns of it when it
+    /// wants to push; a push that has begun may have arrived already, so its outcome must be found
+    /// out.
     fn may_be_superseded(&self, now: Timestamp) -> bool {
         match self.state {
             _ if self.rollback => false,

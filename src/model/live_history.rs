@@ -39,18 +39,20 @@ pub struct RolledBackFrom {
 }
 
 impl LiveHistory {
-    /// The turns that these deployments made, which have succeeded; newest first, as they are listed.
+    /// Collects the turns that these deployments made, which have succeeded; newest first, as they
+    /// are listed.
     pub fn of(succeeded: &[Deployment]) -> Self {
         Self(succeeded.iter().rev().map(turn).collect())
     }
 
-    /// The revisions, the one that became live last first; one that was live twice is there twice.
+    /// Lists the revisions, the one that became live last first; one that was live twice is there
+    /// twice.
     pub fn newest_first(&self) -> impl Iterator<Item = &DeployId> {
         self.0.iter().rev().map(|turn| &turn.revision)
     }
 
-    /// Of each kept revision, whether it was rolled back from and has not been made live again since. One with
-    /// the same files is the same.
+    /// Finds, of each kept revision, whether it was rolled back from and has not been made live
+    /// again since. One with the same files is the same.
     pub fn rolled_back_from(&self, kept: &AppFolders) -> HashMap<TreeId, RolledBackFrom> {
         let tree_of = |id: &DeployId| {
             kept.revisions.iter().find(|(one, _)| one == id).map(|(_, tree)| tree.clone())
@@ -123,15 +125,15 @@ pub enum NoChoice {
 }
 
 impl AppFolders {
-    /// The newest revision whose files `latest` has.
+    /// Finds the newest revision whose files `latest` has.
     pub fn live(&self) -> Option<&DeployId> {
         let latest = self.latest.as_ref()?;
         self.revisions.iter().find(|(_, tree)| tree == latest).map(|(id, _)| id)
     }
 
-    /// The named revision; without a name the one that was live before, other files than those of
-    /// `latest`, and not one that was rolled back from. Where `latest` was edited by hand, that is what was
-    /// live last.
+    /// Chooses the named revision; without a name the one that was live before, other files than
+    /// those of `latest`, and not one that was rolled back from. Where `latest` was edited by hand,
+    /// that is what was live last.
     ///
     /// # Errors
     /// [`NoChoice`]

@@ -36,8 +36,8 @@ pub struct LockFilter {
 }
 
 impl LockFilter {
-    /// Whether a lock of that scope can stop what is asked for. It does not, where both name something
-    /// and not the same.
+    /// Checks that a lock of that scope can stop what is asked for. It does not, where both name
+    /// something and not the same.
     pub fn takes(&self, scope: &LockScope) -> bool {
         let target = |named: &TargetName| self.target.as_ref().is_none_or(|asked| asked == named);
         match scope {

@@ -70,13 +70,13 @@ const PLATFORM: [&str; 14] = [
     "vault-secrets-operator-system",
 ];
 
-/// Whether a namespace is one that the platform usually has.
+/// Checks that a namespace is one that the platform usually has.
 pub fn is_of_platform(namespace: &str) -> bool {
     PLATFORM.contains(&namespace)
 }
 
 impl Target {
-    /// The namespaces that no app of the target may be in, each once.
+    /// Lists the namespaces that no app of the target may be in, each once.
     pub fn denied_namespaces(&self) -> Vec<DeniedNamespaces> {
         let mut denied: Vec<DeniedNamespaces> = Vec::new();
         let mut add = |glob: &str, owner| {
@@ -100,7 +100,8 @@ impl Target {
         denied
     }
 
-    /// Whether a namespace of the platform would be open to apps if nobody said no, and is not given to them by name.
+    /// Checks that a namespace of the platform would be open to apps if nobody said no, and is not
+    /// given to them by name.
     fn is_platforms(&self, name: &str) -> bool {
         let allow = self.policies.namespaces.allow.as_ref();
         allow.is_none_or(|globs| {
@@ -108,7 +109,7 @@ impl Target {
         })
     }
 
-    /// Why the target takes no app in the namespace; `None` where it takes them.
+    /// Finds why the target takes no app in the namespace; `None` where it takes them.
     pub fn refuse_namespace(&self, namespace: &str) -> Option<NamespaceRefusal> {
         let on = &self.name;
         let mut denied = self.denied_namespaces().into_iter();
@@ -165,7 +166,7 @@ impl Target {
         })
     }
 
-    /// Whose an object of an app would be by its name; `None` where the name is free.
+    /// Finds whose an object of an app would be by its name; `None` where the name is free.
     pub fn owner_of_object(
         &self,
         namespace: &Namespace,
@@ -192,13 +193,14 @@ impl Target {
     }
 }
 
-/// Whether a glob is one that we and Argo CD understand alike.
+/// Checks that a glob is one that we and Argo CD understand alike.
 pub fn is_glob(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-*?".contains(&b);
     (1..=63).contains(&text.len()) && text.bytes().all(legal)
 }
 
-/// Whether a namespace is what such a glob stands for: `*` is any number of characters, `?` is one.
+/// Checks that a namespace is what such a glob stands for: `*` is any number of characters, `?` is
+/// one.
 pub fn matches(glob: &str, namespace: &str) -> bool {
     let (glob, text) = (glob.as_bytes(), namespace.as_bytes());
     // The last star, and how far the text was when it was met: it takes one more each time.
@@ -225,7 +227,7 @@ pub fn matches(glob: &str, namespace: &str) -> bool {
     glob.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// Whether two such globs certainly have no namespace in common: they begin or end differently.
+/// Checks that two such globs certainly have no namespace in common: they begin or end differently.
 pub fn are_disjoint(one: &str, other: &str) -> bool {
     let is_plain = |glob: &str| !glob.contains(['*', '?']);
     match (is_plain(one), is_plain(other)) {

@@ -55,7 +55,7 @@ pub struct Subscriptions {
 }
 
 impl Sink {
-    /// Whose limits it shares.
+    /// Returns the family whose limits it shares.
     pub fn family(&self) -> Endpoint {
         match self {
             Self::Forge | Self::Commit | Self::Check => Endpoint::Forge,
@@ -65,7 +65,7 @@ impl Sink {
         }
     }
 
-    /// The sink of the word that is stored.
+    /// Parses the sink of the word that is stored.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "forge" => Some(Self::Forge),
@@ -79,7 +79,7 @@ impl Sink {
 }
 
 impl Endpoint {
-    /// The family of the word that is stored.
+    /// Parses the family of the word that is stored.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "forge" => Some(Self::Forge),
@@ -88,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether its messages go one after the other, oldest first: pushes were made in an order.
+    /// Checks that its messages go one after the other, oldest first: pushes were made in an order.
     pub fn in_order(&self) -> bool {
         match self {
             Self::Forge | Self::Slack | Self::Events(_) => false,
@@ -138,7 +138,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Subscriptions {
-    /// Every family that messages may wait for.
+    /// Lists every family that messages may wait for.
     pub fn families(&self) -> Vec<Endpoint> {
         let slack = self.slack.then_some(Endpoint::Slack);
         let events = self.events.iter().cloned().map(Endpoint::Events);
@@ -146,8 +146,8 @@ impl Subscriptions {
         std::iter::once(Endpoint::Forge).chain(slack).chain(events).chain(argocd).collect()
     }
 
-    /// Who is told that a deployment has come to that state. Whether there is anything to say is
-    /// decided when it is said.
+    /// Lists who is told that a deployment has come to that state. Whether there is anything to say
+    /// is decided when it is said.
     pub fn of(&self, state: ForgeState) -> Vec<Sink> {
         let ended = matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
         let begun_or_ended = state != ForgeState::InProgress;
@@ -160,7 +160,7 @@ impl Subscriptions {
         sinks
     }
 
-    /// Who is told of a commit that was pushed for that target, if anybody is.
+    /// Finds who is told of a commit that was pushed for that target, if anybody is.
     pub fn of_push(&self, target: &TargetName) -> Option<Sink> {
         self.argocd.contains(target).then(|| Sink::ArgoCd(target.clone()))
     }

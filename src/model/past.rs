@@ -60,7 +60,7 @@ pub struct Number {
     pub production: bool,
 }
 
-/// When the deployment of an id was accepted; its first two parts say it.
+/// Reads when the deployment of an id was accepted; its first two parts say it.
 pub fn time_of(id: &DeployId) -> Option<Timestamp> {
     let millis = id.as_str().get(15..18)?.parse().ok()?;
     id.time()?.checked_add(SignedDuration::from_millis(millis)).ok()

@@ -78,8 +78,8 @@ pub struct RemovalEnd {
 /// The longest reason, in characters.
 pub const REASON_LIMIT: usize = 500;
 
-/// The reason on one line, or what is wrong with it. It is read again when somebody asks what happened, so it must
-/// be what it looks like.
+/// Writes the reason on one line, or says what is wrong with it. It is read again when somebody
+/// asks what happened, so it must be what it looks like.
 ///
 /// # Errors
 /// A sentence for who asks.

@@ -82,7 +82,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The same in the place of another: it keeps what that one knows of a rollback.
+    /// Puts this one in the place of another: it keeps what that one knows of a rollback.
     #[must_use]
     pub fn over(self, before: Option<Self>) -> Self {
         match before.filter(|_| self.rollback.is_none()) {
@@ -105,8 +105,8 @@ pub enum Holds {
     Off,
 }
 
-/// The forge's number of a deployment that it does not have yet: below zero, where the forge's own
-/// never are, and another for each id.
+/// Makes up the forge's number of a deployment that it does not have yet: below zero, where the
+/// forge's own never are, and another for each id.
 pub fn provisional_number(id: &DeployId) -> i64 {
     let digits = |text: &str, radix| i64::from_str_radix(text, radix).unwrap_or(0);
     let mut parts = id.as_str().split('-');

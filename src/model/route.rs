@@ -42,7 +42,7 @@ pub enum RouteOverlap {
 }
 
 impl RouteClaim {
-    /// How its requests lie to those of another route; `None` where they have none in common.
+    /// Finds how its requests lie to those of another route; `None` where they have none in common.
     pub fn overlap(&self, other: &Route) -> Option<RouteOverlap> {
         let (ours, theirs) = (normal_host(&self.host), normal_host(&other.host));
         let by_host = match (ours == theirs, covers(&theirs, &ours), covers(&ours, &theirs)) {
@@ -62,9 +62,9 @@ impl RouteClaim {
         Some(by_host.unwrap_or(by_path))
     }
 
-    /// Whether an app of that repository may not have it beside the other app's route: both would
-    /// take the same, or it would take requests from another owner's app, or give it some. What
-    /// is live already was there before that was asked.
+    /// Checks that an app of that repository may not have it beside the other app's route: both
+    /// would take the same, or it would take requests from another owner's app, or give it some.
+    /// What is live already was there before that was asked.
     pub fn is_refused_beside(&self, other: &Route, repository: &RepoName) -> bool {
         match self.overlap(other) {
             None => false,
@@ -77,20 +77,20 @@ impl RouteClaim {
 }
 
 impl Route {
-    /// Whether its app belongs to a repository of the same owner; not so where nobody knows whose
-    /// it is.
+    /// Checks that its app belongs to a repository of the same owner; not so where nobody knows
+    /// whose it is.
     pub fn is_of_owner_of(&self, repository: &RepoName) -> bool {
         self.repository.as_ref().is_some_and(|theirs| theirs.has_owner_of(repository))
     }
 }
 
-/// Whether the same host and path is among these.
+/// Checks that the same host and path is among these.
 pub fn is_among(claim: &RouteClaim, routes: &[Route]) -> bool {
     routes.iter().any(|route| claim.overlap(route) == Some(RouteOverlap::Same))
 }
 
-/// The hosts under which routes can be that have requests in common with a host, itself first; for
-/// a host with a star these are not all.
+/// Lists the hosts under which routes can be that have requests in common with a host, itself
+/// first; for a host with a star these are not all.
 pub fn hosts_over(host: &str) -> Vec<String> {
     let host = normal_host(host);
     let mut over = vec![host.clone()];
@@ -102,7 +102,7 @@ pub fn hosts_over(host: &str) -> Vec<String> {
     over
 }
 
-/// Whether a host with a star stands for names of that host.
+/// Checks that a host with a star stands for names of that host.
 pub fn covers(wild: &str, host: &str) -> bool {
     let Some(parent) = wild.strip_prefix('*').filter(|parent| parent.starts_with('.')) else {
         return false;
@@ -110,12 +110,13 @@ pub fn covers(wild: &str, host: &str) -> bool {
     wild != host && host.strip_prefix('*').unwrap_or(host).ends_with(parent)
 }
 
-/// Host names are alike in either case, and with a dot at their end.
+/// Writes a host name as it is compared: they are alike in either case, and with a dot at their
+/// end.
 pub fn normal_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// `/a//b/` is `a`, `b`.
+/// Splits a path into its segments: `/a//b/` is `a`, `b`.
 fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty()).collect()
 }

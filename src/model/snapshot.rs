@@ -29,7 +29,8 @@ pub struct ClusterSnapshot {
 }
 
 impl ClusterSnapshot {
-    /// All clusters. The addresses of their API servers are left out: manifests do not depend on them.
+    /// Records all clusters. The addresses of their API servers are left out: manifests do not
+    /// depend on them.
     pub fn new(clusters: &Clusters) -> Self {
         let (any, targets) = match clusters {
             Clusters::Any(platform) => (Some((**platform).clone()), Vec::new()),
@@ -40,7 +41,8 @@ impl ClusterSnapshot {
         Self { taken_at: None, complete: true, any, targets }
     }
 
-    /// The clusters, as far as they say something of that target; nothing where it may be one that is left out.
+    /// Returns the clusters, as far as they say something of that target; `None` where it may be
+    /// one that is left out.
     pub fn clusters_for(&self, target: &TargetName) -> Option<Clusters> {
         if let Some(platform) = &self.any {
             return Some(Clusters::Any(Box::new(platform.clone())));

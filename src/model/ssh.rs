@@ -17,8 +17,8 @@ pub struct SshAddress {
 }
 
 impl SshAddress {
-    /// Whether a text is meant as such an address: by its scheme, or by a colon before its first
-    /// slash, which is how git itself tells one from a path.
+    /// Checks that a text is meant as such an address: by its scheme, or by a colon before its
+    /// first slash, which is how git itself tells one from a path.
     pub fn is_meant(text: &str) -> bool {
         let first = text.split('/').next().unwrap_or_default();
         text.starts_with("ssh://") || (!text.contains("://") && first.contains(':'))
@@ -57,27 +57,28 @@ impl SshAddress {
         Ok(self)
     }
 
-    /// As whom to come: `git`.
+    /// Returns the user as whom to come: `git`.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// A name or an IP address, without brackets.
+    /// Returns the host: a name or an IP address, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Where ssh listens, if not on its own port.
+    /// Returns the port where ssh listens, if not on its own port.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
-    /// Where the repository is on that host; without a slash at its beginning from the user's home.
+    /// Returns where the repository is on that host; without a slash at its beginning from the
+    /// user's home.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The host as a file of known hosts names it: `HOST`, or `[HOST]:PORT`.
+    /// Writes the host as a file of known hosts names it: `HOST`, or `[HOST]:PORT`.
     pub fn known_as(&self) -> String {
         match self.port {
             Some(port) if port != 22 => format!("[{}]:{port}", self.host),
@@ -127,7 +128,7 @@ fn of_scp(text: &str) -> Result<SshAddress, &'static str> {
     Ok(SshAddress { user: user.to_owned(), host, port: None, path })
 }
 
-/// The host, and what follows it; an IPv6 address stands in brackets.
+/// Splits off the host, and returns it with what follows it; an IPv6 address stands in brackets.
 fn host_of(text: &str) -> Result<(String, &str), &'static str> {
     if let Some(inner) = text.strip_prefix('[') {
         let (host, tail) = inner.split_once(']').ok_or("a bracket of the address is not closed")?;

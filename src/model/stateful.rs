@@ -54,13 +54,13 @@ const GROUPS: &[&str] = &[
     "snapshot.storage.k8s.io",
 ];
 
-/// Whether an object of that kind keeps data that is gone with it.
+/// Checks that an object of that kind keeps data that is gone with it.
 pub fn keeps_data(api_version: &str, kind: &str) -> bool {
     let group = group(api_version);
     KINDS.contains(&(group, kind)) || GROUPS.contains(&group)
 }
 
-/// The API group without its version; empty for Kubernetes' core.
+/// Returns the API group without its version; empty for Kubernetes' core.
 pub fn group(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }

@@ -21,68 +21,68 @@ impl ForgeStatus {
     /// GitHub refuses a status whose description is longer; in characters.
     pub const LONGEST: usize = 140;
 
-    /// A status; the sentence becomes one line and is cut where it is too long.
+    /// Makes a status; the sentence becomes one line and is cut where it is too long.
     pub fn new(state: ForgeState, sentence: &str) -> Self {
         Self { state, description: one_line(sentence, Self::LONGEST) }
     }
 
-    /// It is stored and waits.
+    /// Says that it is stored and waits.
     pub fn queued() -> Self {
         Self::new(ForgeState::Queued, "waiting for a worker")
     }
 
-    /// A worker has begun.
+    /// Says that a worker has begun.
     pub fn in_progress() -> Self {
         Self::new(ForgeState::InProgress, "reading, planning and pushing")
     }
 
-    /// A worker has begun on a rollback.
+    /// Says that a worker has begun on a rollback.
     pub fn rolling_back() -> Self {
         Self::new(ForgeState::InProgress, "making the revision live again")
     }
 
-    /// A newer one took its place.
+    /// Says that a newer one took its place.
     pub fn superseded(by: &DeployId, by_forge_id: i64) -> Self {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
     }
 
-    /// A person stopped it before it began to push.
+    /// Says that a person stopped it before it began to push.
     pub fn cancelled(by: &str, reason: &str) -> Self {
         Self::new(ForgeState::Inactive, &format!("cancelled by {by}: {reason}"))
     }
 
-    /// A rollback came while it waited.
+    /// Says that a rollback came while it waited.
     pub fn superseded_by_rollback(by: &DeployId) -> Self {
         Self::new(ForgeState::Inactive, &format!("superseded by rollback {by}"))
     }
 
-    /// A rollback made a former revision live again.
+    /// Says that a rollback made a former revision live again.
     pub fn rolled_back(by: &str, to: &ImageTag, reason: &str) -> Self {
         let sentence = format!("rolled back to {to} by {by}: {reason}");
         Self::new(ForgeState::Inactive, &sentence)
     }
 
-    /// A newer one of its lane has succeeded.
+    /// Says that a newer one of its lane has succeeded.
     pub fn replaced(by_forge_id: i64, by_tag: &ImageTag) -> Self {
         Self::new(ForgeState::Inactive, &format!("replaced by deployment {by_forge_id} ({by_tag})"))
     }
 
-    /// Its app was taken off the target.
+    /// Says that its app was taken off the target.
     pub fn removed(by: &str, reason: &str) -> Self {
         Self::new(ForgeState::Inactive, &format!("the app was removed by {by}: {reason}"))
     }
 
-    /// What is told of a commit to who wants to know of commits: nothing else.
+    /// Makes what is told of a commit to who wants to know of commits: nothing else.
     pub fn of_commit(state: ForgeState, commit: &CommitSha) -> Self {
         Self::new(state, &format!("{COMMIT}{commit}"))
     }
 
-    /// The commit that it tells of, if it was made by [`ForgeStatus::of_commit`].
+    /// Returns the commit that it tells of, if it was made by [`ForgeStatus::of_commit`].
     pub fn commit(&self) -> Option<CommitSha> {
         CommitSha::parse(self.description.strip_prefix(COMMIT)?).ok()
     }
 
-    /// The sentence.
+    /// Returns the sentence.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -90,8 +90,8 @@ impl ForgeStatus {
 
 const COMMIT: &str = "commit ";
 
-/// The text on one line without what nobody sees, cut after so many characters with a mark that something is
-/// missing.
+/// Writes the text on one line without what nobody sees, cut after so many characters with a mark
+/// that something is missing.
 pub fn one_line(text: &str, longest: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();

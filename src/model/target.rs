@@ -74,12 +74,12 @@ pub enum Clusters {
 }
 
 impl Clusters {
-    /// None is configured, and nothing is said of what they offer.
+    /// Makes clusters of which none is configured, and nothing is said of what they offer.
     pub fn any() -> Self {
         Self::Any(Box::default())
     }
 
-    /// The target of that name, if it may be deployed to.
+    /// Finds the target of that name, if it may be deployed to.
     pub fn find(&self, name: &TargetName) -> Option<Target> {
         match self {
             Self::Any(platform) => Some(Target {
@@ -90,7 +90,7 @@ impl Clusters {
         }
     }
 
-    /// The names one may choose from; empty when every name will do.
+    /// Lists the names one may choose from; empty when every name will do.
     pub fn names(&self) -> Vec<&TargetName> {
         match self {
             Self::Any(_) => Vec::new(),
@@ -103,7 +103,7 @@ impl Target {
     /// The address of the cluster that Argo CD itself runs in.
     pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 
-    /// A target while no cluster is configured.
+    /// Makes a target while no cluster is configured.
     pub fn unconfigured(name: TargetName) -> Self {
         Self {
             domain: format!("{}.internal", name.object_name()),
@@ -118,13 +118,15 @@ impl Target {
         }
     }
 
-    /// The version of Kubernetes that manifests for it are judged by: its own, as far as it is known, else the newest.
+    /// Returns the version of Kubernetes that manifests for it are judged by: its own, as far as it
+    /// is known, else the newest.
     pub fn kubernetes(&self) -> KubernetesVersion {
         self.version.unwrap_or(KubernetesVersion::NEWEST).nearest_known()
     }
 
-    /// The AppProject that the cluster's apps are in. With the cluster's name, because one Argo CD may
-    /// serve several, and with ours, because an operator may have one of the cluster's name.
+    /// Names the AppProject that the cluster's apps are in. With the cluster's name, because one
+    /// Argo CD may serve several, and with ours, because an operator may have one of the cluster's
+    /// name.
     pub fn project(&self) -> String {
         let own = || format!("the-deployer-{}", self.name.object_name());
         self.argocd.project.clone().unwrap_or_else(own)

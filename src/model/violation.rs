@@ -63,7 +63,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// An error of a rule, without a place yet.
+    /// Makes an error of a rule, without a place yet.
     pub fn error(rule: &'static str, message: impl Into<String>) -> Self {
         Self {
             rule: Cow::Borrowed(rule),
@@ -76,17 +76,17 @@ impl Violation {
         }
     }
 
-    /// A warning of a rule, without a place yet.
+    /// Makes a warning of a rule, without a place yet.
     pub fn warning(rule: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(rule, message) }
     }
 
-    /// Whether it stops the deployment.
+    /// Checks that it stops the deployment.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// The same, at a place.
+    /// Puts it at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
         // A key may be a secret, too, that was written at the wrong place.
@@ -95,13 +95,13 @@ impl Violation {
         Self { path: visible(&keys.join("."), LONGEST_PATH), position, ..self }
     }
 
-    /// The same, saying what is expected there.
+    /// Adds what is expected there.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(visible(&expected.into(), LONGEST_TEXT)), ..self }
     }
 
-    /// The same, saying what to do.
+    /// Adds what to do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(visible(&help.into(), LONGEST_TEXT)), ..self }
@@ -114,8 +114,8 @@ const LONGEST_TEXT: usize = 2000;
 /// What a path may take in bytes: its keys are the file's.
 const LONGEST_PATH: usize = 1000;
 
-/// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another
-/// one, nor be without an end.
+/// Makes a text from a hostile file fit for a message, where it must neither break its line, move a
+/// cursor, nor read as another one, nor be without an end.
 fn visible(text: &str, most: usize) -> String {
     // A value that was written at the wrong place may be a secret: all that is shown, sent and kept of a violation
     // comes by here.
@@ -159,14 +159,14 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// A rejection for these violations, sorted by place; `None` if none of them is an error.
+    /// Makes a rejection for these violations, sorted by place; `None` if none of them is an error.
     pub fn of(mut violations: Vec<Violation>) -> Option<Self> {
         let stops = violations.iter().any(Violation::is_error);
         sort(&mut violations);
         stops.then_some(Self { violations })
     }
 
-    /// How many of the violations stop the deployment.
+    /// Counts the violations that stop the deployment.
     pub fn errors(&self) -> usize {
         self.violations.iter().filter(|one| one.is_error()).count()
     }
@@ -200,8 +200,8 @@ pub fn sort(violations: &mut [Violation]) {
     });
 }
 
-/// Each violation once, in the order of the first. What is an error for one target and a warning for another is an
-/// error.
+/// Lists each violation once, in the order of the first. What is an error for one target and a
+/// warning for another is an error.
 pub fn distinct(violations: impl IntoIterator<Item = Violation>) -> Vec<Violation> {
     let mut places: HashMap<Violation, usize> = HashMap::new();
     let mut distinct: Vec<Violation> = Vec::new();
@@ -259,29 +259,29 @@ impl Violations {
         Self { listed: all, errors, warnings }
     }
 
-    /// Those of a record that lists some, with its own counts of all.
+    /// Takes those of a record that lists some, with its own counts of all.
     pub fn of_record(listed: Vec<Violation>, errors: usize, warnings: usize) -> Self {
         let listed = Self::new(listed);
         let (errors, warnings) = (errors.max(listed.errors), warnings.max(listed.warnings));
         Self { listed: listed.listed, errors, warnings }
     }
 
-    /// How many stop the deployment, listed or not.
+    /// Counts those that stop the deployment, listed or not.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// How many stop nothing, listed or not.
+    /// Counts those that stop nothing, listed or not.
     pub fn warnings(&self) -> usize {
         self.warnings
     }
 
-    /// How many there are that are not listed.
+    /// Counts those that are not listed.
     pub fn left_out(&self) -> usize {
         (self.errors + self.warnings).saturating_sub(self.listed.len())
     }
 
-    /// How many of a severity there are that are not listed.
+    /// Counts those of a severity that are not listed.
     pub fn left_out_of(&self, severity: Severity) -> usize {
         let all = match severity {
             Severity::Error => self.errors,
@@ -292,7 +292,7 @@ impl Violations {
 }
 
 impl Violation {
-    /// What its texts take.
+    /// Counts the bytes that its texts take.
     fn size(&self) -> usize {
         let Self { rule, severity: _, message, path, position, expected, help } = self;
         let file = position.as_ref().map_or(0, |position| position.file.len());
@@ -304,7 +304,7 @@ impl Violation {
 impl Deref for Violations {
     type Target = [Violation];
 
-    /// Those that are listed.
+    /// Returns those that are listed.
     fn deref(&self) -> &[Violation] {
         &self.listed
     }
@@ -317,7 +317,7 @@ impl From<Vec<Violation>> for Violations {
 }
 
 impl From<Violations> for Vec<Violation> {
-    /// Those that are listed.
+    /// Takes those that are listed.
     fn from(violations: Violations) -> Self {
         violations.listed
     }
@@ -327,7 +327,7 @@ impl IntoIterator for Violations {
     type Item = Violation;
     type IntoIter = std::vec::IntoIter<Violation>;
 
-    /// Those that are listed.
+    /// Iterates over those that are listed.
     fn into_iter(self) -> Self::IntoIter {
         self.listed.into_iter()
     }

@@ -59,7 +59,7 @@ impl Weekly {
         })
     }
 
-    /// The end of the window, if the time is within it.
+    /// Finds the end of the window, if the time is within it.
     fn holds(&self, now: Timestamp) -> Option<Timestamp> {
         let today = now.to_zoned(self.zone.clone());
         // Yesterday's may end today.
@@ -69,7 +69,7 @@ impl Weekly {
             .find_map(|(from, to)| (from <= now && now < to).then_some(to))
     }
 
-    /// When it begins and ends so many days from a time, if it is on that day of the week.
+    /// Finds when it begins and ends so many days from a time, if it is on that day of the week.
     fn on(&self, today: &Zoned, days: i64) -> Option<(Timestamp, Timestamp)> {
         let date = today.date().checked_add(Span::new().days(days)).ok()?;
         let is_on =
@@ -96,7 +96,7 @@ pub enum Opening {
     },
 }
 
-/// Whether a target with these windows may be deployed to at that time.
+/// Finds whether a target with these windows may be deployed to at that time.
 pub fn at(windows: &[Weekly], now: Timestamp) -> Opening {
     let Some(blocking) = blocking(windows, now) else { return Opening::Open };
     let next =
@@ -107,8 +107,8 @@ pub fn at(windows: &[Weekly], now: Timestamp) -> Opening {
     }
 }
 
-/// The window that keeps it closed: a closed one that holds, else, where there are open ones and
-/// none of them holds, the first of those.
+/// Finds the window that keeps it closed: a closed one that holds, else, where there are open ones
+/// and none of them holds, the first of those.
 fn blocking(windows: &[Weekly], now: Timestamp) -> Option<&Weekly> {
     let closed = windows.iter().find(|window| window.closed && window.holds(now).is_some());
     let mut open = windows.iter().filter(|window| !window.closed);
@@ -119,7 +119,7 @@ fn blocking(windows: &[Weekly], now: Timestamp) -> Option<&Weekly> {
     closed.or_else(none_holds)
 }
 
-/// All times after this one at which something may change, in order.
+/// Lists all times after this one at which something may change, in order.
 fn edges(windows: &[Weekly], now: Timestamp) -> Vec<Timestamp> {
     let mut edges: Vec<Timestamp> = windows
         .iter()
@@ -150,7 +150,8 @@ fn time(key: &'static str, text: &str) -> Result<Time, WindowError> {
     Time::new(hours, minutes, 0, 0).map_err(|_| bad())
 }
 
-/// From the program's own list of zones, so that the answer is the same on every machine.
+/// Looks a time zone up in the program's own list of zones, so that the answer is the same on every
+/// machine.
 fn zone(name: Option<&str>) -> Result<TimeZone, WindowError> {
     let Some(name) = name else { return Ok(TimeZone::UTC) };
     TimeZoneDatabase::bundled().get(name).map_err(|_| WindowError {
@@ -160,7 +161,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, WindowError> {
     })
 }
 
-/// `mon-fri`, `sat,sun`, `fri-mon`, `*`.
+/// Parses days of the week: `mon-fri`, `sat,sun`, `fri-mon`, `*`.
 fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
     let bad = || WindowError {
         key: "days",

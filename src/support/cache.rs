@@ -26,12 +26,13 @@ struct Entry<V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
-    /// An empty cache; no more than `capacity` is kept, in entries or in what their weights are.
+    /// Makes an empty cache; no more than `capacity` is kept, in entries or in what their weights
+    /// are.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, weight: 0, uses: 0, entries: HashMap::new() }
     }
 
-    /// The value, if there is one that may still be used.
+    /// Returns the value, if there is one that may still be used.
     pub fn get<Q>(&mut self, key: &Q, now: Timestamp) -> Option<V>
     where
         K: Borrow<Q>,
@@ -52,7 +53,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
         self.put_weighed(key, value, 1, until);
     }
 
-    /// The same, of a value that takes so much of the capacity.
+    /// Keeps a value that takes so much of the capacity until that time.
     pub fn put_weighed(&mut self, key: K, value: V, weight: usize, until: Timestamp) {
         self.uses += 1;
         self.remove(&key);

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-/// The innermost cause: `connection refused`. The outer ones of an HTTP client repeat the address, which can be a
-/// secret.
+/// Finds the innermost cause: `connection refused`. The outer ones of an HTTP client repeat the
+/// address, which can be a secret.
 pub fn innermost_cause<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

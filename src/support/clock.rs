@@ -31,19 +31,19 @@ struct Manual {
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     pub fn system() -> Self {
         Self::default()
     }
 
-    /// A clock that stands still until [`Clock::advance`] moves it; clones share it.
+    /// Makes a clock that stands still until [`Clock::advance`] moves it; clones share it.
     pub fn manual(start: Timestamp) -> Self {
         let wall = AtomicI64::new(start.as_millisecond());
         let source = Source::Manual(Arc::new(Manual { wall, ..Manual::default() }));
         Self { source, ..Self::default() }
     }
 
-    /// The time now, to the millisecond: what is stored is what was read.
+    /// Reads the time now, to the millisecond: what is stored is what was read.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn now(&self) -> Timestamp {
         let millis = match &self.source {
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// The moment now, on the wall clock and on one that is never put back.
+    /// Reads the moment now, on the wall clock and on one that is never put back.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn moment(&self) -> Moment {
         static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -82,7 +82,8 @@ impl Clock {
         Stopwatch(Instant::now())
     }
 
-    /// The time now, and 24 random bits. Draws of one millisecond are in the order in which they were drawn.
+    /// Draws the time now, and 24 random bits. Draws of one millisecond are in the order in which
+    /// they were drawn.
     pub fn draw(&self) -> Draw {
         let at = self.now();
         let [.., a, b, c] = *uuid::Uuid::now_v7().as_bytes();
@@ -90,7 +91,7 @@ impl Clock {
         Draw { at, random }
     }
 
-    /// The digits, or the next ones where others of that millisecond were greater.
+    /// Returns the digits, or the next ones where others of that millisecond were greater.
     fn in_order(&self, millis: i64, random: u32) -> u32 {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let random = match *newest {
@@ -102,7 +103,8 @@ impl Clock {
     }
 }
 
-/// Sixteen hexadecimal digits that nobody can guess: the random half of a UUID (RFC 9562, 5.7).
+/// Draws sixteen hexadecimal digits that nobody can guess: the random half of a UUID (RFC 9562,
+/// 5.7).
 pub fn random_digits() -> String {
     let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
     format!("{random:016x}")
@@ -122,7 +124,7 @@ pub struct Draw {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Microseconds since the start.
+    /// Counts the microseconds since the start.
     pub fn micros(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }

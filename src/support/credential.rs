@@ -18,7 +18,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Its text now, without the newline at its end: a file is read anew.
+    /// Reads its text now, without the newline at its end: a file is read anew.
     ///
     /// # Errors
     /// When the file cannot be read, is empty, or holds what no header can carry.

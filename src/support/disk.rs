@@ -38,8 +38,8 @@ pub fn try_write(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What keeps this process from writing into the folder, where a library failed with these words: by
-/// the words, else by a trial. `None` where the machine is not to blame.
+/// Finds what keeps this process from writing into the folder, where a library failed with these
+/// words: by the words, else by a trial. `None` where the machine is not to blame.
 pub fn shortage(folder: &Path, words: &str) -> Option<String> {
     if OPEN_FILES.iter().chain(&NO_ROOM).any(|code| words.contains(&text_of(*code))) {
         return Some(words.to_owned());
@@ -54,7 +54,8 @@ pub fn shortage(folder: &Path, words: &str) -> Option<String> {
     }
 }
 
-/// The same of reading alone: whether the process has too many files open.
+/// Finds what keeps this process from reading alone, by the words, else by a trial: whether it has
+/// too many files open.
 pub fn shortage_of_files(folder: &Path, words: &str) -> Option<String> {
     if OPEN_FILES.iter().any(|code| words.contains(&text_of(*code))) {
         return Some(words.to_owned());
@@ -64,7 +65,7 @@ pub fn shortage_of_files(folder: &Path, words: &str) -> Option<String> {
     OPEN_FILES.contains(&code).then(|| format!("{words}; {error}"))
 }
 
-/// The system's words for a number, as C libraries pass them on.
+/// Returns the system's words for a number, as C libraries pass them on.
 fn text_of(code: i32) -> String {
     let text = io::Error::from_raw_os_error(code).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

@@ -22,7 +22,7 @@ pub struct GlobOptions {
 }
 
 impl Globs {
-    /// What matches one of them; `*` also stands for a slash.
+    /// Parses globs into what matches one of them; `*` also stands for a slash.
     ///
     /// # Errors
     /// The first glob that cannot be read, or that all are too many patterns.
@@ -30,7 +30,7 @@ impl Globs {
         Self::parse_with(GlobOptions::default(), texts)
     }
 
-    /// What matches one of them, read as the options say.
+    /// Parses globs into what matches one of them, read as the options say.
     ///
     /// # Errors
     /// The first glob that cannot be read, or that all are too many patterns.
@@ -48,35 +48,35 @@ impl Globs {
         Ok(Self { set: set.build()?, texts })
     }
 
-    /// What matches one of those that can be read: the configuration has refused the others.
+    /// Parses those of the globs that can be read: the configuration has refused the others.
     pub fn parse_readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         let readable = texts.into_iter().filter(|text| check_glob(text).is_ok());
         let none = Self { texts: Vec::new(), set: GlobSet::empty() };
         Self::parse(readable).unwrap_or(none)
     }
 
-    /// Whether one of them matches.
+    /// Checks that one of them matches.
     pub fn is_match(&self, text: &str) -> bool {
         self.set.is_match(text)
     }
 
-    /// Whether there are none, and so nothing matches.
+    /// Checks that there are none, and so nothing matches.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// Whether nothing is left out, whatever comes to be.
+    /// Checks that nothing is left out, whatever comes to be.
     pub fn match_all(&self) -> bool {
         self.texts.iter().any(|text| text == "*" || text == "**")
     }
 
-    /// As they were given.
+    /// Returns the globs as they were given.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 }
 
-/// Whether a glob can be read, and compiled: one that is nested too deeply cannot.
+/// Checks that a glob can be read, and compiled: one that is nested too deeply cannot.
 ///
 /// # Errors
 /// What is wrong with it.

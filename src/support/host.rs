@@ -2,14 +2,16 @@
 
 use std::net::IpAddr;
 
-/// Whether requests to the host (`localhost`, `127.0.0.1`, `[::1]`; without a port) stay on this machine.
+/// Checks that requests to the host (`localhost`, `127.0.0.1`, `[::1]`; without a port) stay on
+/// this machine.
 pub fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let is_local = |ip: IpAddr| ip.to_canonical().is_loopback();
     bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(is_local)
 }
 
-/// The same of a host that may have a port: `localhost:5000`, `[::1]:5000`.
+/// Checks that requests to a host that may have a port stay on this machine: `localhost:5000`,
+/// `[::1]:5000`.
 pub fn is_loopback_authority(authority: &str) -> bool {
     let port =
         authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));

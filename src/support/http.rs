@@ -43,7 +43,7 @@ pub struct Proxy {
 }
 
 impl OutboundHttp {
-    /// A client that follows a few redirects, and gives up a connection after that time.
+    /// Builds a client that follows a few redirects, and gives up a connection after that time.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -51,7 +51,7 @@ impl OutboundHttp {
         self.builder()?.connect_timeout(connect).build()
     }
 
-    /// The same, for who judges redirects itself.
+    /// Builds a client that gives up a connection after that time, for who judges redirects itself.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -66,8 +66,9 @@ impl OutboundHttp {
         PublicOnly::new(self.private_networks.clone(), proxies.collect())
     }
 
-    /// What a client begins with that connects to public addresses only. It follows nobody: each address that it is
-    /// sent on to must be judged first ([`PublicOnly::check`]), since no name is looked up for a written address.
+    /// Builds what a client begins with that connects to public addresses only. It follows nobody:
+    /// each address that it is sent on to must be judged first ([`PublicOnly::check`]), since no
+    /// name is looked up for a written address.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -76,8 +77,8 @@ impl OutboundHttp {
         Ok(self.builder()?.redirect(Policy::none()).dns_resolver(resolver))
     }
 
-    /// What every client begins with. None tells where it was sent on from: an address can be a
-    /// secret.
+    /// Builds what every client begins with. None tells where it was sent on from: an address can
+    /// be a secret.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -94,7 +95,7 @@ impl OutboundHttp {
     }
 }
 
-/// The host of an address, as a resolver is asked for it.
+/// Finds the host of an address, as a resolver is asked for it.
 pub fn host_of(address: &str) -> Option<String> {
     // `HTTP_PROXY` may be without a scheme.
     let url = Url::parse(address).ok().filter(Url::has_host);

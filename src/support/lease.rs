@@ -22,7 +22,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// So much later, on both.
+    /// Returns the moment so much later, on both clocks.
     #[must_use]
     pub fn after(self, by: Duration) -> Self {
         let signed = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
@@ -32,7 +32,7 @@ impl Moment {
         }
     }
 
-    /// How long after that moment this is, by the clock that says less; none if it is not.
+    /// Measures how long after that moment this is, by the clock that says less; zero if it is not.
     fn since(self, before: Self) -> Duration {
         let wall = self.wall.duration_since(before.wall);
         let wall = Duration::try_from(wall).unwrap_or(Duration::ZERO);
@@ -46,34 +46,34 @@ impl Moment {
 pub struct Lease(Option<Arc<Mutex<Moment>>>);
 
 impl Lease {
-    /// A hold that was asked for at that moment, for so long. Nothing is to be begun in its last
-    /// quarter: what is under way must have ended when others may take over, and their clocks
+    /// Makes a hold that was asked for at that moment, for so long. Nothing is to be begun in its
+    /// last quarter: what is under way must have ended when others may take over, and their clocks
     /// differ from ours.
     pub fn asked_for(at: Moment, length: Duration) -> Self {
         Self(Some(Arc::new(Mutex::new(end(at, length)))))
     }
 
-    /// For who has it alone, and shares it with nobody.
+    /// Makes a lease for who has it alone, and shares it with nobody.
     pub fn without_end() -> Self {
         Self(None)
     }
 
-    /// The hold was extended: that was asked for at that moment, and is so long.
+    /// Extends the hold: that was asked for at that moment, and is so long.
     pub fn extend(&self, at: Moment, length: Duration) {
         if let Some(ends) = &self.0 {
             *ends.lock().unwrap_or_else(PoisonError::into_inner) = end(at, length);
         }
     }
 
-    /// How much of it is left to act in.
+    /// Measures how much of it is left to act in.
     pub fn left(&self, now: Moment) -> Duration {
         let Some(ends) = &self.0 else { return Duration::MAX };
         let ends = *ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.since(now)
     }
 
-    /// What comes of the work, as long as the lease lasts, which is looked at each time before the
-    /// work goes on; `None` where it was left in the middle.
+    /// Returns what comes of the work, as long as the lease lasts, which is looked at each time
+    /// before the work goes on; `None` where it was left in the middle.
     pub fn while_it_lasts<T>(
         &self,
         now: impl Fn() -> Moment,
@@ -88,7 +88,7 @@ impl Lease {
         })
     }
 
-    /// Whether nothing may be done any more.
+    /// Checks that nothing may be done any more.
     pub fn is_over(&self, now: Moment) -> bool {
         self.left(now).is_zero()
     }

@@ -8,22 +8,24 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 const NOT_IN_QUERY: &AsciiSet = &RESERVED.remove(b'/').remove(b':').remove(b'@');
 const NOT_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
-/// One segment of a path, or a value of a query: all but unreserved characters is encoded.
+/// Encodes one segment of a path, or a value of a query: all but unreserved characters is encoded.
 pub fn encode_segment(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// A path: all but unreserved characters and `/` is encoded.
+/// Encodes a path: all but unreserved characters and `/` is encoded.
 pub fn encode_path(path: impl AsRef<[u8]>) -> String {
     percent_encode(path.as_ref(), NOT_IN_PATH).to_string()
 }
 
-/// A value of a query, with `/`, `:` and `@` as they are (RFC 3986, 3.4), so that people can read it.
+/// Encodes a value of a query, with `/`, `:` and `@` as they are (RFC 3986, 3.4), so that people
+/// can read it.
 pub fn encode_query_value(value: &str) -> String {
     utf8_percent_encode(value, NOT_IN_QUERY).to_string()
 }
 
-/// A path below the place that it is put behind; `None` where a segment is empty, `.` or `..`.
+/// Encodes a path below the place that it is put behind; `None` where a segment is empty, `.` or
+/// `..`.
 pub fn encode_path_below(path: &str) -> Option<String> {
     let path = path.trim_matches('/');
     let stays = !path.split('/').any(|segment| matches!(segment, "" | "." | ".."));

@@ -23,12 +23,12 @@ impl Rate {
     /// As fast as it goes.
     pub const FREE: Self = Self { burst: u32::MAX, every: Duration::ZERO };
 
-    /// So many at once, and so many in a minute in the long run; each at least 1.
+    /// Allows so many at once, and so many in a minute in the long run; each at least 1.
     pub fn per_minute(burst: u32, per_minute: u32) -> Self {
         Self { burst: burst.max(1), every: Duration::from_mins(1) / per_minute.max(1) }
     }
 
-    /// How long the bucket takes to make so many tokens.
+    /// Computes how long the bucket takes to make so many tokens.
     pub fn time_for(&self, tokens: u32) -> SignedDuration {
         let time = self.every.saturating_mul(tokens);
         SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
@@ -45,18 +45,18 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A full bucket of which nothing is spent in advance.
+    /// Makes a full bucket of which nothing is spent in advance.
     pub fn new(rate: Rate) -> Self {
         Self::with_debt(rate, SignedDuration::ZERO)
     }
 
-    /// A full bucket of which as much may be spent in advance as it makes in that time.
+    /// Makes a full bucket of which as much may be spent in advance as it makes in that time.
     pub fn with_debt(rate: Rate, debt: SignedDuration) -> Self {
         let rate = Rate { burst: rate.burst.max(1), ..rate };
         Self { rate, debt, full_at: Timestamp::MIN }
     }
 
-    /// How many may go now.
+    /// Counts how many may go now.
     pub fn available(&self, now: Timestamp) -> u32 {
         let missing = self.full_at(now).duration_since(now).as_nanos().max(0);
         let Ok(every @ 1..) = i128::try_from(self.rate.every.as_nanos()) else {
@@ -66,7 +66,7 @@ impl RateLimiter {
         self.rate.burst.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
     }
 
-    /// How long the next one has to wait; zero if it may go now.
+    /// Computes how long the next one has to wait; zero if it may go now.
     pub fn wait(&self, now: Timestamp) -> Duration {
         let others = self.rate.time_for(self.rate.burst - 1);
         let wait = self.full_at(now).duration_since(now).saturating_sub(others);
@@ -104,7 +104,7 @@ impl RateLimiter {
         self.full_at = self.full_at.max(saturating_add(until, others));
     }
 
-    /// Whether all tokens are there.
+    /// Checks that all tokens are there.
     pub fn is_full(&self, now: Timestamp) -> bool {
         self.full_at <= now
     }
@@ -116,7 +116,7 @@ impl RateLimiter {
         }
     }
 
-    /// Whether more is spent than can be: the clock was set back.
+    /// Checks that more is spent than can be: the clock was set back.
     fn is_set_back(&self, now: Timestamp) -> bool {
         let empty = saturating_add(now, self.rate.time_for(self.rate.burst));
         self.full_at > saturating_add(empty, self.debt)

@@ -44,8 +44,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// When to try again after this failure; `failures` were before it. `None` when that was
-    /// the last.
+    /// Computes when to try again after this failure; `failures` were before it. `None` when that
+    /// was the last.
     pub fn next_attempt(
         &self,
         failures: u32,
@@ -65,14 +65,14 @@ impl RetryPolicy {
 pub struct RetryGate(Option<Timestamp>);
 
 impl RetryGate {
-    /// Until when it is closed, if it is.
+    /// Returns until when it is closed, if it is.
     pub fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
         // One that is further ahead is of a clock that was set back.
         let longest = saturating_add(now, LONGEST_RETRY_AFTER);
         self.0.filter(|until| *until > now && *until <= longest)
     }
 
-    /// How long it stays closed, if it is.
+    /// Computes how long it stays closed, if it is.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         self.closed_until(now)?.duration_since(now).try_into().ok()
     }
@@ -87,7 +87,7 @@ impl RetryGate {
     }
 }
 
-/// The delay after so many failures and one more: doubled each time, up to the longest.
+/// Computes the delay after so many failures and one more: doubled each time, up to the longest.
 pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures)).min(longest)
 }

@@ -19,18 +19,18 @@ impl SecretMarks {
     const FIRST: u32 = 0xF_0000;
     const LAST: u32 = 0xF_FFF0;
 
-    /// An object with a mark for each secret.
+    /// Puts a mark for each secret of an object.
     pub fn mark_map(&mut self, mut map: Map<String, Json>) -> Map<String, Json> {
         mask_map(&mut map, &mut |secret| self.of(secret));
         map
     }
 
-    /// A text that cannot be read, with a mark for each value that may be a secret.
+    /// Puts a mark for each value that may be a secret in a text that cannot be read.
     pub fn mark_text(&mut self, text: &str) -> String {
         ValueMask::new(text).replace(&mut |secret| self.of(secret)).into_owned()
     }
 
-    /// The text of a manifest, with a mark for each value that is a secret by its name or form.
+    /// Puts a mark for each value of a manifest's text that is a secret by its name or form.
     pub fn mark_manifest(&mut self, text: &str) -> String {
         ValueMask::of_manifest(text).replace(&mut |secret| self.of(secret)).into_owned()
     }
@@ -44,7 +44,7 @@ impl SecretMarks {
     }
 }
 
-/// The text without the signs behind masks.
+/// Removes the signs behind masks from the text.
 pub fn unmark(text: &str) -> String {
     let mut parts = text.split(MASK);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -56,7 +56,7 @@ pub fn unmark(text: &str) -> String {
     out
 }
 
-/// The same for all texts of a tree.
+/// Removes the signs behind masks from all texts of a tree.
 pub fn unmark_tree(tree: &mut Json) {
     match tree {
         Json::String(text) if text.contains(MASK) => *text = unmark(text),

@@ -19,7 +19,7 @@ use super::secret_text::{
 use super::secret_tree::replace_spans;
 use siblings::Siblings;
 
-/// The text with a star for each character of what is a secret by its form, for a message.
+/// Writes a star for each character of what is a secret by its form in the text, for a message.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     let mut spans: Vec<Range<usize>> =
         find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
@@ -43,13 +43,15 @@ pub struct ValueMask<'a> {
     variables: Vec<Range<usize>>,
 }
 
-/// A file's text with stars for secrets and for the values of variables, for a reader of the lines around a
-/// place. The place itself, in bytes, is shown unless it looks like a secret. Lines and columns stay.
+/// Writes stars for secrets and for the values of variables in a file's text, for a reader of the
+/// lines around a place. The place itself, in bytes, is shown unless it looks like a secret. Lines
+/// and columns stay.
 pub fn mask_values<'a>(text: &'a str, place: &Range<usize>) -> Cow<'a, str> {
     ValueMask::new(text).mask(place)
 }
 
-/// The text with a star for each character of a span, in whatever order the spans are. Ends of lines stay.
+/// Writes a star for each character of a span in the text, in whatever order the spans are. Ends of
+/// lines stay.
 pub fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     if spans.is_empty() {
         return text.into();
@@ -86,12 +88,13 @@ impl<'a> ValueMask<'a> {
         Self { text, secrets, variables: Vec::new() }
     }
 
-    /// The text as it is.
+    /// Returns the text as it is.
     pub fn text(&self) -> &'a str {
         self.text
     }
 
-    /// The text with stars; the place itself, in bytes, is shown unless it looks like a secret.
+    /// Returns the text with stars; the place itself, in bytes, is shown unless it looks like a
+    /// secret.
     pub fn mask(&self, place: &Range<usize>) -> Cow<'a, str> {
         let mut spans = self.secrets.clone();
         let mut siblings = None;
@@ -105,19 +108,20 @@ impl<'a> ValueMask<'a> {
         mask_spans(self.text, spans)
     }
 
-    /// The text with each value replaced by what `mask` makes of it, for comparing two texts.
+    /// Replaces each value of the text by what `mask` makes of it, for comparing two texts.
     pub fn replace(&self, mask: &mut impl FnMut(&str) -> String) -> Cow<'a, str> {
         let spans = self.secrets.iter().chain(&self.variables).cloned().collect();
         replace_spans(self.text, spans, mask)
     }
 
-    /// Whether a variable's value looks like a secret.
+    /// Checks that a variable's value looks like a secret.
     fn looks_random(&self, span: &Range<usize>) -> bool {
         is_random(self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']))
     }
 }
 
-/// The secrets of a text by their form or the words in front of them, and what may be values of variables.
+/// Finds the secrets of a text by their form or the words in front of them, and what may be values
+/// of variables.
 fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let mut scan = Scan::new(text);
     scan.lines();
@@ -129,7 +133,8 @@ fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     (secrets, variables)
 }
 
-/// Arguments on lines of their own behind a flag that is called after a secret, or that a program takes one behind.
+/// Finds arguments on lines of their own behind a flag that is called after a secret, or that a
+/// program takes one behind.
 fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
     let lines: Vec<Option<&str>> = lines_of(text)
         .map(|line| line.trim().strip_prefix("- "))
@@ -140,7 +145,7 @@ fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
     found.map(|(_, found)| span_in(text, found.text)).collect()
 }
 
-/// Whether a part of a file gives a variable a name that is given to secrets.
+/// Checks that a part of a file gives a variable a name that is given to secrets.
 fn names_a_secret(part: &str) -> bool {
     let mut scan = Scan::new(part);
     scan.lines();
@@ -174,7 +179,7 @@ impl<'a> Line<'a> {
         Self { text, indent, column, end: text.trim_end().len() }
     }
 
-    /// Nothing, or a comment: it ends no value.
+    /// Checks that the line is nothing, or a comment: it ends no value.
     fn is_blank(&self) -> bool {
         let text = self.text.trim_start();
         text.is_empty() || text.starts_with('#')
@@ -184,7 +189,7 @@ impl<'a> Line<'a> {
         self.column != self.indent
     }
 
-    /// Whether the line belongs to the value of a key in this column.
+    /// Checks that the line belongs to the value of a key in this column.
     fn is_below(&self, key: usize) -> bool {
         self.is_blank() || self.indent > key || (self.indent == key && self.is_item())
     }
@@ -392,14 +397,15 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// In a text all lines are text, whatever they look like.
+    /// Notes which lines below this one belong to its value: in a text all lines are text, whatever
+    /// they look like.
     fn goes_on_below(&mut self, line: &Line<'_>, below: Below) {
         if self.below.last().is_none_or(|(_, outer)| *outer == Below::Scalars) {
             self.below.push((line.column, below));
         }
     }
 
-    /// The end of a value in braces that begins on a later line.
+    /// Finds the end of a value in braces that begins on a later line.
     fn end_below(&mut self, from: usize, is_text: bool) -> usize {
         let rest = self.text.get(from..).unwrap_or_default();
         let begin = from + (rest.len() - rest.trim_start().len());
@@ -410,7 +416,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Where a quoted value ends, on whatever line.
+    /// Finds where a quoted value ends, on whatever line.
     fn end_of_quoted(&mut self, start: usize) -> Option<usize> {
         let rest = self.text.get(start..)?;
         let kind = usize::from(rest.starts_with('\''));
@@ -426,7 +432,7 @@ impl<'a> Scan<'a> {
         Some(end + plain_length(rest.lines().next().unwrap_or_default(), false))
     }
 
-    /// The end of a value in braces.
+    /// Finds the end of a value in braces.
     fn next_flow_end(&mut self, from: usize) -> usize {
         if self.flow_end < from {
             let found = self.text.get(from..).and_then(|rest| rest.find([',', '}', ']']));
@@ -445,7 +451,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The key that a text ends with: in front of it may be an anchor, a tag, or other words with colons.
+/// Finds the key that a text ends with: in front of it may be an anchor, a tag, or other words with
+/// colons.
 fn plain_key(text: &str) -> &str {
     // No key that is asked for is longer, and a line may have many colons.
     const LONGEST: usize = 256;
@@ -528,7 +535,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// How long a text is that has no quotes: up to a comment, in braces up to the next sign of theirs.
+/// Measures how long a text is that has no quotes: up to a comment, in braces up to the next sign
+/// of theirs.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let end = if in_flow { text.find([',', '}', ']']) } else { None };
     let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
@@ -536,7 +544,7 @@ fn plain_length(text: &str, in_flow: bool) -> usize {
     text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_end().len()
 }
 
-/// `|`, `>-`, `|2+`: the text follows in the lines below.
+/// Checks that the text follows in the lines below: `|`, `>-`, `|2+`.
 fn is_block_head(line: &str) -> bool {
     let Some(rest) = line.strip_prefix(['|', '>']) else { return false };
     let rest =
@@ -544,7 +552,7 @@ fn is_block_head(line: &str) -> bool {
     rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
 }
 
-/// How long a quoted text is with its quotes, if it ends.
+/// Measures how long a quoted text is with its quotes, if it ends.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
     let mut signs = text.char_indices().skip(1).peekable();

@@ -155,7 +155,7 @@ const ABOUT: &[&str] = &[
     "VERSION",
 ];
 
-/// Whether a variable or a key is called after a secret.
+/// Checks that a variable or a key is called after a secret.
 pub fn is_secret_name(name: &str) -> bool {
     // No name of a variable is as long; a value in the place of a name may be.
     const LONGEST: usize = 256;
@@ -182,7 +182,8 @@ pub fn is_secret_name(name: &str) -> bool {
     is_secret && !ABOUT.contains(last)
 }
 
-/// The words of a name, in capitals: `dbPassword`, `DB_PASSWORD` and `db-password` have the same.
+/// Splits a name into its words, in capitals: `dbPassword`, `DB_PASSWORD` and `db-password` have
+/// the same.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut signs = name.chars().peekable();

@@ -30,29 +30,29 @@ const PROGRAMS: &[Program] = &[
 ];
 
 impl Program {
-    /// The program that a word of a command runs.
+    /// Finds the program that a word of a command runs.
     pub(super) fn of(word: &str) -> Option<&'static Self> {
         let name = word.rsplit('/').next().unwrap_or_default();
         PROGRAMS.iter().find(|program| name.starts_with(program.name))
     }
 
-    /// Whether both are one program.
+    /// Checks that both are one program.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
     }
 
-    /// The secret in an argument, or in the next one.
+    /// Finds the secret in an argument, or in the next one.
     pub(super) fn secret<'a>(&self, argument: &'a str, next: Option<&'a str>) -> Option<&'a str> {
         next.and_then(|next| self.apart(argument, next)).or_else(|| self.glued(argument))
     }
 
-    /// The secret in the argument behind a flag.
+    /// Finds the secret in the argument behind a flag.
     pub(super) fn apart<'a>(&self, flag: &str, value: &'a str) -> Option<&'a str> {
         let takes = self.apart && self.flags.contains(&flag.trim());
         self.part_of(value).filter(|_| takes && !value.starts_with('-'))
     }
 
-    /// The secret that stands behind a flag in the same argument.
+    /// Finds the secret that stands behind a flag in the same argument.
     pub(super) fn glued<'a>(&self, argument: &'a str) -> Option<&'a str> {
         let mut short = self.flags.iter().filter(|flag| flag.len() == 2);
         let value = short.find_map(|flag| argument.strip_prefix(flag))?;

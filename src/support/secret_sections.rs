@@ -39,7 +39,8 @@ pub(super) fn find_section_values(text: &str) -> SectionValues {
     scan.found
 }
 
-/// Whether a key is that of a part which holds variables, arguments, files, or references to secrets.
+/// Checks that a key is that of a part which holds variables, arguments, files, or references to
+/// secrets.
 pub fn is_section(key: &str) -> bool {
     Kind::of(key).is_some()
 }
@@ -128,7 +129,8 @@ impl LineEnds {
         Self { blanks, closes: ["}}", "%}", "#}"].map(find) }
     }
 
-    /// How long `{{ value }}` or `{% if … %}` of a template is that begins there, if it ends on the line.
+    /// Measures how long `{{ value }}` or `{% if … %}` of a template is that begins there, if it
+    /// ends on the line.
     fn template_length(&self, line: &str, at: usize) -> Option<usize> {
         let rest = line.get(at..)?;
         let [value, statement, comment] = self.closes;
@@ -330,7 +332,8 @@ impl<'a> Scan<'a> {
         at + length
     }
 
-    /// A key is shown if it is a name; in front of it may stand what was meant as a value: `name: A value: x`.
+    /// Hides what stands in a key's place, but for a name: in front of it may stand what was meant
+    /// as a value: `name: A value: x`.
     fn key(&mut self, section: &Section<'_>, token: &str, at: usize) {
         let begin = token.rfind([' ', '\t']).map_or(0, |blank| blank + 1);
         let is_name = section.key.is_some_and(|key| key.eq_ignore_ascii_case("name"));
@@ -395,7 +398,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A comment may have been meant as a value, and may be a line that was taken out of use.
+    /// Hides a comment that may have been meant as a value, and may be a line that was taken out of
+    /// use.
     fn comment(&mut self, section: &Section<'_>, comment: &str, at: usize) {
         let text = comment.trim_end();
         let shown = if section.key.is_some() {
@@ -414,7 +418,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a quote is closed on a later line.
+    /// Checks that a quote is closed on a later line.
     fn closes_below(&mut self, from: usize, quote: char) -> bool {
         let Some(is_unclosed) = self.unclosed.get_mut(usize::from(quote == '\'')) else {
             return false;
@@ -425,7 +429,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The first section that begins in a line from there on, behind its blanks, and where its value does.
+/// Finds the first section that begins in a line from there on, behind its blanks, and where its
+/// value does.
 fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, usize)> {
     let mut at = from.max(blanks);
     let mut is_begin = from <= blanks;
@@ -478,7 +483,7 @@ fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, 
     None
 }
 
-/// Where a quoted text ends, if it ends on the line; `from` is behind its first quote.
+/// Finds where a quoted text ends, if it ends on the line; `from` is behind its first quote.
 fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     let mut signs = line.get(from..)?.char_indices().peekable();
     while let Some((at, c)) = signs.next() {
@@ -494,7 +499,8 @@ fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     None
 }
 
-/// Up to a comment, the colon behind a key, or in braces the next sign of theirs.
+/// Measures how long a text is that has no quotes: up to a comment, the colon behind a key, or in
+/// braces the next sign of theirs.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -518,7 +524,7 @@ fn plain_length(text: &str, in_flow: bool) -> usize {
     text.trim_end().len()
 }
 
-/// `|`, `>-`, `|2+`: the text follows in the lines below.
+/// Checks that the text follows in the lines below: `|`, `>-`, `|2+`.
 fn is_block_head(text: &str) -> bool {
     // The blanks behind are not cut off: they would be read for each sign of a line.
     let rest = text.trim_start_matches(['|', '>', '-', '+']);

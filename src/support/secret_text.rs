@@ -66,7 +66,7 @@ const TOKENS: &[Token] = &[
 /// Fewer different characters than this are a placeholder: `ghp_xxxxxxxx`.
 const DIFFERENT: usize = 6;
 
-/// All that looks like a secret in a text, whatever the text is for.
+/// Finds all that looks like a secret in a text, whatever the text is for.
 pub fn find_secrets(text: &str) -> Vec<SecretMatch<'_>> {
     // Nothing below is shorter.
     if text.len() < 10 {
@@ -96,7 +96,8 @@ fn word(word: &str) -> Option<SecretMatch<'_>> {
     signed(word)
 }
 
-/// RFC 7519: header, claims and signature, the first two JSON objects in base64.
+/// Finds a signed token (RFC 7519): header, claims and signature, the first two JSON objects in
+/// base64.
 fn signed(word: &str) -> Option<SecretMatch<'_>> {
     let mut parts = word.split('.');
     let (head, claims, signature) = (parts.next()?, parts.next()?, parts.next()?);
@@ -105,7 +106,7 @@ fn signed(word: &str) -> Option<SecretMatch<'_>> {
     is_token.then_some(SecretMatch { what: "a signed token (JWT)", certain: false, text: word })
 }
 
-/// RFC 7468, with something after the line.
+/// Finds a private key (RFC 7468), with something after the line.
 fn private_key(text: &str) -> Option<SecretMatch<'_>> {
     let start = text.find("-----BEGIN ")?;
     let rest = text.get(start..)?;
@@ -119,7 +120,7 @@ fn private_key(text: &str) -> Option<SecretMatch<'_>> {
     })
 }
 
-/// RFC 3986's `userinfo` with a password that is no reference to something else.
+/// Finds RFC 3986's `userinfo` with a password that is no reference to something else.
 fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     text.split("://").skip(1).filter_map(|rest| {
         let end =
@@ -135,7 +136,7 @@ fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// The passwords in data source names as Go's drivers have them: `me:x@tcp(db:3306)/app`.
+/// Finds the passwords in data source names as Go's drivers have them: `me:x@tcp(db:3306)/app`.
 fn source_names(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     // Of a name and a password together.
     const LONGEST: usize = 512;
@@ -174,8 +175,8 @@ fn webhooks(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// A variable that is called after a secret and holds what may be one: most passwords that people choose
-/// look like words.
+/// Finds a variable that is called after a secret and holds what may be one: most passwords that
+/// people choose look like words.
 pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'a>> {
     (is_secret_name(name) && is_value(value)).then_some(SecretMatch {
         what: "a variable that is called after a secret",
@@ -184,9 +185,10 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
     })
 }
 
-/// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`,
-/// `--set=db.password=x`, `?api_key=x`, `"password":"x"`, `Authorization: Bearer x`, what programs like
-/// `curl` take behind a short flag, and the passwords of a `.netrc`.
+/// Finds the values that stand behind the name of a secret in a text: `DB_PASSWORD=x`,
+/// `--password=x`, `--password x`, `--set=db.password=x`, `?api_key=x`, `"password":"x"`,
+/// `Authorization: Bearer x`, what programs like `curl` take behind a short flag, and the passwords
+/// of a `.netrc`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found = find_pairs(text);
     found.extend(find_authorized(text));
@@ -214,7 +216,8 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     found
 }
 
-/// Where the value begins behind the first name of a secret: in `--set=db.password=x` that is the second name.
+/// Finds where the value begins behind the first name of a secret: in `--set=db.password=x` that is
+/// the second name.
 fn assigned_start(word: &str) -> Option<usize> {
     let mut name_start = 0;
     for (at, _) in word.match_indices('=') {
@@ -238,7 +241,8 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The value that begins there, with the blanks that are in quotes; `None` if it is in the one before.
+    /// Returns the value that begins there, with the blanks that are in quotes; `None` if it is in
+    /// the one before.
     fn next(&mut self, start: usize) -> Option<&'a str> {
         if start < self.given_end {
             return None;
@@ -265,7 +269,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The values in `"password":"x"` and `"password": 1`, also with a `\` in front of each quote.
+/// Finds the values in `"password":"x"` and `"password": 1`, also with a `\` in front of each
+/// quote.
 fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -282,7 +287,7 @@ fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
     found
 }
 
-/// The name in quotes that a text ends with.
+/// Finds the name in quotes that a text ends with.
 fn quoted_name_at_end(text: &str) -> Option<&str> {
     // No name of a secret is longer.
     const LONGEST: usize = 256;
@@ -293,7 +298,7 @@ fn quoted_name_at_end(text: &str) -> Option<&str> {
     Some(name)
 }
 
-/// The value that a text begins with, without its quotes.
+/// Finds the value that a text begins with, without its quotes.
 fn pair_value(text: &str) -> &str {
     let text = text.trim_start_matches([' ', '\t']);
     let (is_escaped, inner) = text.strip_prefix('\\').map_or((false, text), |rest| (true, rest));
@@ -319,7 +324,7 @@ fn pair_value(text: &str) -> &str {
     inner
 }
 
-/// What stands behind the scheme in `Authorization: Bearer x`.
+/// Finds what stands behind the scheme in `Authorization: Bearer x`.
 fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
     const HEADER: &str = "authorization";
     let is_sign = |c: char| c.is_whitespace() || matches!(c, ':' | '=' | '"' | '\'' | '\\');
@@ -342,7 +347,7 @@ fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
         .collect()
 }
 
-/// What stands behind the scheme of a header's value: `Bearer x`.
+/// Finds what stands behind the scheme of a header's value: `Bearer x`.
 pub(super) fn credentials(value: &str) -> Option<&str> {
     const SCHEMES: [&str; 4] = ["bearer ", "basic ", "token ", "apikey "];
     SCHEMES.iter().find_map(|scheme| {
@@ -352,21 +357,21 @@ pub(super) fn credentials(value: &str) -> Option<&str> {
     })
 }
 
-/// Whether a header has credentials in it: `Authorization`, `Proxy-Authorization`.
+/// Checks that a header has credentials in it: `Authorization`, `Proxy-Authorization`.
 pub(super) fn is_authorization(name: &str) -> bool {
     const HEADER: &str = "authorization";
     let start = name.len().checked_sub(HEADER.len());
     start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(HEADER))
 }
 
-/// The end of a text, of so many bytes at most.
+/// Returns the end of a text, of so many bytes at most.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(most));
     text.get(start..).unwrap_or_default()
 }
 
-/// The values that stand behind the name of a secret in the arguments of a program, with the place of the argument:
-/// an argument may be the value of the one before it.
+/// Finds the values that stand behind the name of a secret in the arguments of a program, with the
+/// place of the argument: an argument may be the value of the one before it.
 pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'a>)> {
     let program = arguments.first().and_then(|word| Program::of(word));
     let mut found = Vec::new();
@@ -385,7 +390,7 @@ pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'
     found
 }
 
-/// The passwords in a `.netrc`: `machine example.com login me password x`.
+/// Finds the passwords in a `.netrc`: `machine example.com login me password x`.
 pub(super) fn find_in_netrc(text: &str) -> Vec<SecretMatch<'_>> {
     let mut words =
         text.split_whitespace().skip_while(|word| !matches!(*word, "machine" | "default"));
@@ -409,7 +414,7 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_end).filter(|word| !word.is_empty())
 }
 
-/// `--db-password`, `-password`.
+/// Checks that a word is a flag that is called after a secret: `--db-password`, `-password`.
 fn is_secret_flag(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     name.len() < word.len() && is_secret_name(&name.to_ascii_uppercase())
@@ -419,12 +424,13 @@ fn is_secret_flag_or_name(word: &str) -> bool {
     is_secret_flag(word) || is_secret_name(word)
 }
 
-/// Neither a switch nor a reference: it may be masked without a loss.
+/// Checks that a value is neither a switch nor a reference: it may be masked without a loss.
 fn is_given(value: &str) -> bool {
     !is_reference(value) && !matches!(value, "true" | "false" | "none" | "null")
 }
 
-/// Neither a switch nor a number, nor an address, a path or a reference to something else.
+/// Checks that a value is neither a switch nor a number, nor an address, a path or a reference to
+/// something else.
 pub fn is_value(value: &str) -> bool {
     const SWITCHES: &[&str] = &[
         "true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled", "basic",
@@ -439,7 +445,7 @@ pub fn is_value(value: &str) -> bool {
         && !is_reference(value)
 }
 
-/// `tls.key`: the name of a file that has a secret in it.
+/// Checks that a value is the name of a file that has a secret in it: `tls.key`.
 fn is_file_name(value: &str) -> bool {
     const ENDS: &[&str] =
         &["cer", "cert", "crt", "der", "jks", "json", "key", "p12", "pem", "pfx", "pub"];
@@ -450,7 +456,7 @@ fn is_file_name(value: &str) -> bool {
     value.rsplit_once('.').is_some_and(|(name, end)| is_name(name) && ENDS.contains(&end))
 }
 
-/// Eight characters or more of several kinds, with no words in between.
+/// Checks that a value has eight characters or more of several kinds, with no words in between.
 pub fn is_random(value: &str) -> bool {
     let plain = value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_graphic())
@@ -466,7 +472,8 @@ pub fn is_random(value: &str) -> bool {
     plain && kinds.iter().filter(|kind| **kind).count() >= 2 && entropy(value) >= 2.8
 }
 
-/// `$(NAME)`, `${NAME}`, `$NAME`, `{{ name }}`, `<password>`, `***`, or nothing.
+/// Checks that a text is `$(NAME)`, `${NAME}`, `$NAME`, `{{ name }}`, `<password>`, `***`, or
+/// nothing.
 pub(super) fn is_reference(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let is_between = |begin: char, end: char| text.starts_with(begin) && text.ends_with(end);
@@ -488,8 +495,8 @@ fn different(text: &str) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Shannon's, in bits for each character: English is at about 2.5 in so short a text, random
-/// letters and digits above 3.
+/// Computes Shannon's entropy, in bits for each character: English is at about 2.5 in so short a
+/// text, random letters and digits above 3.
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     for b in text.bytes() {
@@ -502,7 +509,7 @@ fn entropy(text: &str) -> f64 {
     shares.map(|share| -share * share.log2()).sum()
 }
 
-/// Where private keys are, from their first line to their last.
+/// Finds where private keys are, from their first line to their last.
 pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     const LONGEST_LABEL: usize = 100;
     let mut spans = Vec::new();
@@ -525,7 +532,7 @@ pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// The lines of a text as YAML counts them, with their ends: CR alone ends one too.
+/// Lists the lines of a text as YAML counts them, with their ends: CR alone ends one too.
 pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -541,7 +548,7 @@ pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where a part of a text is in it.
+/// Finds where a part of a text is in it.
 pub(super) fn span_in(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()

@@ -30,7 +30,7 @@ pub fn mask_tree(tree: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// The same for a tree that is a map.
+/// Replaces each secret in a tree that is a map by what `mask` makes of it.
 pub fn mask_map(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> String) {
     let text = |key: &str| map.get(key).and_then(Json::as_str);
     let is_named_after_one = text("name").is_some_and(is_secret_name);
@@ -55,7 +55,7 @@ pub fn mask_map(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> Stri
     }
 }
 
-/// The entries of a `ConfigMap`, where no key is a reference.
+/// Replaces the secrets in the entries of a `ConfigMap`, where no key is a reference.
 fn mask_entries(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> String) {
     for (key, value) in map.iter_mut() {
         if is_secret_name(key) {
@@ -66,7 +66,8 @@ fn mask_entries(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> Stri
     }
 }
 
-/// An annotation of the Vault agent says where a secret is.
+/// Checks that a key is called after a secret and is no reference: an annotation of the Vault agent
+/// says where a secret is.
 fn is_secret_key(key: &str) -> bool {
     is_secret_name(key)
         && !REFERENCES.contains(&key)
@@ -74,7 +75,8 @@ fn is_secret_key(key: &str) -> bool {
         && !key.ends_with("/auth-secret")
 }
 
-/// Texts that stand under a secret's name, in a list too; what is in a map has names of its own.
+/// Masks texts that stand under a secret's name, in a list too; what is in a map has names of its
+/// own.
 fn mask_whole(value: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     const SWITCHES: [&str; 4] = ["true", "false", "null", "none"];
     match value {
@@ -87,7 +89,7 @@ fn mask_whole(value: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// A list of texts may be the arguments of a program.
+/// Masks the secrets in a list of texts, which may be the arguments of a program.
 fn mask_list(list: &mut [Json], mask: &mut impl FnMut(&str) -> String) {
     let texts: Vec<&str> = list.iter().map(|item| item.as_str().unwrap_or_default()).collect();
     let mut spans: Vec<Vec<Range<usize>>> = vec![Vec::new(); texts.len()];
@@ -113,7 +115,7 @@ fn mask_within(text: &mut String, mask: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// What in a text is a secret by its form or by the name in front of it.
+/// Finds what in a text is a secret by its form or by the name in front of it.
 fn spans_of(text: &str) -> Vec<Range<usize>> {
     let found =
         find_secrets(text).into_iter().chain(find_assigned(text)).chain(find_in_lines(text));
@@ -122,7 +124,7 @@ fn spans_of(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// The values of a configuration that stands in one text: `password: x`, `db.password = x`.
+/// Finds the values of a configuration that stands in one text: `password: x`, `db.password = x`.
 fn find_in_lines(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     let is_file = text.contains('\n');
     text.lines().filter(move |_| is_file).filter_map(|line| {
@@ -135,7 +137,7 @@ fn find_in_lines(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// The text with each span replaced by what `mask` makes of it; spans that touch or overlap are one.
+/// Replaces each span of the text by what `mask` makes of it; spans that touch or overlap are one.
 pub(super) fn replace_spans<'t>(
     text: &'t str,
     mut spans: Vec<Range<usize>>,

@@ -55,7 +55,7 @@ pub fn init(format: LogFormat, filter: &str) -> Result<(), LogError> {
     subscriber(format, filter, colour, std::io::stderr)?.try_init().map_err(|_| LogError::Twice)
 }
 
-/// A log of that format into any writer.
+/// Makes a log of that format into any writer.
 ///
 /// # Errors
 /// [`LogError::Filter`]
@@ -108,7 +108,7 @@ impl Metrics {
         add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All of them in the text format that Prometheus reads.
+    /// Writes all metrics in the text format that Prometheus reads.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         let registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// At most so many characters, the last of them an ellipsis where some are missing.
+/// Cuts a text to at most so many characters, the last of them an ellipsis where some are missing.
 pub fn truncate_chars(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return text.into();
@@ -18,7 +18,7 @@ pub fn truncate_chars(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default().trim_end()).into()
 }
 
-/// At most so many bytes of UTF-8, an ellipsis among them where some are missing.
+/// Cuts a text to at most so many bytes of UTF-8, an ellipsis among them where some are missing.
 pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
@@ -27,8 +27,8 @@ pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
-/// Whether a reader sees nothing of the character. Control characters are not counted: each place treats line
-/// ends in its own way.
+/// Checks that a reader sees nothing of the character. Control characters are not counted: each
+/// place treats line ends in its own way.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' // soft hyphen, combining grapheme joiner
@@ -43,7 +43,8 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// The first invisible character of a text; what joins two pictures to one (`👩‍💻`) is seen, and none.
+/// Finds the first invisible character of a text; what joins two pictures to one (`👩‍💻`) is seen,
+/// and none.
 pub fn find_invisible(text: &str) -> Option<char> {
     invisible(text).next().map(|(_, c)| c)
 }
@@ -59,7 +60,7 @@ pub fn refuse_invisible(name: &str, text: &str) -> Result<(), String> {
     })
 }
 
-/// The text with every invisible character written as `\u{202e}`.
+/// Writes every invisible character of the text as `\u{202e}`.
 pub fn reveal_invisible(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -75,8 +76,8 @@ pub fn reveal_invisible(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The text with a line feed for each carriage return that stands alone: YAML ends a line there, and most readers do
-/// not. Places stay.
+/// Puts a line feed for each carriage return that stands alone in the text: YAML ends a line there,
+/// and most readers do not. Places stay.
 pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     let is_alone = |at: usize| !text.get(at + 1..).is_some_and(|rest| rest.starts_with('\n'));
     if !text.match_indices('\r').any(|(at, _)| is_alone(at)) {
@@ -86,7 +87,7 @@ pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     text.char_indices().map(unify).collect::<String>().into()
 }
 
-/// The text without its invisible characters, for where there is no room to show them.
+/// Removes its invisible characters from the text, for where there is no room to show them.
 pub fn remove_invisible(text: &str) -> Cow<'_, str> {
     let places: Vec<usize> = invisible(text).map(|(at, _)| at).collect();
     if places.is_empty() {

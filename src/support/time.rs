@@ -2,7 +2,7 @@
 
 use jiff::{Timestamp, TimestampArithmetic};
 
-/// The time that much later, or the end of time.
+/// Computes the time that much later, or the end of time.
 pub fn saturating_add(time: Timestamp, by: impl Into<TimestampArithmetic>) -> Timestamp {
     time.checked_add(by).unwrap_or(Timestamp::MAX)
 }

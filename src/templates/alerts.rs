@@ -114,17 +114,17 @@ pub const ALERTS: &[AlertRule] = alerts! {
         "The error budget of 30 days would be gone before they are over at the rate of the last days (3 or 1 times what it can bear).";
 };
 
-/// The alert of that name.
+/// Finds the alert of that name.
 pub fn find(name: &str) -> Option<&'static AlertRule> {
     ALERTS.iter().find(|alert| alert.name == name)
 }
 
-/// All names.
+/// Lists all names.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     ALERTS.iter().map(|alert| alert.name)
 }
 
-/// Its name in Prometheus, where names begin with a capital.
+/// Returns its name in Prometheus, where names begin with a capital.
 pub fn in_prometheus(name: &str) -> String {
     let mut letters = name.chars();
     letters

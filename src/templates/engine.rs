@@ -69,8 +69,8 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     Ok(tera)
 }
 
-/// A component that takes something from its caller without being given it: what a template makes
-/// of a WAML could then not be read from the template's own files.
+/// Finds a component that takes something from its caller without being given it: what a template
+/// makes of a WAML could then not be read from the template's own files.
 fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
     let mut names: Vec<&str> = tera.get_component_names().collect();
     names.sort_unstable();
@@ -90,7 +90,7 @@ fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
     Some(Violation::error("template", message).at("", position).help(help))
 }
 
-/// The top-level names that the files look at.
+/// Lists the top-level names that the files look at.
 pub(crate) fn variables(engine: &TemplateEngine, files: &[String]) -> HashSet<String> {
     let of = |file: &String| engine.tera.get_template_variables(file).unwrap_or_default();
     files.iter().flat_map(of).map(str::to_owned).collect()
@@ -142,14 +142,14 @@ fn insert(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A character by its number: `\x2f`, `\u20ac`, `\U0001f600`.
+/// Writes a character by its number: `\x2f`, `\u20ac`, `\U0001f600`.
 fn digits(sort: u8, count: u32, code: u32, out: &mut Vec<u8>) {
     out.extend([b'\\', sort]);
     let digit = |place: u32| char::from_digit(code >> (4 * place) & 0xf, 16).unwrap_or('0') as u8;
     out.extend((0..count).rev().map(digit));
 }
 
-/// A list, a map or any other value on one line, as data.
+/// Writes a list, a map or any other value on one line, as data.
 fn yaml(value: &tera::Value, _: Kwargs, _: &State) -> TeraResult<tera::Value> {
     let json =
         serde_json::to_value(value).map_err(|error| tera::Error::message(error.to_string()))?;
@@ -203,8 +203,8 @@ impl Write for Capped {
     }
 }
 
-/// What is wrong with a set of templates. Names that nothing has (a component, a filter) come as
-/// one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
+/// Lists what is wrong with a set of templates. Names that nothing has (a component, a filter) come
+/// as one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
 fn violations(error: &tera::Error, insertions: &Insertions) -> Vec<Violation> {
     let text = error.to_string();
     let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
@@ -223,7 +223,7 @@ fn reported(report: &str) -> Option<Violation> {
     Some(mistake(message, Position { file: Arc::from(file), line, column, length: 1 }))
 }
 
-/// A template error, at its place in the template.
+/// Puts a template error at its place in the template.
 fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violation {
     let (ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report)) = error.kind() else {
         return Violation::error("template", format!("{what}: {error}"));
@@ -249,7 +249,7 @@ fn mistake(message: &str, position: Position) -> Violation {
     Violation::error("template", message.to_owned()).at("", Some(position)).help(TELL)
 }
 
-/// The same, said to those who write the templates.
+/// Words a violation for those who write the templates.
 pub(crate) fn for_operators(mut violation: Violation) -> Violation {
     if violation.help.as_deref() == Some(TELL) {
         violation.help = Some("mend the template at this place".to_owned());
@@ -257,7 +257,8 @@ pub(crate) fn for_operators(mut violation: Violation) -> Violation {
     violation
 }
 
-/// A tag that is not closed is told where it begins: the parser notices it only at what follows, often lines later.
+/// Moves the report of a tag that is not closed to where it begins: the parser notices it only at
+/// what follows, often lines later.
 fn at_unclosed_tag(violation: Violation, texts: &[(String, String)]) -> Violation {
     let Some(place) = violation.position.clone() else { return violation };
     let Some((_, text)) = texts.iter().find(|(file, _)| **file == *place.file) else {
@@ -274,8 +275,8 @@ fn at_unclosed_tag(violation: Violation, texts: &[(String, String)]) -> Violatio
     Violation::error("template", message).at("", Some(position)).help(help)
 }
 
-/// The first tag that is not closed before another one begins, unless it begins behind that line: its line and
-/// column, and how it begins. What is in quotes within a tag is left out.
+/// Finds the first tag that is not closed before another one begins, unless it begins behind that
+/// line: its line and column, and how it begins. What is in quotes within a tag is left out.
 fn unclosed_tag(text: &str, until: usize) -> Option<(usize, usize, &'static str)> {
     let mut open: Option<(usize, usize, &'static str)> = None;
     let (mut quote, mut is_comment) = (None, false);

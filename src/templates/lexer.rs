@@ -43,12 +43,12 @@ pub(crate) enum Tag<'t> {
     Does(Vec<TagToken<'t>>),
 }
 
-/// All tags in order. Comments, and what stands in `raw`, are none.
+/// Lists all tags in order. Comments, and what stands in `raw`, are none.
 pub(crate) fn tags(text: &str) -> Vec<Tag<'_>> {
     tags_with_ends(text).into_iter().map(|(tag, _)| tag).collect()
 }
 
-/// The same, each with the byte behind it.
+/// Lists all tags in order, each with the byte behind it.
 pub(crate) fn tags_with_ends(text: &str) -> Vec<(Tag<'_>, usize)> {
     let mut tags = Vec::new();
     let mut at = 0;
@@ -78,7 +78,7 @@ fn after(text: &str, from: usize, end: &str) -> usize {
     found.map_or(text.len(), |found| from + found + end.len())
 }
 
-/// The tokens up to the end of a tag, which is `closing` and a brace outside of any map.
+/// Reads the tokens up to the end of a tag, which is `closing` and a brace outside of any map.
 fn tokens(text: &str, from: usize, closing: char) -> (Vec<TagToken<'_>>, usize) {
     let mut tokens = Vec::new();
     let (mut at, mut depth) = (from, 0_usize);
@@ -126,7 +126,7 @@ fn word_or_sign(rest: &str, c: char) -> (TokenKind, usize) {
     (TokenKind::Other, sign.map_or(c.len_utf8(), str::len))
 }
 
-/// Line, column (both from 1, in characters) of a byte.
+/// Counts the line and column (both from 1, in characters) of a byte.
 pub(crate) fn place(text: &str, at: usize) -> (u32, u32) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

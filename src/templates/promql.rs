@@ -36,14 +36,15 @@ pub fn check(expression: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an expression that [`check`] takes may give nothing while its metrics are there: it compares,
-/// takes one set from another, or looks for what is absent. `up` gives a series as long as anything is
-/// measured, and so does `up > bool 1`: that gives 0 where it is not so.
+/// Checks that an expression that [`check`] takes may give nothing while its metrics are there: it
+/// compares, takes one set from another, or looks for what is absent. `up` gives a series as long
+/// as anything is measured, and so does `up > bool 1`: that gives 0 where it is not so.
 pub fn has_condition(expression: &str) -> bool {
     promql_parser::parser::parse(expression).map_or(true, |parsed| may_be_empty(&parsed))
 }
 
-/// The tree is as deep as the expression is nested, which [`check`] bounds.
+/// Checks that an expression may give nothing; the tree is as deep as the expression is nested,
+/// which [`check`] bounds.
 fn may_be_empty(expression: &Expr) -> bool {
     match expression {
         Expr::Binary(binary) => {
@@ -73,7 +74,8 @@ fn may_be_empty(expression: &Expr) -> bool {
     }
 }
 
-/// The expression without the `bool` behind its comparisons, where leaving that out makes it a condition.
+/// Removes the `bool` behind the comparisons of an expression, where leaving that out makes it a
+/// condition.
 pub fn without_bool(expression: &str) -> Option<String> {
     let mut rest = expression;
     let mut without = String::with_capacity(expression.len());
@@ -91,7 +93,8 @@ pub fn without_bool(expression: &str) -> Option<String> {
     (without != expression && check(&without).is_ok() && has_condition(&without)).then_some(without)
 }
 
-/// Brackets outside of texts match, and neither they nor operators are nested without measure.
+/// Checks that brackets outside of texts match, and neither they nor operators are nested without
+/// measure.
 fn shallow(expression: &str) -> Result<(), String> {
     let code = without_texts(expression)?;
     let mut open = Vec::new();
@@ -118,7 +121,7 @@ fn shallow(expression: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The expression without what stands in quotes; `` ` `` knows no escapes.
+/// Removes what stands in quotes from the expression; `` ` `` knows no escapes.
 fn without_texts(expression: &str) -> Result<String, String> {
     let (mut code, mut quote, mut escaped) = (String::new(), None, false);
     for c in expression.chars() {
@@ -153,8 +156,8 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// A duration as Prometheus writes it, `1h30m`, in seconds. Units go from large to small, each
-/// at most once, and `0` needs none: the grammar of the `for` of `PrometheusRule`.
+/// Parses a duration as Prometheus writes it, `1h30m`, into seconds. Units go from large to small,
+/// each at most once, and `0` needs none: the grammar of the `for` of `PrometheusRule`.
 pub fn seconds(duration: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 7] = [
         ("y", 365.0 * 86_400.0),
@@ -184,13 +187,13 @@ pub fn seconds(duration: &str) -> Option<f64> {
     (!duration.is_empty()).then_some(sum)
 }
 
-/// A text that is not ours, such that Prometheus does not take it for a template: it expands
+/// Writes a text that is not ours such that Prometheus does not take it for a template: it expands
 /// `{{ … }}` in labels and annotations, and refuses the rule when that fails.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ \"{{\" }}")
 }
 
-/// Whether the `{{ … }}` of a text open and close in turn.
+/// Checks that the `{{ … }}` of a text open and close in turn.
 pub fn has_whole_placeholders(text: &str) -> bool {
     let mut rest = text;
     loop {

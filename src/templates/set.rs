@@ -55,12 +55,12 @@ pub struct Template {
 }
 
 impl Template {
-    /// `backend-default@latest`
+    /// Writes the name with the version: `backend-default@latest`
     pub fn id(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
 
-    /// Whether any file of the template looks at that part of the settings.
+    /// Checks that a file of the template looks at that part of the settings.
     pub fn uses(&self, part: &str) -> bool {
         self.uses.contains(part)
     }
@@ -109,12 +109,13 @@ impl TemplateSet {
         Ok(Self { origin, commit, policies, by_id })
     }
 
-    /// All templates, by name and version.
+    /// Lists all templates, by name and version.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Template>> {
         self.by_id.values()
     }
 
-    /// The template that is asked for: `backend-default`, or with a version `backend-default@v2`.
+    /// Finds the template that is asked for: `backend-default`, or with a version
+    /// `backend-default@v2`.
     ///
     /// # Errors
     /// When there is none of that name or version: a violation without a place.
@@ -147,7 +148,7 @@ impl TemplateSet {
 
 type Version = (TemplateName, TemplateVersion, Vec<String>);
 
-/// The templates of a set, each with the paths of its files.
+/// Lists the templates of a set, each with the paths of its files.
 fn versions(files: &[TemplateFile]) -> Vec<Version> {
     let mut found: BTreeMap<(TemplateName, TemplateVersion), Vec<String>> = BTreeMap::new();
     for file in files {
@@ -164,7 +165,7 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
     found.into_iter().map(|((name, version), files)| (name, version, files)).collect()
 }
 
-/// Files that would be passed over in silence.
+/// Finds files that would be passed over in silence.
 fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
         [_, "defaults.yaml"] => true,
@@ -182,7 +183,7 @@ fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
 /// The folder of sample WAMLs beside a template's versions.
 const SAMPLES: &str = "samples";
 
-/// Files among the shared pieces that would be passed over in silence.
+/// Finds files among the shared pieces that would be passed over in silence.
 fn odd_components(components: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     components.iter().filter(|file| !file.path.ends_with(engine::SUFFIX)).map(|file| {
         let message = format!("components/{} is no component", file.path);
@@ -216,8 +217,8 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     node
 }
 
-/// `scaling` may stand in `resources` too, as the source document prints its defaults: it is taken for what
-/// it is.
+/// Moves `scaling` out of `resources`, where it may stand too, as the source document prints its
+/// defaults: it is taken for what it is.
 fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     let Value::Map(map) = &mut node.value else { return node };
     let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
@@ -237,7 +238,7 @@ fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     node
 }
 
-/// Default lists of optional things: they would have to call them into being.
+/// Finds default lists of optional things: they would have to call them into being.
 fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     let parts = defaults.as_map().into_iter().flatten();
     let lists = parts.filter(|(part, entry)| {
@@ -253,7 +254,7 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     })
 }
 
-/// The same with each map that stands for the elements of a list put into one, for checking.
+/// Puts each map that stands for the elements of a list into one, for checking.
 fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
@@ -269,7 +270,7 @@ fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     node
 }
 
-/// What a map of defaults cannot say, because each element says it itself.
+/// Adds what a map of defaults cannot say, because each element says it itself.
 fn with_identity(mut node: Node, identity: ElementIdentity) -> Node {
     if let (ElementIdentity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =

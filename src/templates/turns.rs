@@ -74,7 +74,7 @@ struct Inserted {
 pub(super) struct Insertions(HashMap<String, Vec<Inserted>>);
 
 impl Insertions {
-    /// A column of the text that is counted as the column of the text that was written.
+    /// Computes the column of the text that was written from a column of the text that is counted.
     pub(super) fn written(&self, file: &str, line: u32, column: u32) -> u32 {
         let all = self.0.get(file).into_iter().flatten();
         let before = all.filter(|one| one.line == line && one.column < column);
@@ -85,7 +85,7 @@ impl Insertions {
     }
 }
 
-/// The texts that count, and what was put into them.
+/// Makes the texts that count, and returns them with what was put into them.
 pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
     let sizes: HashMap<&str, usize> =
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();
@@ -141,7 +141,8 @@ fn collect_insertions(text: &str, sizes: &HashMap<&str, usize>) -> Vec<(usize, S
     insertions
 }
 
-/// `[x for x in LIST if …]` becomes `[x for x in (LIST)|count if …]`.
+/// Counts the elements of a comprehension: `[x for x in LIST if …]` becomes
+/// `[x for x in (LIST)|count if …]`.
 fn comprehensions(tokens: &[TagToken<'_>], wanted: &mut Vec<(usize, String)>) {
     let begins = |token: &TagToken<'_>| ["(", "[", "{", "?["].iter().any(|sign| token.is(sign));
     let ends = |token: &TagToken<'_>| [")", "]", "}"].iter().any(|sign| token.is(sign));

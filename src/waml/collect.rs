@@ -19,7 +19,7 @@ pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
     violations.push(violation);
 }
 
-/// In place of the first that is left out.
+/// Makes the violation that stands in place of the first that is left out.
 fn more(first: Violation) -> Violation {
     let what = match first.severity {
         Severity::Error => "violations",

@@ -12,13 +12,14 @@ use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::quote::{is_confidential_key, quoted};
 use crate::waml::scalar::untyped;
 
-/// Whether what is written at a path may be a secret: a message then says what it is, and does not quote it.
+/// Checks that what is written at a path may be a secret: a message then says what it is, and does
+/// not quote it.
 pub fn is_confidential(path: &Path) -> bool {
     path.0.iter().any(|step| matches!(step, Step::Key(key) if is_confidential_key(key)))
 }
 
-/// Whether the help of a message may repeat what is written, as a line to write. Where secrets stand that is only the
-/// name in `NAME=value`, and a command without options.
+/// Checks that the help of a message may repeat what is written, as a line to write. Where secrets
+/// stand that is only the name in `NAME=value`, and a command without options.
 pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
     match (&node.value, path.0.last()) {
         // Of `env: {NAME: value}` the names are repeated.
@@ -31,7 +32,7 @@ pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
     }
 }
 
-/// The same of a text.
+/// Checks that the help of a message may repeat a text.
 pub(super) fn may_repeat_text(text: &str, path: &Path) -> bool {
     if !is_confidential(path) {
         return true;
@@ -85,7 +86,7 @@ pub fn hide_secrets(violations: &mut [Violation], root: &Node) {
     }
 }
 
-/// The ways in which a message can quote a secret: as it is, with escapes, and cut off.
+/// Adds the ways in which a message can quote a secret: as it is, with escapes, and cut off.
 fn add_forms(secret: &str, words: &mut Vec<String>) {
     // A word of four letters and more is looked for.
     const SHORTEST: usize = 4;
@@ -109,8 +110,8 @@ fn add_forms(secret: &str, words: &mut Vec<String>) {
     }
 }
 
-/// The text without some words, wherever one stands alone. They are in order: each place of the text is looked up in
-/// them, because they may be many.
+/// Removes some words from the text, wherever one stands alone. They are in order: each place of
+/// the text is looked up in them, because they may be many.
 fn without<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
     let (mut out, mut copied, mut hidden_until) = (String::new(), 0, 0);
     let mut before = None;
@@ -136,7 +137,8 @@ fn without<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
     out.into()
 }
 
-/// The length of the longest of the words that a text begins with, and that ends where a word ends.
+/// Finds the length of the longest of the words that a text begins with, and that ends where a word
+/// ends.
 fn begins(text: &str, words: &[String]) -> Option<usize> {
     let mut begin = text;
     loop {

@@ -165,7 +165,7 @@ pub fn prepare() {
     LazyLock::force(&READER);
 }
 
-/// The JSON Schema that editors complete with.
+/// Makes the JSON Schema that editors complete with.
 pub fn json_schema() -> Schema {
     let mut schema = schemars::schema_for!(Document);
     schema.insert("$id".to_owned(), "https://the-deployer.invalid/schemas/waml-2.json".into());
@@ -174,8 +174,8 @@ pub fn json_schema() -> Schema {
     Schema::try_from(json).unwrap_or(schema)
 }
 
-/// Where text is wanted we take every scalar as it is spelled (`maxSurge: 0`, `value: true`); an
-/// editor that goes by JSON's types must be told so.
+/// Widens the types where text is wanted, because we take every scalar there as it is spelled
+/// (`maxSurge: 0`, `value: true`); an editor that goes by JSON's types must be told so.
 fn widen(json: &mut serde_json::Value) {
     match json {
         serde_json::Value::Array(list) => list.iter_mut().for_each(widen),
@@ -209,7 +209,7 @@ impl Waml {
         Self::parse_within(file_name, bytes, &Budget::default())
     }
 
-    /// The same, with other limits than the usual ones.
+    /// Parses a file with other limits than the usual ones.
     ///
     /// # Errors
     /// As [`Waml::parse`].
@@ -223,9 +223,9 @@ impl Waml {
         }
     }
 
-    /// The same, with another name in the place of a namespace and slug that cannot be read: for finding
-    /// out what else is wrong with the file, never for anything that is done to an app. `None` when it
-    /// is not a map of YAML.
+    /// Parses a file with another name in the place of a namespace and slug that cannot be read:
+    /// for finding out what else is wrong with the file, never for anything that is done to an app.
+    /// `None` when it is not a map of YAML.
     pub fn parse_draft(file_name: &str, bytes: &[u8], budget: &Budget) -> Option<Self> {
         let mut violations = Vec::new();
         let read = Self::read(file_name, bytes, budget, &mut violations)?;
@@ -284,7 +284,7 @@ impl Waml {
         })
     }
 
-    /// With the sections of targets whose names are not legal, under legal ones.
+    /// Adds the sections of targets whose names are not legal, under legal ones.
     #[must_use]
     pub fn with_misnamed_targets(mut self) -> Self {
         let targets = self.root.get("deploy").and_then(Node::as_map).into_iter().flatten();
@@ -300,18 +300,18 @@ impl Waml {
         self
     }
 
-    /// Whether the target's name only stands in for one that is not legal: rules that go by the name have nothing to
-    /// say of it.
+    /// Checks that the target's name only stands in for one that is not legal: rules that go by the
+    /// name have nothing to say of it.
     pub fn is_misnamed(&self, target: &TargetName) -> bool {
         self.misnamed.contains(target)
     }
 
-    /// Whether the app's namespace is the one that the file says.
+    /// Checks that the app's namespace is the one that the file says.
     pub fn has_own_namespace(&self) -> bool {
         self.has_root_value("namespace", self.app.namespace.as_str())
     }
 
-    /// Whether the app's slug is the one that the file says.
+    /// Checks that the app's slug is the one that the file says.
     pub fn has_own_slug(&self) -> bool {
         self.has_root_value("slug", self.app.slug.as_str())
     }
@@ -320,7 +320,8 @@ impl Waml {
         self.root.get(key).and_then(Node::as_text) == Some(value)
     }
 
-    /// The settings that every target overrides, by `find`, which is asked once for each file that was read.
+    /// Returns the settings that every target overrides, by `find`, which is asked once for each
+    /// file that was read.
     pub fn overridden(
         &self,
         find: impl FnOnce(&Self) -> Vec<(Path, Position)>,
@@ -328,23 +329,23 @@ impl Waml {
         self.overridden.get_or_init(|| find(self))
     }
 
-    /// The targets that the app may be deployed to, in file order.
+    /// Lists the targets that the app may be deployed to, in file order.
     pub fn targets(&self) -> Vec<&TargetName> {
         self.deploy.keys().collect()
     }
 
-    /// Whether the file alone is enough to refuse it.
+    /// Checks that the file alone is enough to refuse it.
     pub fn is_broken(&self) -> bool {
         self.violations.iter().any(Violation::is_error)
     }
 
-    /// Whether `deploy` can be read, and does not have the target.
+    /// Checks that `deploy` can be read, and does not have the target.
     pub fn lacks(&self, target: &TargetName) -> bool {
         let deploy = self.root.get("deploy").filter(|node| !node.broken).and_then(Node::as_map);
         deploy.is_some_and(|targets| !targets.contains_key(target.as_str()))
     }
 
-    /// The violation for a target that is not under `deploy`.
+    /// Makes the violation for a target that is not under `deploy`.
     pub fn unknown_target(&self, target: &TargetName) -> Violation {
         let names: Vec<&str> = self.deploy.keys().map(TargetName::as_str).collect();
         let (_, place) = self.root.nearest(&Path::root().key("deploy"));
@@ -360,7 +361,7 @@ impl Waml {
     }
 }
 
-/// What is left of a text as the name of a Kubernetes object.
+/// Keeps what is left of a text as the name of a Kubernetes object.
 fn label_like(text: Option<&str>) -> String {
     let legal = |c: char| {
         let c = c.to_ascii_lowercase();

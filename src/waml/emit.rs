@@ -21,7 +21,7 @@ pub fn document(value: &Json) -> String {
     out
 }
 
-/// The same for a document that is a map.
+/// Writes a document that is a map.
 pub fn map(fields: &serde_json::Map<String, Json>) -> String {
     let mut out = String::with_capacity(1024);
     if fields.is_empty() {
@@ -93,7 +93,7 @@ fn scalar(value: &Json, indent: usize, out: &mut String) {
     }
 }
 
-/// Without an exponent: YAML 1.1 reads `1e3` as text.
+/// Writes a number without an exponent: YAML 1.1 reads `1e3` as text.
 fn decimal(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => {
@@ -112,7 +112,7 @@ fn text_on_one_line(text: &str, out: &mut String) {
     }
 }
 
-/// Whether every reader takes the text for itself without quotes.
+/// Checks that every reader takes the text for itself without quotes.
 fn is_plain(text: &str) -> bool {
     let first_ok = |b: u8| {
         b.is_ascii_alphabetic() || b == b'/' || (b.is_ascii_digit() && is_word_with_digits(text))
@@ -125,8 +125,8 @@ fn is_plain(text: &str) -> bool {
         && !is_reserved(text)
 }
 
-/// Texts such as `200m`, `256Mi` and `1.0.2022-sha.6490`: they begin with a digit, and hold a
-/// letter that occurs in no number, date or time of either YAML version.
+/// Checks for texts such as `200m`, `256Mi` and `1.0.2022-sha.6490`: they begin with a digit, and
+/// hold a letter that occurs in no number, date or time of either YAML version.
 fn is_word_with_digits(text: &str) -> bool {
     !text.contains(':')
         && text.bytes().any(|b| b"ghijklmnpqrsuvw".contains(&b.to_ascii_lowercase()))
@@ -159,14 +159,14 @@ fn escape(code: std::fmt::Arguments<'_>, out: &mut String) {
     out.push_str(&code.to_string());
 }
 
-/// Printable in both versions, and no line break in either.
+/// Checks that a character is printable in both versions, and no line break in either.
 fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(u32::from(c), 0x2028 | 0x2029 | 0xfeff | 0xfff9..=0xffff | 0xe000..=0xf8ff)
         && u32::from(c) & 0xfffe != 0xfffe
 }
 
-/// Whether a text of several lines reads the same as a literal block: it begins with a visible
+/// Checks that a text of several lines reads the same as a literal block: it begins with a visible
 /// character, has at most one newline at its end, and holds nothing that a reader might fold.
 fn is_block(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);

@@ -14,7 +14,7 @@ pub(super) const ELLIPSIS: &str = "…";
 /// So many characters of what somebody wrote are shown again.
 const LONGEST: usize = 100;
 
-/// An example for a type, by its name in the schema.
+/// Finds an example for a type, by its name in the schema.
 pub(super) fn of_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "Alert" => "{threshold: 0.9}",
@@ -58,7 +58,7 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// An example for a key whose type alone says little.
+/// Finds an example for a key whose type alone says little.
 pub(super) fn of_key(key: &str) -> Option<&'static str> {
     Some(match key {
         "alerts" => "{memoryNearLimit: {threshold: 0.9}}",
@@ -82,7 +82,7 @@ pub(super) fn of_key(key: &str) -> Option<&'static str> {
     })
 }
 
-/// What else an element must have beside that key, to stand there as a whole.
+/// Finds what else an element must have beside that key, to stand there as a whole.
 pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
     match type_name {
         "EnvVar" if key != "name" => Some("name: LOG_LEVEL"),
@@ -95,8 +95,8 @@ pub(super) fn beside(type_name: &str, key: &str) -> Option<&'static str> {
     }
 }
 
-/// Where a key is meant that stands in several places, or that the format calls otherwise: the whole, with `$` for
-/// the value.
+/// Finds where a key is meant that stands in several places, or that the format calls otherwise:
+/// the whole, with `$` for the value.
 pub(super) fn preferred(key: &str, written: Option<&str>) -> Option<String> {
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
     let number = written.filter(digits);
@@ -124,7 +124,7 @@ fn amount(written: Option<&str>, key: &str) -> Option<String> {
     written.filter(is_amount).map(str::to_owned).or_else(|| of_key(key).map(str::to_owned))
 }
 
-/// A map in the place of a single value, with that value in it, by the type's name.
+/// Writes a map in the place of a single value, with that value in it, by the type's name.
 pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
     let shown = format_flow_text("", text)?;
     let is_number = text.parse::<u32>().is_ok();
@@ -181,7 +181,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
     })
 }
 
-/// An element of a list, from a key of a map that stands in the list's place, and its value.
+/// Writes an element of a list, from a key of a map that stands in the list's place, and its value.
 pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<String> {
     let name = format_flow_text("", &shown_key(key))?;
     let value = |under: &str| {
@@ -202,7 +202,7 @@ pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<Stri
     })
 }
 
-/// A number with a comma, a percent sign or quotes, as it would be written.
+/// Reads a number with a comma, a percent sign or quotes, as it would be written.
 pub(super) fn decimal(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches('%').trim_end().replace(',', ".");
     let is_digit = |c: char| c.is_ascii_digit();
@@ -211,7 +211,7 @@ pub(super) fn decimal(text: &str) -> Option<String> {
     (legal && text.len() <= 12).then_some(text)
 }
 
-/// The words of a command as a list, unless a shell would have had to take it apart.
+/// Splits the words of a command into a list, unless a shell would have had to take it apart.
 pub(super) fn words(key: &str, text: &str) -> Option<String> {
     if text.contains(['"', '\'', '\\', '$', '`', '|', '&', ';', '<', '>']) {
         return None;
@@ -257,7 +257,8 @@ const HARMLESS: [&str; 31] = [
     "targetPort",
 ];
 
-/// A value on one line as it was written; nothing where it is long, or where a part of it may not be shown.
+/// Writes a value on one line as it was written; `None` where it is long, or where a part of it may
+/// not be shown.
 pub(super) fn flow(key: &str, node: &Node) -> Option<String> {
     let text = match &node.value {
         Value::Null => return None,
@@ -304,7 +305,7 @@ pub(super) fn format_flow_text(key: &str, text: &str) -> Option<String> {
     })
 }
 
-/// A text in quotes; nothing where it may not be shown.
+/// Writes a text in quotes; `None` where it may not be shown.
 pub(super) fn quoted(key: &str, text: &str) -> Option<String> {
     format_flow_text(key, text)?;
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))

@@ -6,7 +6,8 @@ use crate::model::id::{
 };
 use crate::support::secret_mask::mask_secrets;
 
-/// Whether a text has the form; the rule it breaks otherwise. Forms that are not ours pass.
+/// Checks that a text has the form; returns the rule it breaks otherwise. Forms that are not ours
+/// pass.
 pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     let rule = |error: IdError| error.rule.to_owned();
     match format {
@@ -25,7 +26,7 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// What a reader calls a value of the form.
+/// Says what a reader calls a value of the form.
 pub(crate) fn article(format: &str) -> String {
     match format {
         "slug" => "a slug".to_owned(),
@@ -49,7 +50,7 @@ fn template(text: &str) -> Result<(), IdError> {
     TemplateVersion::parse(version).map(drop)
 }
 
-/// The form of most objects' names: RFC 1123 parts with dots between.
+/// Checks the form of most objects' names: RFC 1123 parts with dots between.
 fn object_name(text: &str) -> Result<(), String> {
     let legal = text.len() <= 63 && text.split('.').all(is_rfc1123_label);
     let rule = "use 1 to 63 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";

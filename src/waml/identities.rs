@@ -22,7 +22,7 @@ impl<'s> ElementPlace<'s> {
         Self { shapes, shape: shapes.root() }
     }
 
-    /// Of what stands under that key here.
+    /// Returns the place of what stands under that key here.
     #[must_use]
     pub fn key(self, key: &str) -> Self {
         let shape = match self.whole() {
@@ -33,7 +33,7 @@ impl<'s> ElementPlace<'s> {
         Self { shape: shape.unwrap_or(&Shape::Any), ..self }
     }
 
-    /// Of the elements of the list that stands here.
+    /// Returns the place of the elements of the list that stands here.
     #[must_use]
     pub fn element(self) -> Self {
         let shape = match self.whole() {
@@ -43,8 +43,8 @@ impl<'s> ElementPlace<'s> {
         Self { shape, ..self }
     }
 
-    /// What tells the elements of the list apart that stands here; `None` where it is a plain list, or
-    /// none at all.
+    /// Finds what tells the elements of the list apart that stands here; `None` where it is a plain
+    /// list, or none at all.
     pub fn identity(self) -> Option<ElementIdentity> {
         match self.element().shape {
             Shape::Ref(name) => identity(name),
@@ -52,17 +52,18 @@ impl<'s> ElementPlace<'s> {
         }
     }
 
-    /// Whether a text is wanted here.
+    /// Checks that a text is wanted here.
     pub(crate) fn is_text(self) -> bool {
         matches!(self.whole(), Shape::Text(_))
     }
 
-    /// Whether the schema says what may stand here.
+    /// Checks that the schema says what may stand here.
     pub(crate) fn is_known(self) -> bool {
         !matches!(self.whole(), Shape::Any)
     }
 
-    /// A value as it could stand here under that key, where somebody wrote `text` as a comment.
+    /// Writes a value as it could stand here under that key, where somebody wrote `text` as a
+    /// comment.
     pub(crate) fn example(self, key: &str, text: &str, position: &Position) -> String {
         let word = text.split_whitespace().next().unwrap_or_default().to_owned();
         let origin = Origin { position: position.clone(), layer: "".into() };
@@ -70,7 +71,7 @@ impl<'s> ElementPlace<'s> {
         self.shape.example(self.shapes, key, Some(&Node::new(value, origin)))
     }
 
-    /// Behind names and `null`.
+    /// Finds the shape behind names and `null`.
     fn whole(self) -> &'s Shape {
         match self.shapes.resolve(self.shape) {
             Shape::Nullable(inner) => self.shapes.resolve(inner),
@@ -79,7 +80,8 @@ impl<'s> ElementPlace<'s> {
     }
 }
 
-/// The types whose values have an identity, by their names in the schema; see DESIGN, "Merge".
+/// Finds the identity of a type's values, by its name in the schema, `None` where they have none;
+/// see DESIGN, "Merge".
 ///
 /// In a list of such, a later layer's element joins the earlier one of the same identity; others stay
 /// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
@@ -107,7 +109,7 @@ pub enum ElementIdentity {
 }
 
 impl ElementIdentity {
-    /// The keys that make the identity.
+    /// Lists the keys that make the identity.
     pub fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Name | Self::NameOrSlug => &["name"],

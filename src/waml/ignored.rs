@@ -85,7 +85,7 @@ fn is_target(path: &Path) -> bool {
     matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if key == "deploy")
 }
 
-/// What stands behind the key and its colon, if it is a comment that begins without a space.
+/// Finds what stands behind the key and its colon, if it is a comment that begins without a space.
 fn comment_behind<'t>(key: &Position, lines: &[&'t str]) -> Option<&'t str> {
     let line = lines.get((key.line as usize).checked_sub(1)?)?;
     let end = (key.column as usize).checked_sub(1)? + key.length as usize;

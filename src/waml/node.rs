@@ -66,12 +66,12 @@ pub struct MappingEntry {
 }
 
 impl Node {
-    /// A node at a place.
+    /// Makes a node at a place.
     pub fn new(value: Value, origin: Origin) -> Self {
         Self { value, origin, broken: false, lost: false }
     }
 
-    /// The mapping, if it is one.
+    /// Returns the mapping, if it is one.
     pub fn as_map(&self) -> Option<&Map> {
         match &self.value {
             Value::Map(map) => Some(map),
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// The elements, if it is a sequence.
+    /// Returns the elements, if it is a sequence.
     pub fn as_list(&self) -> Option<&[Self]> {
         match &self.value {
             Value::List(list) => Some(list),
@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// The spelling, if it is a scalar.
+    /// Returns the spelling, if it is a scalar.
     pub fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(scalar) => Some(&scalar.text),
@@ -95,17 +95,17 @@ impl Node {
         }
     }
 
-    /// Whether it is null.
+    /// Checks that it is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
 
-    /// The value under a key, if it is a mapping that has it.
+    /// Finds the value under a key, if it is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_map().and_then(|map| map.get(key)).map(|entry| &entry.node)
     }
 
-    /// The value at a path, if there is one.
+    /// Finds the value at a path, if there is one.
     pub fn at(&self, path: &Path) -> Option<&Self> {
         path.0.iter().try_fold(self, |node, step| match step {
             Step::Key(key) => node.get(key),
@@ -113,7 +113,7 @@ impl Node {
         })
     }
 
-    /// The nearest thing to a path that is really written, and where: the key itself for the
+    /// Finds the nearest thing to a path that is really written, and where: the key itself for the
     /// value's holder, so that a missing part is shown at what should have it.
     pub fn nearest(&self, path: &Path) -> (&Self, Position) {
         let mut node = self;
@@ -138,7 +138,7 @@ impl Node {
         (node, place)
     }
 
-    /// Whether a violation was already reported here or below.
+    /// Checks that a violation was already reported here or below.
     pub fn has_broken(&self) -> bool {
         self.broken
             || self.lost
@@ -197,7 +197,7 @@ impl Node {
         }
     }
 
-    /// What a reader calls this shape.
+    /// Says what a reader calls this shape.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",
@@ -222,12 +222,12 @@ pub enum Step {
 pub struct Path(pub Vec<Step>);
 
 impl Path {
-    /// The way to the whole.
+    /// Returns the way to the whole.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// This way and one key more.
+    /// Returns this way and one key more.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         let mut steps = self.0.clone();
@@ -235,7 +235,7 @@ impl Path {
         Self(steps)
     }
 
-    /// This way and one index more.
+    /// Returns this way and one index more.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         let mut steps = self.0.clone();
@@ -243,7 +243,8 @@ impl Path {
         Self(steps)
     }
 
-    /// The key that it ends with; empty where it ends with an index, or is the way to the whole.
+    /// Returns the key that it ends with; empty where it ends with an index, or is the way to the
+    /// whole.
     pub(crate) fn last_key(&self) -> &str {
         match self.0.last() {
             Some(Step::Key(key)) => key,
@@ -251,7 +252,7 @@ impl Path {
         }
     }
 
-    /// The elements of the list under a key, each with its way; none where there is no list.
+    /// Lists the elements of the list under a key, each with its way; none where there is no list.
     pub fn each<'a, T: 'a>(
         &self,
         key: &str,
@@ -297,7 +298,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Whether anything in the value was written in the WAML rather than in a template's defaults.
+/// Checks that something in the value was written in the WAML rather than in a template's defaults.
 pub(crate) fn is_from_waml(node: &Node) -> bool {
     let mut found = false;
     node.leaves(&mut Path::root(), &mut |_, leaf| {

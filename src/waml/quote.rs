@@ -8,7 +8,7 @@ use crate::support::secret_sections::is_section;
 use crate::support::secret_text::is_random;
 use crate::support::secret_tree::MASK;
 
-/// A hostile text for a message: escaped, and cut after 60 characters.
+/// Quotes a hostile text for a message: escaped, and cut after 60 characters.
 pub fn quoted(text: &str) -> String {
     // Masked whole: a part of a secret has not its form any more.
     let text = mask_secrets(text);
@@ -17,12 +17,13 @@ pub fn quoted(text: &str) -> String {
     format!("`{}{more}`", cut.escape_debug())
 }
 
-/// Whether what stands below the key may be a secret.
+/// Checks that what stands below the key may be a secret.
 pub(super) fn is_confidential_key(key: &str) -> bool {
     is_section(key) || key == "annotations" || is_secret_name(key)
 }
 
-/// A key as a message shows it where secrets stand: `PASSWORD=x` and `value:x` are values that lack a blank.
+/// Writes a key as a message shows it where secrets stand: `PASSWORD=x` and `value:x` are values
+/// that lack a blank.
 pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     match key.find(|c: char| !is_legal(c)) {
@@ -36,12 +37,12 @@ pub(crate) fn shown_key(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name in a message, where a secret may have been written instead of it.
+/// Quotes a name in a message, where a secret may have been written instead of it.
 pub(crate) fn quoted_name(text: &str) -> String {
     quoted(&shown_key(text))
 }
 
-/// A host in a message; what is before an `@` can be a name with a password.
+/// Quotes a host in a message; what is before an `@` can be a name with a password.
 pub(crate) fn quoted_host(text: &str) -> String {
     match text.rsplit_once('@') {
         Some((_, host)) => quoted(&format!("{MASK}@{host}")),
@@ -49,8 +50,8 @@ pub(crate) fn quoted_host(text: &str) -> String {
     }
 }
 
-/// A reference to a secret in a message, `None` where it can be the secret itself: it has signs that no name of
-/// one has, or is as mixed as no name is.
+/// Quotes a reference to a secret in a message, `None` where it can be the secret itself: it has
+/// signs that no name of one has, or is as mixed as no name is.
 pub(crate) fn quoted_reference(text: &str) -> Option<String> {
     let is_legal = |b: u8| b.is_ascii_alphanumeric() || b"_-./*+".contains(&b);
     let is_mixed = |part: &str| is_random(part) && part.bytes().any(|b| b.is_ascii_digit());

@@ -21,18 +21,18 @@ pub(crate) struct Misread {
 }
 
 impl Misread {
-    /// With a line to write as its help, which the place makes.
+    /// Makes a misreading with a line to write as its help, which the place makes.
     pub(crate) fn showing(why: &str) -> Self {
         Self { why: why.to_owned(), help: String::new() }
     }
 }
 
-/// Whether a plain text means null.
+/// Checks that a plain text means null.
 pub(crate) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// The boolean that the scalar means.
+/// Reads the boolean that the scalar means.
 pub(crate) fn boolean(scalar: &Scalar) -> Result<bool, Misread> {
     let misread = |why: &str, help: &str| Misread { why: why.to_owned(), help: help.to_owned() };
     match (scalar.text.as_str(), scalar.quoted) {
@@ -46,7 +46,7 @@ pub(crate) fn boolean(scalar: &Scalar) -> Result<bool, Misread> {
     }
 }
 
-/// The whole number that the scalar means.
+/// Reads the whole number that the scalar means.
 pub(crate) fn integer(scalar: &Scalar) -> Result<i64, Misread> {
     let text = scalar.text.as_str();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -76,7 +76,7 @@ pub(crate) fn integer(scalar: &Scalar) -> Result<i64, Misread> {
     })
 }
 
-/// The number that the scalar means, fractions allowed.
+/// Reads the number that the scalar means, fractions allowed.
 pub(crate) fn number(scalar: &Scalar) -> Result<f64, Misread> {
     match integer(scalar) {
         #[expect(clippy::cast_precision_loss, reason = "a number with a fraction was asked for")]
@@ -103,7 +103,7 @@ fn misread(why: &str, help: String) -> Misread {
     Misread { why: why.to_owned(), help }
 }
 
-/// A value whose type nobody prescribes, as YAML 1.2's core schema reads it.
+/// Reads a value whose type nobody prescribes, as YAML 1.2's core schema reads it.
 pub(crate) fn untyped(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,

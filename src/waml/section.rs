@@ -104,17 +104,17 @@ impl Section {
         &READER
     }
 
-    /// The place of a whole section, for who walks one.
+    /// Returns the place of a whole section, for who walks one.
     pub fn place() -> ElementPlace<'static> {
         READER.place()
     }
 
-    /// The services, none where there is no list.
+    /// Returns the services, none where there is no list.
     pub fn services(&self) -> &[Service] {
         self.service.as_deref().unwrap_or_default()
     }
 
-    /// The addresses, none where there is no list.
+    /// Returns the addresses, none where there is no list.
     pub fn ingresses(&self) -> &[Ingress] {
         self.ingress.as_deref().unwrap_or_default()
     }
@@ -132,14 +132,14 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// Whether any of the targets is one that it is for.
+    /// Checks that one of the targets is one that it is for.
     pub fn is_for_any(&self, targets: &[&TargetName]) -> bool {
         targets.iter().any(|target| self.matcher.is_match(target.as_str()))
     }
 }
 
-/// Keys that only refine the element of a list that they stand in: taking one of these away leaves the
-/// element what it is.
+/// Checks that a key only refines the element of a list that it stands in: taking such a key away
+/// leaves the element what it is.
 pub fn refines(key: &str) -> bool {
     matches!(
         key,
@@ -155,7 +155,7 @@ pub fn refines(key: &str) -> bool {
     )
 }
 
-/// Whether every app has this part, so that the template's defaults for it always apply.
+/// Checks that every app has this part, so that the template's defaults for it always apply.
 ///
 /// The others are optional things: a default fills holes in them where the WAML has them, and
 /// never calls them into being.

@@ -239,7 +239,7 @@ pub enum AccessMode {
 }
 
 impl Volume {
-    /// Whether it is a disk that pods cannot share.
+    /// Checks that it is a disk that pods cannot share.
     pub fn is_for_one(&self) -> bool {
         use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
         self.size.is_some()

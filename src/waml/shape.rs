@@ -76,7 +76,7 @@ impl Shapes {
         &self.root
     }
 
-    /// The shape itself, behind any names.
+    /// Finds the shape itself, behind any names.
     pub(crate) fn resolve<'a>(&'a self, mut shape: &'a Shape) -> &'a Shape {
         while let Shape::Ref(name) = shape {
             shape = self.named.get(name).unwrap_or(&Shape::Any);
@@ -106,7 +106,7 @@ pub(crate) struct KeyStep<'s> {
 }
 
 impl ObjectShape {
-    /// The nearest key below whose name is taken by `is_meant`.
+    /// Finds the nearest key below whose name is taken by `is_meant`.
     pub(crate) fn find<'s>(
         &'s self,
         is_meant: impl Fn(&str) -> bool,
@@ -136,7 +136,8 @@ impl ObjectShape {
 }
 
 impl Shape {
-    /// The mapping with known keys that this is, or a list of; whether it is a list, and the type's name.
+    /// Finds the mapping with known keys that this is, or a list of; whether it is a list, and the
+    /// type's name.
     fn object<'s>(&'s self, shapes: &'s Shapes) -> Option<(&'s ObjectShape, bool, &'s str)> {
         let name = self.type_name().unwrap_or_default();
         match shapes.resolve(self) {
@@ -147,7 +148,7 @@ impl Shape {
         }
     }
 
-    /// The name of the type that stands here.
+    /// Returns the name of the type that stands here.
     pub(crate) fn type_name(&self) -> Option<&str> {
         match self {
             Self::Ref(name) => Some(name),
@@ -156,8 +157,8 @@ impl Shape {
         }
     }
 
-    /// A value as it could stand under that key, in one line: what somebody wrote in the form that is wanted, where
-    /// that can be told, else an example.
+    /// Writes a value as it could stand under that key, in one line: what somebody wrote in the
+    /// form that is wanted, where that can be told, else an example.
     pub(crate) fn example(&self, shapes: &Shapes, key: &str, written: Option<&Node>) -> String {
         if let Some(found) = written.and_then(|node| self.corrected(shapes, key, node)) {
             return found;
@@ -205,7 +206,8 @@ impl Shape {
         }
     }
 
-    /// What somebody wrote, in the form that is wanted here; nothing where it is not known what was meant.
+    /// Writes what somebody wrote, in the form that is wanted here; `None` where it is not known
+    /// what was meant.
     fn corrected(&self, shapes: &Shapes, key: &str, node: &Node) -> Option<String> {
         let text = node.as_text();
         match (shapes.resolve(self), &node.value) {
@@ -266,7 +268,7 @@ impl Shape {
         }
     }
 
-    /// What a reader would call it: `a whole number from 1 to 65535`.
+    /// Says what a reader would call it: `a whole number from 1 to 65535`.
     pub(crate) fn expected(&self, shapes: &Shapes) -> String {
         match shapes.resolve(self) {
             Self::Any | Self::Ref(_) => "a value".to_owned(),
@@ -312,7 +314,7 @@ fn shape(json: &Json) -> Shape {
     if types.contains(&"null") { Shape::Nullable(Box::new(plain)) } else { plain }
 }
 
-/// Either a thing or null, or one of several documented words.
+/// Reads either a thing or null, or one of several documented words.
 fn either(options: &[Json]) -> Shape {
     let null = |json: &&Json| json.get("type").and_then(Json::as_str) == Some("null");
     let nullable = options.iter().any(|json| null(&json));
@@ -362,7 +364,8 @@ fn by_type(schema: &JsonMap<String, Json>, types: &[&str]) -> Shape {
     }
 }
 
-/// `schemars` writes the width of an integer as a format; the bounds of wide ones are left out.
+/// Reads the bounds of an integer, whose width `schemars` writes as a format; the bounds of wide
+/// ones are left out.
 fn integer(format: Option<&str>, min: Option<i64>, max: Option<i64>) -> Shape {
     let widest = match format {
         Some("uint8") => Some(i64::from(u8::MAX)),

@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest of the words that would have been right.
 
-/// The candidate that is most like `word`, if one is like enough to be a slip of it.
+/// Finds the candidate that is most like `word`, if one is like enough to be a slip of it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = 1 + word.chars().count() / 4;
     candidates
@@ -11,7 +11,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean x?`, or the list of what there is.
+/// Asks `did you mean x?`, or lists what there is.
 pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, candidates.clone()) {
         Some(best) => format!("did you mean `{best}`?"),
@@ -19,7 +19,7 @@ pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clon
     }
 }
 
-/// `a`, `b` and `c`, at most twenty of them.
+/// Lists the words as `a`, `b` and `c`, at most twenty of them.
 pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let all: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     let shown = all.get(..20).unwrap_or(&all);
@@ -32,17 +32,17 @@ pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// Case and separators do not make another word: `min_replicas` is `minReplicas`.
+/// Folds case and separators, which do not make another word: `min_replicas` is `minReplicas`.
 fn fold(word: &str) -> Vec<char> {
     word.chars().take(64).filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// How many slips make one word of another; case and separators are none.
+/// Counts the slips that make one word of another; case and separators are none.
 pub fn distance(one: &str, other: &str) -> usize {
     edits(&fold(one), &fold(other))
 }
 
-/// Edit distance with a swap of neighbours as one edit (optimal string alignment).
+/// Computes the edit distance with a swap of neighbours as one edit (optimal string alignment).
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

@@ -58,7 +58,7 @@ impl<T: JsonSchema> Reader<T> {
         Self { shapes: Shapes::compile(schema), of: std::marker::PhantomData }
     }
 
-    /// The place of the whole, from which others are reached.
+    /// Returns the place of the whole, from which others are reached.
     pub fn place(&self) -> ElementPlace<'_> {
         ElementPlace::root(&self.shapes)
     }
@@ -113,7 +113,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The JSON of a node of that shape; `None` when it is broken.
+    /// Reads the JSON of a node of that shape; `None` when it is broken.
     fn value(&mut self, node: &mut Node, declared: &Shape, path: &Path) -> Option<Json> {
         if node.broken {
             return None;
@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What to write, with a line as it could stand there.
+    /// Says what to write, with a line as it could stand there.
     fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
         let key = path.last_key();
         let expected = declared.expected(self.shapes);
@@ -167,7 +167,8 @@ impl Walk<'_> {
         }
     }
 
-    /// `None` where a required key is missing or broken; what is there is checked all the same.
+    /// Reads the JSON of a mapping; `None` where a required key is missing or broken; what is there
+    /// is checked all the same.
     fn object(
         &mut self,
         map: &mut Map,
@@ -275,7 +276,7 @@ impl Walk<'_> {
         collect::add(self.violations, violation);
     }
 
-    /// The key that was meant, or the place where it belongs.
+    /// Finds the key that was meant, or the place where it belongs.
     fn meant_by(&self, path: &Path, node: &Node, whole: Whole<'_>) -> String {
         const FEW: usize = 6;
         const OF_THE_HEAD: [&str; 7] =
@@ -315,7 +316,7 @@ impl Walk<'_> {
         "remove it, or look for the right word in the documentation of this file".to_owned()
     }
 
-    /// The key in its right place, with what must stand beside it.
+    /// Writes the key in its right place, with what must stand beside it.
     fn whole_line(&self, deeper: &Deeper<'_>, node: Option<&Node>) -> String {
         let Deeper { way, key, field } = deeper;
         let value = field.shape.example(self.shapes, key, node);
@@ -345,7 +346,8 @@ impl Walk<'_> {
     }
 }
 
-/// `availability: 99,9` in a flow map is the key `availability` and the key `9`.
+/// Finds a number that a comma splits: `availability: 99,9` in a flow map is the key `availability`
+/// and the key `9`.
 fn split_number(before: Option<&(String, String)>, key: &str, node: &Node) -> Option<String> {
     let (name, whole) = before?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -355,7 +357,8 @@ fn split_number(before: Option<&(String, String)>, key: &str, node: &Node) -> Op
     })
 }
 
-/// The JSON of a scalar of that shape. A misread value without a help is helped by a line to write.
+/// Reads the JSON of a scalar of that shape. A misread value without a help is helped by a line to
+/// write.
 fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
     let showing = |misread: Misread| Misread { help: String::new(), ..misread };
     match shape {
@@ -399,8 +402,8 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
     }
 }
 
-/// Whether a text that is not what is wanted may be quoted: not where secrets stand, unless it was meant as a word or a
-/// number that we know.
+/// Checks that a text that is not what is wanted may be quoted: not where secrets stand, unless it
+/// was meant as a word or a number that we know.
 fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
     let is_named_after_one = || is_secret_name(path.last_key()) || path.last_key() == "value";
     match shape {

@@ -35,7 +35,7 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Ten times the largest WAML we have met: 256 KiB, 20,000 values, 64 deep.
+    /// Allows ten times the largest WAML we have met: 256 KiB, 20,000 values, 64 deep.
     fn default() -> Self {
         Self { bytes: 256 * 1024, nodes: 20_000, text: 1024 * 1024, depth: 64 }
     }
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Every document of the stream.
+    /// Reads every document of the stream.
     fn documents(&mut self) -> Result<Vec<Node>, Fault> {
         let mut documents = Vec::new();
         let mut stack: Vec<Open> = Vec::new();
@@ -411,8 +411,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The line with its value in quotes, where the value begins with a character that YAML keeps for itself, or has a
-/// colon and a space in it.
+/// Writes the line with its value in quotes, where the value begins with a character that YAML
+/// keeps for itself, or has a colon and a space in it.
 fn help_to_quote(line: &str, column: usize, may_repeat: impl Fn() -> bool) -> Option<String> {
     let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let (before, rest) = line.split_at_checked(at)?;
@@ -461,7 +461,7 @@ fn key_of(node: Node) -> Result<Key, Fault> {
     }
 }
 
-/// How deep a value nests; 0 for a scalar.
+/// Measures how deep a value nests; 0 for a scalar.
 fn depth(node: &Node) -> usize {
     let below = match &node.value {
         Value::Null | Value::Scalar(_) => return 0,
@@ -471,8 +471,8 @@ fn depth(node: &Node) -> usize {
     1 + below.unwrap_or(0)
 }
 
-/// How many values and bytes of text a copy of the node takes. A key is a value of its own, as it is
-/// where it is written.
+/// Counts the values and bytes of text that a copy of the node takes. A key is a value of its own,
+/// as it is where it is written.
 fn weight(node: &Node) -> (usize, usize) {
     let sum = |(n, b): (usize, usize), key: usize, bytes: usize, child: &Node| {
         let (nodes, text) = weight(child);

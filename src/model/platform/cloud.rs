@@ -147,12 +147,12 @@ impl Default for Cloud {
 }
 
 impl Gcp {
-    /// The project that an app's things are made in.
+    /// Returns the project that an app's things are made in.
     pub fn project_of(&self, app: &AppKey) -> &str {
         self.projects.get(app.namespace.as_str()).unwrap_or(&self.project)
     }
 
-    /// Whether an app may have the role.
+    /// Checks that an app may have the role.
     pub fn allows(&self, role: &str) -> bool {
         let matches = |glob: &String| match glob.strip_suffix('*') {
             Some(start) => role.starts_with(start),
@@ -164,14 +164,14 @@ impl Gcp {
         }
     }
 
-    /// The workload identity pool of the cluster.
+    /// Names the workload identity pool of the cluster.
     pub fn pool(&self) -> String {
         self.workload_pool.clone().unwrap_or_else(|| format!("{}.svc.id.goog", self.project))
     }
 }
 
 impl Cloud {
-    /// What is asked of the cloud and cannot be had from it as it is configured.
+    /// Lists what is asked of the cloud and cannot be had from it as it is configured.
     pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
         let gcp = self.provider == Provider::Gcp;
         let sql = self.database == DatabaseKind::CloudSql;
@@ -191,7 +191,7 @@ impl Cloud {
     }
 }
 
-/// A pattern of the operator's with an app's names in it.
+/// Fills in an app's names in a pattern of the operator's.
 pub fn named_for(pattern: &str, app: &AppKey) -> String {
     pattern.replace("{namespace}", app.namespace.as_str()).replace("{slug}", app.slug.as_str())
 }

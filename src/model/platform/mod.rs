@@ -39,7 +39,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Everything that the parts say and that does not go together.
+    /// Lists everything that the parts say and that does not go together.
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let monitoring = self.monitoring.problems().into_iter();
         self.secrets.problems().chain(self.cloud.problems()).chain(monitoring).collect()

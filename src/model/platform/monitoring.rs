@@ -174,7 +174,8 @@ pub struct SloLatency {
 }
 
 impl Monitoring {
-    /// What a schema does not see: the path of each wrong value, what is wrong, and what to do.
+    /// Lists what a schema does not see: the path of each wrong value, what is wrong, and what to
+    /// do.
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let classes = self.slo.classes.iter().flat_map(|(name, class)| {
             let wrong = class.percentages().filter(|(_, percent)| !is_percent(*percent));
@@ -205,7 +206,7 @@ impl SloClass {
     }
 }
 
-/// Whether so many percent can be promised: none are no promise, and all leave no error budget.
+/// Checks that so many percent can be promised: none are no promise, and all leave no error budget.
 pub fn is_percent(percent: f64) -> bool {
     percent > 0.0 && percent < 100.0
 }
@@ -222,7 +223,7 @@ fn is_label(key: &str, value: &str) -> bool {
     prefix.split('.').all(part) && part(name) && (value.is_empty() || part(value))
 }
 
-/// A pattern of the operator's with an app's names filled in.
+/// Fills in an app's names in a pattern of the operator's.
 pub fn filled(pattern: &str, app: &AppKey, target: &TargetName) -> String {
     pattern
         .replace("{namespace}", app.namespace.as_str())

@@ -28,27 +28,27 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// The entry points for an address.
+    /// Returns the entry points for an address.
     pub fn entry_points(&self, public: bool) -> &[String] {
         if public { &self.entry_points.public } else { &self.entry_points.internal }
     }
 
-    /// The class for an address.
+    /// Returns the class for an address.
     pub fn class(&self, public: bool) -> &str {
         if public { &self.classes.public } else { &self.classes.internal }
     }
 
-    /// The gateway for an address.
+    /// Returns the gateway for an address.
     pub fn gateway(&self, public: bool) -> &Gateway {
         if public { &self.gateways.public } else { &self.gateways.internal }
     }
 
-    /// Whether connections to an address are encrypted.
+    /// Checks that connections to an address are encrypted.
     pub fn tls(&self, public: bool) -> bool {
         if public { self.tls.public } else { self.tls.internal }
     }
 
-    /// The annotations of a route to an address.
+    /// Returns the annotations of a route to an address.
     pub fn annotations(&self, public: bool) -> &BTreeMap<String, String> {
         if public { &self.annotations.public } else { &self.annotations.internal }
     }

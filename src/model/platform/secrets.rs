@@ -105,7 +105,7 @@ impl Default for Vault {
 }
 
 impl Default for OperatorLogin {
-    /// The names in the documentation of vault-config-operator.
+    /// Takes the names in the documentation of vault-config-operator.
     fn default() -> Self {
         Self { path: None, role: "policy-admin".to_owned(), service_account: "default".to_owned() }
     }
@@ -118,7 +118,7 @@ impl Default for ExternalStore {
 }
 
 impl Secrets {
-    /// What does not go together.
+    /// Lists what does not go together.
     pub(super) fn problems(&self) -> impl Iterator<Item = PlatformProblem> {
         let Self { delivery, vault, external: _ } = self;
         let no_role = delivery.needs_role() && !vault.operator && vault.role.is_none();
@@ -142,14 +142,15 @@ impl Secrets {
 }
 
 impl Vault {
-    /// Whether an app may read what the path stands for: what is its namespace's, or shared.
+    /// Checks that an app may read what the path stands for: what is its namespace's, or shared.
     pub fn allows(&self, app: &AppKey, path: VaultPath<'_>) -> bool {
         let own = format!("{}/*", app.namespace);
         let globs = self.shared.iter().map(String::as_str).chain([own.as_str()]);
         globs.filter_map(|glob| VaultPath::parse(glob).ok()).any(|glob| glob.covers(path))
     }
 
-    /// Where in the engine an app's secret is, unless the WAML names a path: below the app's own.
+    /// Returns where in the engine an app's secret is, unless the WAML names a path: below the
+    /// app's own.
     pub fn path_of(app: &AppKey, secret: &str) -> String {
         format!("{}/{}/{secret}", app.namespace, app.slug)
     }
@@ -171,7 +172,8 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Whether the pod, or an operator in its name, logs in to Vault with a role of the app's own.
+    /// Checks that the pod, or an operator in its name, logs in to Vault with a role of the app's
+    /// own.
     pub fn needs_role(self) -> bool {
         match self {
             Self::VaultAgent | Self::VaultSecretsOperator => true,

@@ -33,12 +33,12 @@ impl<'a> VaultPath<'a> {
         wildcards(text).map(|()| Self(text))
     }
 
-    /// Whether it stands for one secret.
+    /// Checks that it stands for one secret.
     pub fn is_plain(self) -> bool {
         !self.0.contains(['+', '*'])
     }
 
-    /// Whether everything that the other one matches, this one matches too.
+    /// Checks that everything that the other one matches, this one matches too.
     pub fn covers(self, other: VaultPath<'_>) -> bool {
         let (mut ours, mut theirs) = (self.segments(), other.segments());
         loop {
@@ -60,7 +60,7 @@ impl<'a> VaultPath<'a> {
     }
 }
 
-/// Whether all that a segment can be begins so.
+/// Checks that all that a segment can be begins so.
 fn begins(segment: &str, start: &str) -> bool {
     let known = if segment == "+" { "" } else { segment.trim_end_matches('*') };
     known.starts_with(start)

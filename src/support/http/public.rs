@@ -125,13 +125,13 @@ impl PublicOnly {
         Ok(())
     }
 
-    /// Whether an address is public or allowed.
+    /// Checks that an address is public or allowed.
     fn lets(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address) || self.allowed.iter().any(|network| contains(*network, address))
     }
 
-    /// The addresses of a name that may be connected to.
+    /// Finds the addresses of a name that may be connected to.
     fn filter(&self, name: &str, all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, NotPublic> {
         if self.proxies.iter().any(|proxy| proxy == &name.to_ascii_lowercase()) {
             return Ok(all);
@@ -163,7 +163,7 @@ fn is_private_name(name: &str) -> bool {
     !name.contains('.') || PRIVATE_SUFFIXES.iter().any(is_below)
 }
 
-/// Whether the Internet has that address.
+/// Checks that the Internet has that address.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::header::{HeaderMap, RETRY_AFTER};
 use jiff::Timestamp;
 
-/// How long the server wants to be left alone; `None` where it says nothing, or a time that is over.
+/// Reads how long the server wants to be left alone; `None` where it says nothing, or a time that
+/// is over.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if let Some(seconds) = retry_after_seconds(headers) {
         return Some(seconds);
@@ -14,7 +15,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Duration::try_from(at.duration_since(now)).ok()
 }
 
-/// The same of a server that is known to say it in seconds.
+/// Reads how long a server wants to be left alone that is known to say it in seconds.
 pub fn retry_after_seconds(headers: &HeaderMap) -> Option<Duration> {
     text(headers)?.parse().ok().map(Duration::from_secs)
 }

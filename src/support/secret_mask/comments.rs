@@ -5,13 +5,14 @@ use std::ops::Range;
 use crate::support::secret_name::is_secret_name;
 use crate::support::secret_text::{is_reference, lines_of, span_in};
 
-/// The values behind names of secrets in comments: `# password: x`. A sign in quotes counts as one, too.
+/// Finds the values behind names of secrets in comments: `# password: x`. A sign in quotes counts
+/// as one, too.
 pub(super) fn find_named(text: &str) -> Vec<Range<usize>> {
     let values = lines_of(text).filter_map(comment).flat_map(values);
     values.map(|value| span_in(text, value)).collect()
 }
 
-/// The comment of a line.
+/// Finds the comment of a line.
 fn comment(line: &str) -> Option<&str> {
     let is_begin = |(at, _): &(usize, &str)| {
         line.get(..*at).is_some_and(|before| {
@@ -22,7 +23,7 @@ fn comment(line: &str) -> Option<&str> {
     line.get(at..)
 }
 
-/// What stands behind each name of a secret and its colon, up to the next blank.
+/// Lists what stands behind each name of a secret and its colon, up to the next blank.
 fn values(comment: &str) -> impl Iterator<Item = &str> {
     let mut rest = comment;
     std::iter::from_fn(move || {

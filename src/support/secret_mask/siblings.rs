@@ -36,7 +36,8 @@ impl<'a> Siblings<'a> {
         }
     }
 
-    /// Whether the variable with this value is called after a secret; also where that would take too long to find out.
+    /// Checks that the variable with this value is called after a secret; also where that would
+    /// take too long to find out.
     pub(super) fn name_one(&mut self, span: &Range<usize>) -> bool {
         self.item_names_one(span) || self.braces_name_one(span)
     }
@@ -73,7 +74,7 @@ impl<'a> Siblings<'a> {
         is_named
     }
 
-    /// The line around a place, and the column of its keys. Many values may stand on one.
+    /// Finds the line around a place, and the column of its keys. Many values may stand on one.
     fn line_of(&mut self, at: usize) -> Range<usize> {
         if !self.line.0.contains(&at) {
             let before = self.text.get(..at).unwrap_or_default();
@@ -93,7 +94,7 @@ impl<'a> Siblings<'a> {
     }
 }
 
-/// The lines of the list item, or of the map, that a line with keys in a column belongs to.
+/// Finds the lines of the list item, or of the map, that a line with keys in a column belongs to.
 fn item_around(text: &str, line: Range<usize>, column: usize) -> Range<usize> {
     let Range { mut start, mut end } = line;
     let is_first = |line: &Line<'_>| line.column == column && line.is_item();

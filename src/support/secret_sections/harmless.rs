@@ -2,7 +2,8 @@
 
 use super::is_secret_name;
 
-/// How much of a name is shown: all of it, or what stands in front of a sign that no name has.
+/// Counts the bytes of a name that are shown: all of it, or what stands in front of a sign that no
+/// name has.
 pub(super) fn shown_of_name(text: &str) -> usize {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let end = text.find(|c: char| !legal(c)).unwrap_or(text.len());
@@ -19,13 +20,14 @@ fn is_name_of_value(text: &str) -> bool {
     is_variable(text) || is_secret_name(text) || matches!(text, "name" | "value" | "key")
 }
 
-/// `env: NAME` says where a secret is.
+/// Checks that a text is the name of a variable: `env: NAME` says where a secret is.
 pub(super) fn is_variable(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// The name of a flag, and words without digits and signs.
+/// Counts the bytes of an argument that are shown: the name of a flag, and words without digits and
+/// signs.
 pub(super) fn shown_of_argument(text: &str) -> usize {
     let is_word = |text: &str| {
         text.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'/' | b'_' | b'.'))
@@ -42,7 +44,7 @@ pub(super) fn shown_of_argument(text: &str) -> usize {
     }
 }
 
-/// Keys that say which secret, where it is, and how it comes.
+/// Checks that a key is one of those that say which secret, where it is, and how it comes.
 pub(super) fn is_reference_key(key: &str) -> bool {
     const KEYS: &[&str] = &[
         "name",
@@ -77,7 +79,7 @@ pub(super) fn is_reference_key(key: &str) -> bool {
     KEYS.contains(&key.to_ascii_lowercase().as_str())
 }
 
-/// A name, a path with wildcards, an address, a placeholder.
+/// Checks that a text may be a name, a path with wildcards, an address, or a placeholder.
 pub(super) fn is_legal_reference(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*+:{}".contains(&b))
 }

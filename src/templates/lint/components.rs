@@ -13,7 +13,7 @@ pub(crate) struct Component {
     pub(crate) parameters: Vec<(String, bool)>,
 }
 
-/// All components of these texts, by name.
+/// Collects all components of these texts, by name.
 pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Component> {
     let mut found = HashMap::new();
     for (file, text) in texts {
@@ -35,7 +35,7 @@ pub(crate) fn components(texts: &HashMap<String, &str>) -> HashMap<String, Compo
     found
 }
 
-/// `(name, @name, name: type = default, ...rest)`
+/// Reads the parameters of a component: `(name, @name, name: type = default, ...rest)`
 fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let (mut depth, mut begins) = (0_usize, false);
@@ -63,7 +63,7 @@ fn parameters(tokens: &[TagToken<'_>]) -> Vec<(String, bool)> {
     found
 }
 
-/// Without the signs that take white space away.
+/// Leaves out the signs that take white space away.
 pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] {
     let tokens = match tokens {
         [first, rest @ ..] if first.is("-") => rest,
@@ -75,7 +75,7 @@ pub(crate) fn trimmed<'a, 't>(tokens: &'a [TagToken<'t>]) -> &'a [TagToken<'t>] 
     }
 }
 
-/// A name with dots in it, as components have; and where it ends.
+/// Reads a name with dots in it, as components have; and where it ends.
 pub(crate) fn dotted(tokens: &[TagToken<'_>], from: usize) -> (String, usize) {
     let mut name = String::new();
     let mut at = from;

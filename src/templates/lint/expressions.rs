@@ -15,7 +15,7 @@ const KEYWORDS: [&str; 19] = [
 const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
 
 impl TemplateReader<'_> {
-    /// What an expression stands for, and the parts of the view that it names.
+    /// Finds what an expression stands for, and the parts of the view that it names.
     pub(crate) fn expression(&mut self, tokens: &[TagToken<'_>]) -> (Binding, Vec<TemplateRead>) {
         let mut parts = Vec::new();
         let mut reads = Vec::new();
@@ -68,7 +68,7 @@ impl TemplateReader<'_> {
         (bound, reads)
     }
 
-    /// A name with its parts: what it stands for, where it ends, and the reads it is.
+    /// Reads a name with its parts: what it stands for, where it ends, and the reads it is.
     fn name(
         &mut self,
         tokens: &[TagToken<'_>],
@@ -113,7 +113,8 @@ impl TemplateReader<'_> {
         Some((bound, end, reads))
     }
 
-    /// `.name`, `["name"]`, `[0]`; what stands in brackets is read by itself.
+    /// Reads one step of a name, `.name`, `["name"]`, `[0]`; what stands in brackets is read by
+    /// itself.
     fn step(&mut self, tokens: &[TagToken<'_>], at: usize) -> Option<(String, usize)> {
         let sign = tokens.get(at)?;
         if sign.is(".") || sign.is("?.") {
@@ -135,7 +136,7 @@ impl TemplateReader<'_> {
         }
     }
 
-    /// `[a, b]`, or `[x.y for x in list if x.z]`; where it ends.
+    /// Reads a list, `[a, b]`, or `[x.y for x in list if x.z]`; returns where it ends.
     fn list(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
         let end = closing(tokens, at);
         let inner = tokens.get(at + 1..end).unwrap_or_default();
@@ -154,7 +155,8 @@ impl TemplateReader<'_> {
         end + 1
     }
 
-    /// `<name a={x} b="text" c>`: the arguments are bound to the component's parameters.
+    /// Reads a call, `<name a={x} b="text" c>`: the arguments are bound to the component's
+    /// parameters.
     pub(crate) fn call(&mut self, tokens: &[TagToken<'_>], at: usize) -> usize {
         let (name, mut at) = dotted(tokens, at + 1);
         let mut given = NameScope::new();
@@ -198,7 +200,7 @@ impl TemplateReader<'_> {
     }
 }
 
-/// Whether a value, and not a comparison or a part, begins behind that token.
+/// Checks that a value, and not a comparison or a part, begins behind that token.
 fn begins(before: Option<&TagToken<'_>>) -> bool {
     match before {
         None => true,
@@ -213,7 +215,7 @@ fn begins(before: Option<&TagToken<'_>>) -> bool {
     }
 }
 
-/// The token that closes the bracket at `at`; the end where none does.
+/// Finds the token that closes the bracket at `at`; the end where none does.
 fn closing(tokens: &[TagToken<'_>], at: usize) -> usize {
     let mut depth = 0_usize;
     for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == TokenKind::Other)

@@ -117,7 +117,8 @@ impl TemplateReader<'_> {
         self.tags(tags.get(component.body.0..component.body.1).unwrap_or_default(), false);
     }
 
-    /// All tags of a file or a component; definitions within a file are read when they are called.
+    /// Reads all tags of a file or a component; definitions within a file are read when they are
+    /// called.
     fn tags(&mut self, tags: &[Tag<'_>], file: bool) {
         let mut defining = false;
         for tag in tags {
@@ -156,7 +157,7 @@ impl TemplateReader<'_> {
         }
     }
 
-    /// Everything in it is read whole.
+    /// Reads everything in it whole.
     pub(crate) fn value(&mut self, tokens: &[TagToken<'_>]) {
         let (_, reads) = self.expression(tokens);
         self.note(reads, true);
@@ -208,7 +209,7 @@ impl TemplateReader<'_> {
     }
 }
 
-/// The names of a loop: the last is each element, the one before it its key.
+/// Binds the names of a loop: the last is each element, the one before it its key.
 fn loop_names(names: &[TagToken<'_>], bound: &Binding) -> NameScope {
     let each = match bound {
         Binding::Anything => Binding::Anything,

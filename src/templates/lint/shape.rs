@@ -92,7 +92,7 @@ impl ViewShape {
         }
     }
 
-    /// The names that there are at the end of a way.
+    /// Lists the names that there are at the end of a way.
     pub(crate) fn names(&self, way: &[String]) -> Vec<&str> {
         let Some((step, rest)) = way.split_first() else {
             return self.parts.keys().map(String::as_str).collect();

@@ -38,8 +38,8 @@ pub(crate) fn find_undefined(
     found.into_iter().map(counted).collect()
 }
 
-/// A place that is reached in several ways is right if one of them leads somewhere; else the way
-/// that leads farthest.
+/// Finds the read that leads nowhere: a place that is reached in several ways is right if one of
+/// them leads somewhere; else the way that leads farthest is wrong.
 fn wrong<'r>(reads: &[&'r TemplateRead], shape: &ViewShape) -> Option<&'r TemplateRead> {
     let leads =
         |read: &TemplateRead| !read.unbound && shape.count_known_steps(&read.way) == read.way.len();

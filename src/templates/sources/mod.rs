@@ -65,7 +65,7 @@ pub const DEPTH: usize = 3;
 #[folder = "templates"]
 struct Embedded;
 
-/// The templates that are part of the program.
+/// Returns the templates that are part of the program.
 pub fn built_in() -> TemplateSources {
     let file = |path: std::borrow::Cow<'static, str>| {
         let file = Embedded::get(&path)?;
@@ -91,7 +91,7 @@ pub const COMPONENTS: &str = "components";
 /// The operator's own rules.
 pub const POLICIES: &str = "policies";
 
-/// The file with its path below a folder, if it is there.
+/// Returns the file with its path below a folder, if it is there.
 fn below(file: &TemplateFile, folder: &str) -> Option<TemplateFile> {
     let path = file.path.strip_prefix(folder)?.strip_prefix('/')?;
     Some(TemplateFile { path: path.to_owned(), text: file.text.clone() })
@@ -102,7 +102,7 @@ fn sorted(mut files: Vec<TemplateFile>) -> Vec<TemplateFile> {
     files
 }
 
-/// The templates in a folder that has `apps/`, and what they share beside it.
+/// Reads the templates in a folder that has `apps/`, and what they share beside it.
 ///
 /// # Errors
 /// When the folder is not one of templates, or cannot be read.
@@ -156,7 +156,7 @@ fn collect(
     Ok(())
 }
 
-/// All but pages for people, so that a misnamed file is told of.
+/// Accepts all but pages for people, so that a misnamed file is told of.
 fn is_text(name: &str) -> bool {
     Path::new(name).extension().is_none_or(|end| end != "md")
 }

@@ -29,7 +29,7 @@ pub struct Folders {
     pub policies: Vec<FolderItem>,
 }
 
-/// The templates of a commit; `place` is the repository's folder they are in, for messages.
+/// Reads the templates of a commit; `place` is the repository's folder they are in, for messages.
 ///
 /// # Errors
 /// When there is no template at all, or something that is no text file.

@@ -28,7 +28,7 @@ pub(super) fn build_database_view(section: &Section, app: &AppKey, target: &Targ
     view
 }
 
-/// The variables by which an app finds its database.
+/// Lists the variables by which an app finds its database.
 pub(super) fn env(section: &Section, app: &AppKey, target: &Target) -> Vec<(&'static str, String)> {
     let cloud = &target.platform.cloud;
     let Some(database) = &section.database else { return Vec::new() };
@@ -72,12 +72,12 @@ fn cloud_sql(database: &Database, app: &AppKey, target: &Target) -> Json {
     })
 }
 
-/// What the instance is called in the project.
+/// Names the instance as it is called in the project.
 pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     naming::unique(&target.name, app, LONGEST_INSTANCE)
 }
 
-/// The database within the instance.
+/// Names the database within the instance.
 fn schema(app: &AppKey) -> String {
     app.slug.as_str().replace('-', "_")
 }
@@ -86,7 +86,7 @@ fn engine(database: &Database) -> Engine {
     database.engine.unwrap_or(Engine::Postgres)
 }
 
-/// `POSTGRES_16`, `MYSQL_8_0`.
+/// Writes the version as Cloud SQL does: `POSTGRES_16`, `MYSQL_8_0`.
 fn version(engine: Engine, version: &str) -> String {
     let prefix = match engine {
         Engine::Postgres => "POSTGRES",
@@ -95,8 +95,8 @@ fn version(engine: Engine, version: &str) -> String {
     format!("{prefix}_{}", version.replace('.', "_"))
 }
 
-/// The user as Cloud SQL's API names it. `PostgreSQL` takes names of 63 bytes, so Google leaves
-/// the end out (Cloud SQL, "Manage users with IAM database authentication").
+/// Names the user as Cloud SQL's API names it. `PostgreSQL` takes names of 63 bytes, so Google
+/// leaves the end out (Cloud SQL, "Manage users with IAM database authentication").
 fn user(engine: Engine, app: &AppKey, target: &Target) -> String {
     let email = iam::email(app, target);
     match engine {
@@ -105,7 +105,7 @@ fn user(engine: Engine, app: &AppKey, target: &Target) -> String {
     }
 }
 
-/// The user as the app logs in: `MySQL` knows it by what stands before the `@`.
+/// Names the user as the app logs in: `MySQL` knows it by what stands before the `@`.
 fn login(engine: Engine, app: &AppKey, target: &Target) -> String {
     let user = user(engine, app, target);
     match engine {
@@ -114,7 +114,7 @@ fn login(engine: Engine, app: &AppKey, target: &Target) -> String {
     }
 }
 
-/// Rounded up.
+/// Converts a quantity to gibibytes, rounded up.
 pub(super) fn gibibytes(quantity: &str) -> Option<u64> {
     Quantity::parse(quantity)?.whole().map(|bytes| bytes.div_ceil(1 << 30))
 }

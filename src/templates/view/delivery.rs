@@ -29,7 +29,8 @@ const LONGEST: usize = 41;
 /// What the template itself renders to: nothing. The files are written on the way.
 const MARKER: &str = ".agent";
 
-/// The pods' other annotations, and those by which the Vault agent is asked; null without any.
+/// Adds those annotations by which the Vault agent is asked to the pods' other ones; null without
+/// any.
 pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
     let secrets = collect_secrets(section, app);
     if target.platform.secrets.delivery != Delivery::VaultAgent || secrets.is_empty() {
@@ -60,7 +61,7 @@ pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target:
     Json::Object(all)
 }
 
-/// Whether the annotation is one that says what the agent brings, which is ours to say. Others
+/// Checks that the annotation is one that says what the agent brings, which is ours to say. Others
 /// tune it, `vault.hashicorp.com/agent-limits-cpu`, and are the app's.
 pub(crate) fn is_ours(key: &str) -> bool {
     let ours = [
@@ -77,12 +78,13 @@ pub(crate) fn is_ours(key: &str) -> bool {
     name == "agent-inject" || ours.iter().any(|start| name.starts_with(start))
 }
 
-/// Where the files of a secret are.
+/// Returns where the files of a secret are.
 pub(crate) fn folder(secret: &NeededSecret<'_>) -> String {
     secret.folder.map_or_else(|| format!("{FOLDER}/{}", secret.name), str::to_owned)
 }
 
-/// A key that could lead out of the folder is passed over, as Kubernetes takes none either.
+/// Writes the agent's template for a secret's files: a key that could lead out of the folder is
+/// passed over, as Kubernetes takes none either.
 fn template(path: &str, folder: &str) -> String {
     let (path, folder) = (go_string(path), go_string(folder));
     format!(
@@ -93,14 +95,14 @@ fn template(path: &str, folder: &str) -> String {
     )
 }
 
-/// A text as an interpreted string literal of Go (The Go Programming Language Specification,
+/// Writes a text as an interpreted string literal of Go (The Go Programming Language Specification,
 /// "String literals").
 fn go_string(text: &str) -> String {
     vault::quoted(text, "/._-")
 }
 
-/// The objects that make Kubernetes Secrets on the target: for each operator a list, empty unless
-/// it is the one that delivers.
+/// Lists the objects that make Kubernetes Secrets on the target: for each operator a list, empty
+/// unless it is the one that delivers.
 pub(super) fn objects(section: &Section, app: &AppKey, target: &Target) -> Json {
     let Secrets { delivery, vault, external } = &target.platform.secrets;
     let secrets: Json = collect_secrets(section, app).iter().map(object).collect();

@@ -42,7 +42,7 @@ pub(super) fn build_iam_view(section: &Section, app: &AppKey, target: &Target) -
     Json::Object(view)
 }
 
-/// The e-mail address of an app's service account.
+/// Writes the e-mail address of an app's service account.
 pub(super) fn email(app: &AppKey, target: &Target) -> String {
     let project = target.platform.cloud.gcp.project_of(app);
     format!("{}@{project}.iam.gserviceaccount.com", account(app, target))
@@ -73,14 +73,15 @@ fn google(section: &Section, app: &AppKey, target: &Target) -> Map<String, Json>
     if let Json::Object(parts) = parts { parts } else { Map::new() }
 }
 
-/// Each once, in the order of the alphabet.
+/// Collects the roles, each once, in the order of the alphabet.
 fn roles(section: &Section, database: DatabaseKind) -> BTreeSet<&str> {
     let own = section.iam.iter().flat_map(|iam| iam.roles.iter().flatten()).map(String::as_str);
     let sql = section.database.is_some() && database == DatabaseKind::CloudSql;
     own.chain(DATABASE_ROLES.into_iter().filter(|_| sql)).collect()
 }
 
-/// A name in the app's namespace: the role's last part for people, a hash to be nobody else's.
+/// Makes a name in the app's namespace: the role's last part for people, a hash to be nobody
+/// else's.
 fn grant_name(app: &AppKey, role: &str) -> String {
     let AppKey { slug, .. } = app;
     let last = role.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -96,7 +97,7 @@ fn amazon(section: &Section, app: &AppKey, cloud: &Cloud) -> Map<String, Json> {
     annotations.into_iter().map(|annotations| ("annotations".to_owned(), annotations)).collect()
 }
 
-/// The AWS role of an app: its own, or by the operator's pattern.
+/// Finds the AWS role of an app: its own, or by the operator's pattern.
 pub(crate) fn aws_role(section: &Section, app: &AppKey, cloud: &Cloud) -> Option<String> {
     if section.iam.is_none() && cloud.identities == Identities::OnRequest {
         return None;

@@ -100,7 +100,7 @@ fn name(slug: &str, index: usize) -> String {
     }
 }
 
-/// One for each host, however many addresses have it.
+/// Lists one certificate for each host, however many addresses have it.
 pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
     let of = |ingress: &IngressView| {
         Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
@@ -108,7 +108,7 @@ pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
     each_once(ingresses.iter().filter_map(of))
 }
 
-/// All ways of caching that routes name.
+/// Lists all ways of caching that routes name.
 pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
     let routes = ingresses.iter().flat_map(|ingress| &ingress.routes);
     each_once(routes.filter_map(|route| route.cache.clone()))
@@ -124,7 +124,7 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     once
 }
 
-/// The whole host name.
+/// Writes the whole host name.
 pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     match (&ingress.host, &ingress.host_prefix) {
         (Some(host), _) => host.clone(),
@@ -134,7 +134,7 @@ pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
 }
 
 impl RouteView {
-    /// Whether the route leads to a service's port.
+    /// Checks that the route leads to a service's port.
     pub(crate) fn leads_to(&self, port: &PortRef<'_>) -> bool {
         self.service == port.service && self.port == port.number
     }
@@ -174,7 +174,7 @@ fn routes(
     if is_wildcard(host) { behind_all_others(routes) } else { routes }
 }
 
-/// The port of that number, of the service that is named or the first that has it.
+/// Finds the port of that number, of the service that is named or the first that has it.
 pub(crate) fn leads<'p, 'a>(
     ports: &'p [PortRef<'a>],
     service: Option<&str>,
@@ -185,7 +185,8 @@ pub(crate) fn leads<'p, 'a>(
     of_service.find(|port| port.number == number)
 }
 
-/// Where a path leads that names no port: to the address's own, or else to the only one that there is.
+/// Finds where a path leads that names no port: to the address's own, or else to the only one that
+/// there is.
 pub(crate) fn leads_by_default<'p, 'a>(
     ports: &'p [PortRef<'a>],
     service: Option<&str>,
@@ -196,12 +197,13 @@ pub(crate) fn leads_by_default<'p, 'a>(
     number.and_then(|number| leads(ports, service, number)).or_else(only)
 }
 
-/// Whether it stands for every name below another.
+/// Checks that it stands for every name below another.
 pub(crate) fn is_wildcard(host: &str) -> bool {
     host.starts_with("*.")
 }
 
-/// One label, as Kubernetes' `Ingress`, gateways and certificates understand `*`.
+/// Writes the rule for a host, where `*` is one label, as Kubernetes' `Ingress`, gateways and
+/// certificates understand it.
 fn host_rule(host: &str) -> String {
     match host.strip_prefix("*.") {
         None => format!("Host(`{host}`)"),
@@ -214,9 +216,10 @@ const CATCH_ALL: usize = 15;
 /// The length of the shortest rule of a host that stands for itself: ``Host(`a.b`) && PathPrefix(`/`)``.
 const SHORTEST_RULE: usize = 30;
 
-/// Traefik asks the longest rule first, which an expression would be: it would take the requests of
-/// every host that stands for itself. Among themselves longer paths come first; and all of them before a route for
-/// everything, as far as there is room for so many between the two.
+/// Ranks the routes behind all others: Traefik asks the longest rule first, which an expression
+/// would be: it would take the requests of every host that stands for itself. Among themselves
+/// longer paths come first; and all of them before a route for everything, as far as there is room
+/// for so many between the two.
 fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
@@ -229,8 +232,8 @@ fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     routes
 }
 
-/// The words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer to somebody
-/// who is logged in stays out of shared caches.
+/// Writes how a route is cached in the words of RFC 9111 and, for `immutable`, RFC 8246. Without
+/// `public`: an answer to somebody who is logged in stays out of shared caches.
 fn cached(cache: Cache, slug: &str) -> CacheView {
     let (name, header) = match (cache.max_age.unwrap_or(0), cache.immutable.unwrap_or(false)) {
         (0, _) => ("no-cache".to_owned(), "no-cache".to_owned()),

@@ -95,18 +95,20 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     view
 }
 
-/// The version that its manifests are judged by, as text and as a number that can be compared.
+/// Shows the version that its manifests are judged by, as text and as a number that can be
+/// compared.
 fn kubernetes(target: &Target) -> Json {
     let version = target.kubernetes();
     json!({"version": version, "minor": version.minor()})
 }
 
-/// What is set, as the WAML writes it: parts that are not set are left out.
+/// Shows what is set, as the WAML writes it: parts that are not set are left out.
 pub(crate) fn settings(section: &Section) -> Json {
     without_nulls(json!(section))
 }
 
-/// Every part by its name, null where it is not set; parts of it that are not set are left out.
+/// Shows every part by its name, null where it is not set; parts of it that are not set are left
+/// out.
 fn as_written(section: &Section) -> Map<String, Json> {
     match serde_json::to_value(section) {
         Ok(Json::Object(map)) => {
@@ -127,7 +129,7 @@ fn without_nulls(value: Json) -> Json {
     }
 }
 
-/// As in the WAML, each with the name of its workload; null without any.
+/// Shows the versions as in the WAML, each with the name of its workload; null without any.
 fn versions(section: &Section, slug: &str) -> Json {
     let Some(versions) = &section.versions else { return Json::Null };
     let view = |version: &Version| {
@@ -141,7 +143,7 @@ fn versions(section: &Section, slug: &str) -> Json {
     Json::Array(versions.iter().map(view).collect())
 }
 
-/// With its whole reference.
+/// Shows the image with its whole reference.
 fn image(image: Option<&Image>, release: &Release) -> Json {
     json!({
         "reference": reference(image, release),
@@ -149,7 +151,8 @@ fn image(image: Option<&Image>, release: &Release) -> Json {
     })
 }
 
-/// `ghcr.io/owner/name:tag`; a repository with a registry of its own stands as it is.
+/// Writes the image's reference, `ghcr.io/owner/name:tag`; a repository with a registry of its own
+/// stands as it is.
 pub(crate) fn reference(image: Option<&Image>, release: &Release) -> String {
     let from_release = release.repository.as_str().to_ascii_lowercase();
     let repository = image.and_then(|i| i.repository.clone()).unwrap_or(from_release);
@@ -160,14 +163,15 @@ pub(crate) fn reference(image: Option<&Image>, release: &Release) -> String {
     format!("{name}:{}", release.tag)
 }
 
-/// Whether the first part of a repository is a host (as Docker decides it).
+/// Checks that the first part of a repository is a host (as Docker decides it).
 pub(crate) fn has_registry(repository: &str) -> bool {
     repository
         .split_once('/')
         .is_some_and(|(first, _)| first.contains(['.', ':']) || first == "localhost")
 }
 
-/// The WAML's variables, and those of its stores that it does not set itself; null without any.
+/// Shows the WAML's variables, and those of its stores that it does not set itself; null without
+/// any.
 fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
     let own = section.env.as_deref().unwrap_or_default();
     let of_stores =
@@ -179,7 +183,7 @@ fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
     if all.is_empty() { Json::Null } else { Json::Array(all) }
 }
 
-/// In Kubernetes' own words; null when nothing is set.
+/// Shows the resources in Kubernetes' own words; null when nothing is set.
 fn resources(section: &Section) -> Json {
     let amounts = |amounts: Option<&Amounts>| {
         let Amounts { cpu, memory, ephemeral_storage } = amounts?;
@@ -197,8 +201,8 @@ fn resources(section: &Section) -> Json {
     if map.is_empty() { Json::Null } else { Json::Object(map) }
 }
 
-/// With autoscaling the number of replicas is the autoscaler's, and must not stand in git: each
-/// sync would set it back.
+/// Shows the scaling; with autoscaling the number of replicas is the autoscaler's, and must not
+/// stand in git: each sync would set it back.
 ///
 /// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling
 /// update the new one would wait for the disk, and the old one for the new one, for ever.
@@ -216,7 +220,8 @@ fn scaling(section: &Section) -> Json {
     })
 }
 
-/// `minAvailable` wins over the template's `maxUnavailable`; Kubernetes takes only one.
+/// Shows the disruption budget: `minAvailable` wins over the template's `maxUnavailable`;
+/// Kubernetes takes only one.
 fn disruption(disruption: Option<&Disruption>) -> Json {
     let Some(disruption) = disruption else { return Json::Null };
     match (

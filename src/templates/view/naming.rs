@@ -22,22 +22,22 @@ pub(crate) fn join_name(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}.{part}"), LONGEST)
 }
 
-/// `SLUG-PART`, for kinds whose names have no dots.
+/// Joins two names to `SLUG-PART`, for kinds whose names have no dots.
 pub(crate) fn of_two(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}-{part}"), LONGEST)
 }
 
-/// What runs an app's pods: the slug, or what is left of a long one.
+/// Names what runs an app's pods: the slug, or what is left of a long one.
 pub(crate) fn workload(slug: &str) -> String {
     shortened(slug, LONGEST_WORKLOAD)
 }
 
-/// What runs the pods of one of an app's live versions.
+/// Names what runs the pods of one of an app's live versions.
 pub(crate) fn version_workload(slug: &str, version: &str) -> String {
     shortened(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }
 
-/// The name, or its start and a part of its hash where it is longer than that.
+/// Returns the name, or its start and a part of its hash where it is longer than that.
 pub(crate) fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();
@@ -46,7 +46,7 @@ pub(crate) fn shortened(name: &str, longest: usize) -> String {
     format!("{}-{}", start.trim_end_matches(['-', '.']), hash(name, HASH))
 }
 
-/// A host as a part of a name: `*` is none.
+/// Writes a host as a part of a name: `*` is none.
 pub(crate) fn host_part(host: &str) -> String {
     match host.strip_prefix("*.") {
         None => host.to_owned(),
@@ -59,8 +59,8 @@ pub(crate) fn host_part(host: &str) -> String {
 /// the same name, to get at the other's rights.
 const UNIQUE_HASH: usize = 16;
 
-/// A name of at most so many characters that no other app, and the app on no other target, has:
-/// lower-case letters, digits and `-`, beginning with a letter as the slug does.
+/// Makes a name of at most so many characters that no other app, and the app on no other target,
+/// has: lower-case letters, digits and `-`, beginning with a letter as the slug does.
 pub(crate) fn unique(target: &TargetName, app: &AppKey, longest: usize) -> String {
     let AppKey { namespace, slug } = app;
     let readable = format!("{slug}-{namespace}");
@@ -69,7 +69,7 @@ pub(crate) fn unique(target: &TargetName, app: &AppKey, longest: usize) -> Strin
     format!("{}-{hash}", cut.trim_end_matches('-'))
 }
 
-/// The first hexadecimal digits of a text's hash.
+/// Computes the first hexadecimal digits of a text's hash.
 pub(super) fn hash(text: &str, digits: usize) -> String {
     let mut hash = hex::encode(Sha256::digest(text));
     hash.truncate(digits);

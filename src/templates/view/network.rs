@@ -22,12 +22,12 @@ pub(crate) struct PortRef<'a> {
 /// The name of a service's port where it lists none.
 const ONLY_PORT: &str = "http";
 
-/// All ports of all services.
+/// Lists all ports of all services.
 pub(crate) fn service_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortRef<'a>> {
     services.iter().flat_map(|service| ports_of(service, slug)).collect()
 }
 
-/// The ports of one service that have a number.
+/// Lists the ports of one service that have a number.
 pub(crate) fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'a>> {
     let name = service.name.as_deref().unwrap_or(slug);
     let listed = service.ports.as_deref().unwrap_or_default();
@@ -87,8 +87,8 @@ pub(crate) fn services(section: &Section, slug: &str) -> Vec<ServiceView> {
 pub(crate) struct GrpcPorts(BTreeSet<u16>);
 
 impl GrpcPorts {
-    /// Those that `grpc.port` means. Where it says none: those that are called `grpc` or `grpc-…`, as
-    /// service meshes read names, or else the only one that an app with `grpc` has.
+    /// Finds those that `grpc.port` means. Where it says none: those that are called `grpc` or
+    /// `grpc-…`, as service meshes read names, or else the only one that an app with `grpc` has.
     pub(crate) fn of(section: &Section, slug: &str) -> Self {
         let ports = tcp_ports(section.services(), slug);
         let targets = |is_meant: &dyn Fn(&PortRef<'_>) -> bool| -> BTreeSet<u16> {
@@ -109,28 +109,29 @@ impl GrpcPorts {
         port.protocol == Protocol::Tcp && self.0.contains(&port.target)
     }
 
-    /// Whether it is known of no port.
+    /// Checks that it is known of no port.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl PortRef<'_> {
-    /// Whether it has that name, or that number, in its service or in the container.
+    /// Checks that it has that name, or that number, in its service or in the container.
     pub(crate) fn is_called(&self, wanted: &str) -> bool {
         self.name == wanted || [self.number, self.target].iter().any(|n| n.to_string() == wanted)
     }
 }
 
-/// The ports that take connections: routes and probes lead to no others.
+/// Lists the ports that take connections: routes and probes lead to no others.
 pub(crate) fn tcp_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortRef<'a>> {
     let mut ports = service_ports(services, slug);
     ports.retain(|port| port.protocol == Protocol::Tcp);
     ports
 }
 
-/// The TCP port that a probe means by a name or a number; the first where it says neither. A number is the container's,
-/// and that of a service where no container's port has it: there it leads to the container's.
+/// Finds the TCP port that a probe means by a name or a number; the first where it says neither. A
+/// number is the container's, and that of a service where no container's port has it: there it
+/// leads to the container's.
 pub(crate) fn probed<'p, 'a>(
     ports: &'p [PortRef<'a>],
     wanted: Option<&str>,
@@ -142,7 +143,7 @@ pub(crate) fn probed<'p, 'a>(
     tcp.clone().find(in_container).or_else(|| tcp.find(|port| has(port.number)))
 }
 
-/// The container's ports, each once: under the name that the first service gives it.
+/// Lists the container's ports, each once: under the name that the first service gives it.
 pub(crate) fn container_ports(of_services: &[PortRef<'_>]) -> Vec<PortView> {
     let mut ports: Vec<PortView> = Vec::new();
     for port in of_services {

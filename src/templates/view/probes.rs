@@ -20,7 +20,7 @@ pub(crate) struct Probed<'a> {
 }
 
 impl<'a> Probed<'a> {
-    /// Of the complete settings, and the tree that they were read from.
+    /// Takes the complete settings, and the tree that they were read from.
     pub(crate) fn of(section: &'a Section, tree: &'a Node, slug: &'a str) -> Self {
         Self {
             tree,
@@ -30,7 +30,7 @@ impl<'a> Probed<'a> {
         }
     }
 
-    /// The probe of that kind.
+    /// Returns the probe of that kind.
     pub(crate) fn get(&self, kind: &str) -> Option<&'a Probe> {
         let Probes { liveness, readiness, startup } = self.probes?;
         match kind {
@@ -40,20 +40,21 @@ impl<'a> Probed<'a> {
         }
     }
 
-    /// Whether somebody wrote that key of the probe in the WAML: the template's value does not count.
+    /// Checks that somebody wrote that key of the probe in the WAML: the template's value does not
+    /// count.
     pub(crate) fn is_written(&self, kind: &str, key: &str) -> bool {
         let path = Path::root().key("probes").key(kind).key(key);
         self.tree.at(&path).is_some_and(is_from_waml)
     }
 
-    /// Whether the probe asks a port that serves gRPC.
+    /// Checks that the probe asks a port that serves gRPC.
     pub(crate) fn asks_grpc_port(&self, probe: &Probe) -> bool {
         network::probed(&self.ports, probe.port.as_deref())
             .is_some_and(|p| self.grpc.contains_port(p))
     }
 
-    /// How the probe asks. A template's path is for apps that speak HTTP: a port that serves gRPC
-    /// would never answer it, and the app never become ready.
+    /// Finds how the probe asks. A template's path is for apps that speak HTTP: a port that serves
+    /// gRPC would never answer it, and the app never become ready.
     pub(crate) fn mechanism(&self, kind: &str, probe: &Probe) -> ProbeMechanism {
         match probe {
             Probe { mechanism: Some(said), .. } => *said,
@@ -66,7 +67,8 @@ impl<'a> Probed<'a> {
         }
     }
 
-    /// `liveness`, `readiness` and `startup`, each as it stands in a container; null without one.
+    /// Shows `liveness`, `readiness` and `startup`, each as it stands in a container; null without
+    /// one.
     pub(super) fn view(&self) -> Json {
         let one = |kind: &str| {
             let probe = self.get(kind).and_then(|probe| self.container_probe(kind, probe));
@@ -75,7 +77,8 @@ impl<'a> Probed<'a> {
         Json::Object(KINDS.into_iter().map(one).collect())
     }
 
-    /// `None` where there is nothing to probe: no command, and no TCP port in the whole app.
+    /// Shows a probe as it stands in a container; `None` where there is nothing to probe: no
+    /// command, and no TCP port in the whole app.
     fn container_probe(&self, kind: &str, probe: &Probe) -> Option<Json> {
         let Probe {
             mechanism: _,
@@ -128,9 +131,9 @@ fn with_service(port: u16, service: Option<&str>) -> Json {
     }
 }
 
-/// The port's name where the container knows it by that, its number otherwise: where two services
-/// lead to one container port, it has the first one's name. A container may listen where no service
-/// leads, so any number will do.
+/// Returns the port's name where the container knows it by that, its number otherwise: where two
+/// services lead to one container port, it has the first one's name. A container may listen where
+/// no service leads, so any number will do.
 fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
     let Some(port) = network::probed(ports, wanted) else {
         return wanted.and_then(number).map(|number| json!(number));
@@ -141,7 +144,7 @@ fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
     Some(if named && !by_number { json!(port.name) } else { json!(port.target) })
 }
 
-/// The number of a port, if the text is one.
+/// Parses the number of a port, if the text is one.
 pub(crate) fn number(text: &str) -> Option<u16> {
     text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|b| b.is_ascii_digit()))
 }

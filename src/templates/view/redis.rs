@@ -32,7 +32,7 @@ pub(super) fn build_redis_view(section: &Section, app: &AppKey, target: &Target)
     view
 }
 
-/// The variables by which an app finds its Redis.
+/// Lists the variables by which an app finds its Redis.
 pub(super) fn env(section: &Section, app: &AppKey, target: &Target) -> Vec<(&'static str, String)> {
     let gcp = &target.platform.cloud.gcp;
     match (&section.redis, target.platform.cloud.redis) {
@@ -53,7 +53,7 @@ pub(super) fn env(section: &Section, app: &AppKey, target: &Target) -> Vec<(&'st
     }
 }
 
-/// What the instance is called in the project.
+/// Names the instance as it is called in the project.
 pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     naming::unique(&target.name, app, LONGEST_INSTANCE)
 }
@@ -61,7 +61,7 @@ pub(super) fn instance(app: &AppKey, target: &Target) -> String {
 /// The pods of a `StatefulSet` carry its name and a hash in a label, which takes 63 characters.
 const LONGEST_STATEFUL_SET: usize = 63 - 11;
 
-/// The Service by which a Redis in the cluster, and its exporter, are reached.
+/// Names the Service by which a Redis in the cluster, and its exporter, are reached.
 pub(super) fn service(app: &AppKey) -> String {
     name(app)
 }
@@ -70,8 +70,8 @@ fn name(app: &AppKey) -> String {
     naming::shortened(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
 }
 
-/// Redis may use three quarters of its memory for data; the rest is for its own business while it
-/// copies them.
+/// Shows a Redis in the cluster, which may use three quarters of its memory for data; the rest is
+/// for its own business while it copies them.
 fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
     let memory = redis.memory.as_deref().unwrap_or_default();
     let bytes = Quantity::parse(memory).and_then(Quantity::whole).unwrap_or_default();

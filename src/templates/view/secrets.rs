@@ -50,7 +50,8 @@ pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Nee
     all
 }
 
-/// What the pod mounts or takes its environment from; null where the Vault agent brings files.
+/// Shows what the pod mounts or takes its environment from; null where the Vault agent brings
+/// files.
 pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
     match (delivery, section.secrets.as_deref()) {
         (Delivery::VaultAgent, _) | (_, None) => Json::Null,
@@ -61,7 +62,7 @@ pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
     }
 }
 
-/// With `volume`, the name of the volume that a mounted secret becomes.
+/// Shows a secret with `volume`, the name of the volume that a mounted secret becomes.
 fn with_volume(secret: &Secret) -> Json {
     let mut view = without_nulls(json!(secret));
     if let Some(map) = view.as_object_mut() {
@@ -70,13 +71,13 @@ fn with_volume(secret: &Secret) -> Json {
     view
 }
 
-/// The name of the volume that a mounted secret becomes.
+/// Names the volume that a mounted secret becomes.
 pub(crate) fn volume_name(secret: &str) -> String {
     short(secret, 63)
 }
 
-/// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
-/// two of them apart.
+/// Shortens a Secret's name, which may be longer than a volume's, and have dots; then a part of its
+/// hash keeps two of them apart.
 pub(super) fn short(secret: &str, longest: usize) -> String {
     let plain = format!("secret-{secret}");
     if plain.len() <= longest && is_rfc1123_label(&plain) {

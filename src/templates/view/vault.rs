@@ -14,7 +14,7 @@ use crate::waml::section::Section;
 /// How long a name of ours in Vault is at most; Vault itself takes longer ones.
 const LONGEST: usize = 63;
 
-/// The name of an app's role in the auth method of its cluster.
+/// Names an app's role in the auth method of its cluster.
 pub(super) fn role(app: &AppKey, target: &Target) -> String {
     let pattern = target.platform.secrets.vault.role.as_deref();
     pattern.map_or_else(|| naming::unique(&target.name, app, LONGEST), |p| named_for(p, app))
@@ -48,7 +48,8 @@ pub(super) fn build_vault_view(section: &Section, app: &AppKey, target: &Target)
     }))
 }
 
-/// The paths that an app may read, each once: all below its own, its secrets, and `vault.paths`.
+/// Lists the paths that an app may read, each once: all below its own, its secrets, and
+/// `vault.paths`.
 fn readable(section: &Section, app: &AppKey) -> Vec<String> {
     let own = format!("{}/{}/", app.namespace, app.slug);
     let mut paths = vec![format!("{own}*")];
@@ -62,7 +63,7 @@ fn readable(section: &Section, app: &AppKey) -> Vec<String> {
     paths
 }
 
-/// A policy in HCL that allows to read these paths of a key-value engine of version 2.
+/// Writes a policy in HCL that allows to read these paths of a key-value engine of version 2.
 fn policy(mount: &str, paths: &[String]) -> String {
     let mut text = String::new();
     for path in paths {
@@ -74,14 +75,14 @@ fn policy(mount: &str, paths: &[String]) -> String {
     text
 }
 
-/// A string of HCL. The rule `vault` lets only paths through that need no escape; this one keeps
-/// what an operator wrote for the mount inside its quotes, too.
+/// Writes a string of HCL. The rule `vault` lets only paths through that need no escape; this one
+/// keeps what an operator wrote for the mount inside its quotes, too.
 fn hcl_string(text: &str) -> String {
     quoted(text, "/._-+*")
 }
 
-/// In quotes, all but letters, digits and the `plain` characters escaped by number, as HCL and Go
-/// read it alike.
+/// Writes a text in quotes, all but letters, digits and the `plain` characters escaped by number,
+/// as HCL and Go read it alike.
 pub(super) fn quoted(text: &str, plain: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -31,8 +31,8 @@ fn view(volume: &Volume, slug: &str) -> Json {
     })
 }
 
-/// The pods' annotations: those of the WAML, and a digest of all files, so that pods are replaced
-/// when a file has changed. Null where there are none.
+/// Collects the pods' annotations: those of the WAML, and a digest of all files, so that pods are
+/// replaced when a file has changed. Null where there are none.
 pub(super) fn annotations(section: &Section) -> Json {
     let mut all: Map<String, Json> = Map::new();
     for (key, value) in section.annotations.iter().flatten() {

@@ -24,18 +24,19 @@ impl<'a> Watched<'a> {
         self.waml.app.slug.as_str()
     }
 
-    /// What runs the pods.
+    /// Names what runs the pods.
     pub(crate) fn workload(&self) -> String {
         naming::workload(self.slug())
     }
 
-    /// The workloads of the app's live versions; none where it has no versions.
+    /// Lists the workloads of the app's live versions; none where it has no versions.
     fn version_workloads(&self) -> Vec<String> {
         let versions = self.section.versions.iter().flatten();
         versions.map(|one| naming::version_workload(self.slug(), &one.name)).collect()
     }
 
-    /// A matcher for the Deployments that run the app's pods. A canary has a second one, and each live version its own.
+    /// Writes a matcher for the Deployments that run the app's pods. A canary has a second one, and
+    /// each live version its own.
     pub(crate) fn deployments(&self) -> String {
         let (workload, versions) = (self.workload(), self.version_workloads());
         match self.section.canary {
@@ -46,7 +47,8 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// A pattern for the names of the app's workloads, before what Kubernetes puts behind them for each pod.
+    /// Writes a pattern for the names of the app's workloads, before what Kubernetes puts behind
+    /// them for each pod.
     fn pod_prefix(&self) -> String {
         let workload = self.workload();
         let begins = format!("{workload}-");
@@ -63,19 +65,20 @@ impl<'a> Watched<'a> {
         &self.target.platform.monitoring
     }
 
-    /// Matchers for the app's own container, whatever workload it is in. The container has the
-    /// slug's name, so an app whose slug only begins likewise is not meant.
+    /// Writes matchers for the app's own container, whatever workload it is in. The container has
+    /// the slug's name, so an app whose slug only begins likewise is not meant.
     pub(crate) fn container(&self) -> String {
         let (namespace, slug, prefix) = (self.namespace(), self.slug(), self.pod_prefix());
         format!(r#"namespace="{namespace}", pod=~"{prefix}-.+", container="{slug}""#)
     }
 
-    /// A pattern of the operator's for this app.
+    /// Fills in a pattern of the operator's for this app.
     pub(crate) fn filled(&self, pattern: &str) -> String {
         filled(pattern, &self.waml.app, &self.target.name)
     }
 
-    /// The labels of every object of rules: the WAML's, and those by which Prometheus finds it.
+    /// Collects the labels of every object of rules: the WAML's, and those by which Prometheus
+    /// finds it.
     pub(crate) fn object_labels(&self) -> Json {
         let mut labels = Map::new();
         for (key, value) in self.section.labels.iter().flatten() {
@@ -87,7 +90,8 @@ impl<'a> Watched<'a> {
         Json::Object(labels)
     }
 
-    /// What Alertmanager routes by. Labels of a series that are called the same are overwritten.
+    /// Collects the labels that Alertmanager routes by. Labels of a series that are called the same
+    /// are overwritten.
     pub(crate) fn labels(&self, alert: &Alert) -> Map<String, Json> {
         let severities = &self.monitoring().severities;
         let severity = match alert.severity.unwrap_or(AlertSeverity::Ticket) {
@@ -107,7 +111,7 @@ impl<'a> Watched<'a> {
         labels
     }
 
-    /// What a person reads who is told.
+    /// Collects the annotations that a person reads who is told.
     pub(crate) fn annotations(&self, name: &str, summary: &str, text: &str) -> Map<String, Json> {
         let mut annotations = Map::new();
         let mut set =
@@ -131,7 +135,7 @@ impl<'a> Watched<'a> {
         annotations
     }
 
-    /// A link of the WAML by its name, in whatever case.
+    /// Finds a link of the WAML by its name, in whatever case.
     fn link(&self, name: &str) -> Option<String> {
         let mut links = self.waml.links.iter();
         Some(links.find(|link| link.name.trim().eq_ignore_ascii_case(name))?.url.clone())

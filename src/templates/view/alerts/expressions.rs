@@ -16,7 +16,8 @@ use crate::waml::section_operations::{Database, Engine};
 pub(crate) const GRPC_FAILED: &str =
     r#"grpc_code=~"Unknown|DeadlineExceeded|Unimplemented|Internal|Unavailable|DataLoss""#;
 
-/// The expression, or what the app or the target lacks for it, as in "the app has no …".
+/// Writes the expression, or says what the app or the target lacks for it, as in "the app has no
+/// …".
 pub(crate) fn expression(
     watched: &Watched<'_>,
     alert: &AlertRule,
@@ -64,7 +65,7 @@ fn pods(watched: &Watched<'_>, name: &str) -> String {
     }
 }
 
-/// While none should run, none is missing.
+/// Writes the expression for missing replicas: while none should run, none is missing.
 fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
     if watched.section.cron.is_some() {
         return Err("the app runs on a schedule");
@@ -91,8 +92,8 @@ fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
     ))
 }
 
-/// A run's Job is called by the app and the minute it was due, so an app whose slug only begins
-/// likewise is not meant.
+/// Writes the expression for a schedule: a run's Job is called by the app and the minute it was
+/// due, so an app whose slug only begins likewise is not meant.
 fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.cron.as_ref().ok_or("the app has no `cron`")?;
     let (namespace, workload) = (watched.namespace(), watched.workload());
@@ -177,7 +178,7 @@ fn mysqld(name: &str, own: &str, database: &Database) -> Result<String, &'static
     }
 }
 
-/// The disk that the WAML asks for: exporters do not see it.
+/// Counts the bytes of the disk that the WAML asks for: exporters do not see it.
 fn bytes(database: &Database) -> Result<u64, &'static str> {
     let quantity = database.storage.as_deref().and_then(Quantity::parse);
     let bytes = quantity.and_then(Quantity::whole).filter(|bytes| *bytes > 0);

@@ -31,14 +31,14 @@ pub(super) fn build_alerts_view(watched: &Watched<'_>) -> Json {
     })
 }
 
-/// The alerts that are set and not turned off.
+/// Lists the alerts that are set and not turned off.
 pub(crate) fn on<'a>(watched: &Watched<'a>) -> impl Iterator<Item = (&'a str, &'a Alert)> {
     let all = watched.section.alerts.iter().flatten();
     all.filter_map(|(name, alert)| Some((name.as_str(), alert.as_ref()?)))
         .filter(|(_, alert)| alert.enabled != Some(false))
 }
 
-/// A default alert as the app has it, if it is on.
+/// Finds a default alert as the app has it, if it is on.
 pub(crate) fn setting<'a>(watched: &Watched<'a>, name: &str) -> Option<&'a Alert> {
     on(watched).find(|(other, _)| *other == name).map(|(_, alert)| alert)
 }
@@ -54,7 +54,7 @@ fn rule(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<Json> {
     Some(of_prometheus(watched, known.name, alert, &expr, &summary, &text))
 }
 
-/// The app's own alerts: names that are no default alert's, with an expression.
+/// Lists the app's own alerts: names that are no default alert's, with an expression.
 fn own(watched: &Watched<'_>) -> Vec<Json> {
     let own = on(watched).filter(|(name, _)| find(name).is_none());
     own.filter_map(|(name, alert)| {
@@ -67,7 +67,7 @@ fn own(watched: &Watched<'_>) -> Vec<Json> {
     .collect()
 }
 
-/// One rule in Prometheus' own shape.
+/// Writes one rule in Prometheus' own shape.
 pub(super) fn of_prometheus(
     watched: &Watched<'_>,
     name: &str,

@@ -41,7 +41,7 @@ struct Requests {
     unit: f64,
 }
 
-/// All that is promised and can be measured.
+/// Lists all that is promised and can be measured.
 pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indicator> {
     let kinds = [
         (http(watched), "http-availability", "http-latency"),
@@ -58,13 +58,13 @@ pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indica
 }
 
 impl Watched<'_> {
-    /// Whether requests of that kind, `http` or `grpc`, are counted.
+    /// Checks that requests of that kind, `http` or `grpc`, are counted.
     pub(crate) fn measures(&self, kind: &str) -> bool {
         if kind == "http" { http(self).is_some() } else { grpc(self).is_some() }
     }
 }
 
-/// What the app lacks for any objective to be measured, and what to do about it.
+/// Finds what the app lacks for any objective to be measured, and what to do about it.
 pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'static str)> {
     if watched.measures("http") || watched.measures("grpc") {
         return None;
@@ -81,7 +81,8 @@ pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'stati
     })
 }
 
-/// The bounds of histograms that are usual for what measures, in milliseconds: HTTP, then gRPC.
+/// Returns the bounds of histograms that are usual for what measures, in milliseconds: HTTP, then
+/// gRPC.
 ///
 /// Traefik: `metrics.prometheus.buckets`; Istio: Envoy's `stats_config.histogram_bucket_settings`;
 /// gRPC: the default buckets of Prometheus' Go client, those below a millisecond left out.
@@ -102,7 +103,8 @@ impl Requests {
         format!("sum(rate({metric}{suffix}{{{}{comma}{extra}}}[5m]))", self.own)
     }
 
-    /// Without a single failure there is no series of failures: then there are none.
+    /// Makes the indicator of availability: without a single failure there is no series of
+    /// failures: then there are none.
     fn availability(&self, name: &'static str, percent: f64) -> Indicator {
         Indicator {
             name,
@@ -127,7 +129,8 @@ impl Requests {
     }
 }
 
-/// The label of a bucket, in all spellings: a bound of 5 is `5` or, from Prometheus 3 on, `5.0`.
+/// Writes the label of a bucket, in all spellings: a bound of 5 is `5` or, from Prometheus 3 on,
+/// `5.0`.
 fn bound(milliseconds: u32, unit: f64) -> String {
     let bound = f64::from(milliseconds) / unit;
     let text = bound.to_string().replace('.', "\\\\.");
@@ -185,7 +188,8 @@ fn istio(watched: &Watched<'_>) -> Option<Requests> {
     })
 }
 
-/// A canary has a second workload, and the app's traffic go to two services more.
+/// Writes the matchers of Istio's names: a canary has a second workload, and the app's traffic go
+/// to two services more.
 fn istio_names(watched: &Watched<'_>, services: &BTreeSet<&str>) -> String {
     let namespace = watched.namespace();
     let canary = |names: &'static str| if watched.section.canary.is_some() { names } else { "" };

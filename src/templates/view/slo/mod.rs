@@ -48,7 +48,7 @@ pub(crate) struct Promise {
     pub(crate) fast: Option<f64>,
 }
 
-/// The class that is named, if it is one of the operator's, with what the WAML says over it.
+/// Finds the class that is named, if it is one of the operator's, with what the WAML says over it.
 pub(crate) fn promised(slo: &Slo, objectives: &Objectives) -> Promise {
     let class = slo.request_class.as_ref().and_then(|name| objectives.classes.get(name));
     let latency = class.and_then(|class| class.latency);

@@ -40,7 +40,7 @@ const FAST: [Burn; 2] = [
 const SLOW: [Burn; 2] =
     [Burn { rate: 3.0, long: "1d", short: "2h" }, Burn { rate: 1.0, long: "3d", short: "6h" }];
 
-/// One group: recordings in the order in which they build on each other, then alerts.
+/// Writes one group: recordings in the order in which they build on each other, then alerts.
 pub(super) fn group(watched: &Watched<'_>, indicator: &Indicator) -> Json {
     let objective = Objective { watched, indicator };
     let mut rules = objective.recordings();
@@ -55,6 +55,7 @@ struct Objective<'a> {
 }
 
 impl Objective<'_> {
+    /// Writes the objective's own labels:
     /// `{namespace="devx", app="my-app", slo="http-availability"}`
     fn own(&self) -> String {
         let (namespace, app) = (self.watched.namespace(), self.watched.slug());
@@ -90,7 +91,7 @@ impl Objective<'_> {
         rules
     }
 
-    /// What dashboards show of the budget.
+    /// Lists what dashboards show of the budget.
     fn budget(&self) -> Vec<Json> {
         let (own, budget) = (self.own(), self.budget_ratio());
         let whole = format!("{DAYS}d");
@@ -136,7 +137,8 @@ impl Objective<'_> {
         Some(rule)
     }
 
-    /// The long window comes first: its ratio is what the alert's text shows.
+    /// Writes the condition of an alert; the long window comes first: its ratio is what the alert's
+    /// text shows.
     fn over(&self, burn: &Burn) -> String {
         let (own, budget) = (self.own(), self.budget_ratio());
         let Burn { rate, long, short } = burn;
@@ -153,7 +155,8 @@ fn ratio(window: &str) -> String {
     format!("slo:sli_error:ratio_rate{window}")
 }
 
-/// Percent as a ratio, without the tail that binary fractions leave: 0.01 percent is `0.0001`.
+/// Writes percent as a ratio, without the tail that binary fractions leave: 0.01 percent is
+/// `0.0001`.
 fn decimal(percent: f64) -> String {
     trimmed(&format!("{:.9}", percent / 100.0))
 }

@@ -16,7 +16,7 @@ use crate::templates::view::{ingress, network};
 /// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).
 const HASH: usize = 10;
 
-/// The names of all that the app's addresses lead to, as regular expressions.
+/// Collects the names of all that the app's addresses lead to, as regular expressions.
 pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
     let (section, slug) = (watched.section, watched.slug());
     let addresses = ingress::ingresses(section, slug, watched.target);
@@ -48,10 +48,10 @@ fn of_route(watched: &Watched<'_>, route: &Route<'_>) -> String {
     }
 }
 
-/// `crd/kubernetes_http.go`, `loadIngressRouteConfiguration`: a route with one service of
-/// Kubernetes is a service of Traefik's, called as the route is, by a hash of its rule. With the
-/// option `safeNaming` it is called by its place. What a `TraefikService` divides a canary's
-/// traffic between is called by service and port (`fullServiceName`).
+/// Names the service as `crd/kubernetes_http.go`, `loadIngressRouteConfiguration` does: a route
+/// with one service of Kubernetes is a service of Traefik's, called as the route is, by a hash of
+/// its rule. With the option `safeNaming` it is called by its place. What a `TraefikService`
+/// divides a canary's traffic between is called by service and port (`fullServiceName`).
 fn of_resource(watched: &Watched<'_>, route: &Route<'_>) -> String {
     let namespace = watched.namespace();
     let hash = Sha256::digest(route.rule);
@@ -65,15 +65,15 @@ fn of_resource(watched: &Watched<'_>, route: &Route<'_>) -> String {
     format!("({by_rule}|{by_place}{canary})@kubernetescrd")
 }
 
-/// `ingress/kubernetes.go`, `loadConfiguration`.
+/// Names the service as `ingress/kubernetes.go`, `loadConfiguration` does.
 fn of_ingress(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
     let service = normalized(&format!("{}-{}", watched.namespace(), port.service));
     let (canary, number, name) = (canary(watched), port.number, normalized(port.name));
     format!("{service}{canary}-({number}|{name})@kubernetes")
 }
 
-/// `gateway/httproute.go`, `loadService`: first by service and port, later by route, service and
-/// its place there.
+/// Names the service as `gateway/httproute.go`, `loadService` does: first by service and port,
+/// later by route, service and its place there.
 fn of_gateway(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
     let (canary, number) = (canary(watched), port.number);
     let service = format!("{}-{}", watched.namespace(), port.service);
@@ -83,12 +83,12 @@ fn of_gateway(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
     )
 }
 
-/// A canary has the app's traffic go to two services more.
+/// Writes the pattern for a canary's names: it has the app's traffic go to two services more.
 fn canary(watched: &Watched<'_>) -> &'static str {
     if watched.section.canary.is_some() { "(-primary|-canary)?" } else { "" }
 }
 
-/// Traefik's names are their letters and digits, with one `-` between.
+/// Writes a name as Traefik does: its names are their letters and digits, with one `-` between.
 fn normalized(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")
