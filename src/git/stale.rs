@@ -96,7 +96,7 @@ mod tests {
         let guard = File::create(folder.path().join(GUARD)).unwrap();
         guard.lock().unwrap();
         assert!(!clear(folder.path(), &lock, AGE).unwrap());
-        drop(guard);
+        guard.unlock().unwrap();
         assert!(clear(folder.path(), &lock, AGE).unwrap());
     }
 
