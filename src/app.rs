@@ -33,7 +33,7 @@ use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
 use crate::deployments::templates::InUse;
-use crate::deployments::{Deployments, TargetRepository, WamlFile, removal, signals};
+use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::inventory;
@@ -272,7 +272,7 @@ fn gatherer(
     clock: &Clock,
     forge: &Forge,
     store: &Store,
-    manifests: &[TargetRepository],
+    manifests: &[ServedRepository],
 ) -> Result<FactCollector, StartError> {
     let repositories = manifests.iter().map(|one| inventory::IndexedRepository {
         name: one.name.clone(),

@@ -152,7 +152,7 @@ async fn write(
             judged(wanted.clone(), there, options)
         });
         let files: Vec<PreparedFile> = files.collect();
-        let conditional_edit = conditional_edit(&files, found);
+        let conditional_edit = build_edit(&files, found);
         if options.dry_run || conditional_edit.edits.is_empty() {
             return Ok((files, None));
         }
@@ -169,7 +169,7 @@ async fn write(
     Err(WriteError::Invalid("the repository changes too fast".to_owned()))
 }
 
-fn conditional_edit(files: &[PreparedFile], found: Vec<FileState>) -> ConditionalEdit {
+fn build_edit(files: &[PreparedFile], found: Vec<FileState>) -> ConditionalEdit {
     let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
     let changed = count(FileVerdict::Replace) + count(FileVerdict::Update);
     let message = CommitMessage::of_preparation(count(FileVerdict::Write), changed);

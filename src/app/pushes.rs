@@ -8,14 +8,14 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::deployments::TargetRepository;
+use crate::deployments::ServedRepository;
 use crate::git::writer::{Done, ManifestRepository};
 
 /// Reads the writers' counters when it is asked.
 struct Pushes(Vec<(String, ManifestRepository)>);
 
 /// Lets these repositories' writers be asked.
-pub(super) fn register(registry: &mut Registry, manifests: &[TargetRepository]) {
+pub(super) fn register(registry: &mut Registry, manifests: &[ServedRepository]) {
     let named = manifests.iter().map(|one| (one.name.clone(), one.repository.clone()));
     registry.register_collector(Box::new(Pushes(named.collect())));
 }

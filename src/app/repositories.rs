@@ -10,8 +10,8 @@ use crate::config::access::GitAccess;
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
-use crate::deployments::health::HealthState;
-use crate::deployments::{TargetRepository, templates};
+use crate::deployments::health::CachedCheck;
+use crate::deployments::{ServedRepository, templates};
 use crate::forge::Forge;
 use crate::forge::github::permission::AccessLevel;
 use crate::git::writer::{self, ManifestRepository, RemoteSettings};
@@ -30,7 +30,7 @@ pub(super) async fn open(
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
-) -> Result<Vec<TargetRepository>, StartError> {
+) -> Result<Vec<ServedRepository>, StartError> {
     let mut opened = Vec::new();
     let people = people(&settings.forge);
     for one in &settings.manifests {
@@ -41,10 +41,10 @@ pub(super) async fn open(
         }
         let repository =
             ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
-        opened.push(TargetRepository {
+        opened.push(ServedRepository {
             name: one.name.clone(),
             repository: repository.await.map_err(cannot_use("the manifest repository"))?,
-            readiness: HealthState::default(),
+            readiness: CachedCheck::default(),
             targets: one.targets.clone(),
             source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
         });

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::context::ServiceClient;
+use super::context::ServiceArgs;
 use super::error::CommandOutcome;
 use super::output::{BOLD, GOOD};
 use super::verbatim::Verbatim;
@@ -27,14 +27,14 @@ pub(super) struct Cancel {
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 impl Cancel {
     pub(super) async fn run(self) -> CommandOutcome {
         let path = format!("/api/v1/deployments/{}/cancel", self.deployment);
         let request = CancelRequest { reason: self.reason };
-        let ServiceClient { server, output } = self.service;
+        let ServiceArgs { server, output } = self.service;
         let cancelled: Verbatim<DeploymentSummary> = server.post(&path, &request).await?;
         output.print(&cancelled, || {
             let DeploymentSummary { id, target, tag, repository, app, .. } = &*cancelled;

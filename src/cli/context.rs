@@ -18,7 +18,7 @@ pub(super) const WAML_FILE: &str = ".weave.yaml";
 
 /// The service, and how its answer is printed.
 #[derive(Debug, Args)]
-pub(super) struct ServiceClient {
+pub(super) struct ServiceArgs {
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
     /// How to print the result

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::context::{AppSelector, ServiceClient};
+use super::context::{AppSelector, ServiceArgs};
 use super::error::{CliError, CommandOutcome};
 use super::output::{self, BOLD, NOTE, note_line, short};
 use super::table::{Column, table, wrap};
@@ -69,7 +69,7 @@ pub(super) struct HistoryArgs {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -88,7 +88,7 @@ impl HistoryArgs {
     }
 
     async fn deployments(&self) -> CommandOutcome {
-        let ServiceClient { server, output } = &self.service;
+        let ServiceArgs { server, output } = &self.service;
         let list: Verbatim<DeploymentPage> =
             server.get("/api/v1/deployments", &self.query().await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
@@ -120,7 +120,7 @@ impl HistoryArgs {
     }
 
     async fn revisions(&self, target: &TargetName) -> CommandOutcome {
-        let ServiceClient { server, output } = &self.service;
+        let ServiceArgs { server, output } = &self.service;
         let app = server.find_app(&self.about).await?;
         let names = self.about.names(Some(target));
         let found = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::context::{AppSelector, Context, ServiceClient};
+use super::context::{AppSelector, Context, ServiceArgs};
 use super::error::{CliError, CommandOutcome};
 use super::output::{self, BOLD, DIM, GOOD};
 use super::table::{Column, table};
@@ -56,7 +56,7 @@ pub(super) struct LockArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 /// Takes a lock away: one by its id, or those of the app of the working folder on a target.
@@ -79,7 +79,7 @@ pub(super) struct UnlockArgs {
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 /// Lists what is locked: whom each lock stops, who placed it, until when, and why.
@@ -105,7 +105,7 @@ impl LockArgs {
             until: self.until,
             lasting: self.lasting,
         };
-        let ServiceClient { server, output } = &self.service;
+        let ServiceArgs { server, output } = &self.service;
         let placed = server.post("/api/v1/locks", &ask).await;
         let names = self.about.names(self.target.as_ref());
         let placed: Verbatim<LockSummary> = server.suggest(placed, &names).await?;

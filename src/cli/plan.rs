@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::changes::{self, ShownChange};
-use super::context::{self, RepositorySelector, ServiceClient, WAML_FILE};
+use super::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
 use super::diagnostics::{self, SourceTexts};
 use super::error::{CliError, CommandOutcome};
 use super::output::{self, BAD, BOLD, GOOD, note_line};
@@ -47,12 +47,12 @@ pub(super) struct PlanArgs {
     #[command(flatten)]
     whose: RepositorySelector,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 impl PlanArgs {
     pub(super) async fn run(self) -> CommandOutcome {
-        let ServiceClient { server, output } = &self.service;
+        let ServiceArgs { server, output } = &self.service;
         let (tag, targets) = self.parse_names()?;
         let (mut request, sources) = self.request(tag)?;
         let mut plans = Vec::new();

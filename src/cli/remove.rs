@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
 
-use super::context::{self, Names, ServiceClient};
+use super::context::{self, Names, ServiceArgs};
 use super::error::{CliError, CommandOutcome};
 use super::names::act_path;
 use super::output::{self, BOLD, DIM, GOOD, NOTE, note_line, short};
@@ -45,7 +45,7 @@ pub(super) struct Remove {
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 impl Remove {
@@ -61,7 +61,7 @@ impl Remove {
     }
 
     async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {
-        let Self { target, reason, with_data, service: ServiceClient { server, .. }, .. } = self;
+        let Self { target, reason, with_data, service: ServiceArgs { server, .. }, .. } = self;
         let request = RemovalRequest { reason: reason.clone(), with_data: *with_data, dry_run };
         let removed = server.post(&act_path(target, app, "remove"), &request).await;
         let (target, app) = (Some(target.clone()), Some(app.clone()));

@@ -19,7 +19,7 @@ use crate::model::revision::ManifestFile;
 use crate::model::rollback::Holds;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
-use crate::notify::message::{self, Links, MessageReader, News, NewsKind, SlackPerson, Stamp};
+use crate::notify::message::{self, Links, MessageAudience, News, NewsKind, SlackPerson, Stamp};
 use crate::pipeline;
 use crate::pipeline::preview::{Preview, text};
 use crate::pipeline::{Input, all_violations, dry_run, preview};
@@ -212,7 +212,7 @@ fn news(deployment: &Deployment) -> News<'_> {
     News {
         deployment,
         kind: NewsKind::Rejected,
-        reader: MessageReader::Team(None),
+        reader: MessageAudience::Team(None),
         person: SlackPerson { name: "octocat".to_owned(), slack: None },
         links: Links { pages: "https://deploy.example.com", forge: None, waml: FILE },
         last_good: None,

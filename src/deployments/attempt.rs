@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::deployments::outcome::{DeployError, NotPlanned, Planned, Remedy, WriteOutcome, pushed};
 use crate::deployments::stages::Stages;
-use crate::deployments::{Deployments, TargetRepository};
+use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::{DeploymentChange, Note, ProjectFile, Watch, Written};
@@ -39,7 +39,7 @@ impl Deployments {
     pub(crate) fn manifests_of(
         &self,
         target: &TargetName,
-    ) -> Result<&TargetRepository, DeployError> {
+    ) -> Result<&ServedRepository, DeployError> {
         let found = self.manifests.iter().find(|one| one.targets.is_match(target.as_str()));
         found.ok_or_else(|| {
             DeployError::give_up(format!(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::deployments::facts::FactCollector;
-use crate::deployments::health::{Health, HealthState};
+use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
 use crate::deployments::planners::Planners;
 use crate::deployments::signals::{ForgeHour, Hints, Wake};
@@ -34,7 +34,7 @@ pub struct Deployments {
     /// Where lost events are looked for soon.
     pub(crate) hints: Hints,
     pub(crate) templates: InUse,
-    pub(crate) manifests: Arc<[TargetRepository]>,
+    pub(crate) manifests: Arc<[ServedRepository]>,
     pub(crate) clusters: Clusters,
     pub(crate) facts: FactCollector,
     pub(crate) waml: WamlFile,
@@ -71,10 +71,10 @@ pub enum CodeHost {
 }
 
 /// One manifest repository, and whose manifests it has.
-pub(crate) struct TargetRepository {
+pub(crate) struct ServedRepository {
     pub(crate) name: String,
     pub(crate) repository: ManifestRepository,
-    pub(crate) readiness: HealthState,
+    pub(crate) readiness: CachedCheck,
     pub(crate) targets: Globs,
     pub(crate) source: Source,
 }

@@ -34,14 +34,14 @@ pub(crate) struct Health {
     /// This process, as other replicas know it.
     replica: String,
     folder: PathBuf,
-    database: HealthState,
-    disk: HealthState,
+    database: CachedCheck,
+    disk: CachedCheck,
 }
 
 impl Health {
     pub(crate) fn new(replica: &str, folder: &Path) -> Self {
         let (replica, folder) = (replica.to_owned(), folder.to_owned());
-        Self { replica, folder, database: HealthState::nearby(), disk: HealthState::nearby() }
+        Self { replica, folder, database: CachedCheck::nearby(), disk: CachedCheck::nearby() }
     }
 
     /// Checks whether events and their progress can be stored.
@@ -75,7 +75,7 @@ impl Health {
     /// Checks whether a change could be pushed.
     pub(crate) async fn repository(
         (name, repository): (&str, &ManifestRepository),
-        readiness: &HealthState,
+        readiness: &CachedCheck,
         clock: &Clock,
     ) -> CheckResult {
         let repository = repository.clone();
@@ -123,19 +123,19 @@ impl NotReady {
 
 /// The last answer about one thing. Clones share it.
 #[derive(Clone)]
-pub(crate) struct HealthState {
+pub(crate) struct CachedCheck {
     fresh: SignedDuration,
     last: Arc<Mutex<Option<(Timestamp, CheckResult)>>>,
 }
 
 /// Of something on another machine.
-impl Default for HealthState {
+impl Default for CachedCheck {
     fn default() -> Self {
         Self { fresh: FRESH, last: Arc::default() }
     }
 }
 
-impl HealthState {
+impl CachedCheck {
     /// Of something that is near.
     pub(crate) fn nearby() -> Self {
         Self { fresh: FRESH_NEARBY, ..Self::default() }
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_again_at_once_gets_the_same_answer() {
         let (clock, asked) = (Clock::manual(Timestamp::UNIX_EPOCH), Arc::new(AtomicU32::new(0)));
-        let readiness = HealthState::default();
+        let readiness = CachedCheck::default();
         let ask = async || {
             let asked = Arc::clone(&asked);
             let ask = async move {
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_is_heard_out_although_who_asked_it_has_gone() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let (readiness, goes_on) = (HealthState::default(), Arc::new(Notify::new()));
+        let (readiness, goes_on) = (CachedCheck::default(), Arc::new(Notify::new()));
         let slow = {
             let goes_on = Arc::clone(&goes_on);
             async move {

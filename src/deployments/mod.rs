@@ -37,6 +37,6 @@ pub mod checks; // how the program is
 pub mod health; // whether what it writes to takes writes, as it was a moment ago
 
 pub use crate::deployments::core::{CodeHost, Deployments};
-pub(crate) use crate::deployments::core::{TargetRepository, WamlFile};
+pub(crate) use crate::deployments::core::{ServedRepository, WamlFile};
 pub use crate::deployments::fault::AUDIT;
 pub use crate::deployments::fault::BackendError;

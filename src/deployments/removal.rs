@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::deployments::{BackendError, Deployments, TargetRepository};
+use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
     CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
@@ -190,7 +190,7 @@ fn judged(
 
 async fn carry_out(
     deployments: &Deployments,
-    manifests: &TargetRepository,
+    manifests: &ServedRepository,
     (removal, by, reply): (RemovalRecord, &Principal, &Reply<Gone>),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
@@ -206,7 +206,7 @@ async fn carry_out(
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let (change, lease) = (conditional_edit(&removal, found), Lease::asked_for(asked_at, HOLD));
+    let (change, lease) = (build_edit(&removal, found), Lease::asked_for(asked_at, HOLD));
     let written = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
     match written {
         Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
@@ -232,7 +232,7 @@ fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     ))
 }
 
-fn conditional_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
+fn build_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
     let RemovalRecord { id, target, app, actor, reason, taken, .. } = removal.clone();
     let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
     let note = RemovalNote { id, app, target, actor, reason, digest };

@@ -20,16 +20,29 @@ pub(super) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)]) -> Resu
     let index = index(pack, objects).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
     fs::create_dir_all(folder)?;
     let sum = hex::encode(pack.get(pack.len() - SUM..).unwrap_or_default());
-    for (kind, bytes) in [("pack", pack), ("idx", &index)] {
-        // As git names files that it has not finished: `git gc` clears up what a crash left.
-        let unfinished = folder.join(format!("tmp_{kind}_{sum}"));
-        let written = fs::write(&unfinished, bytes)
-            .and_then(|()| fs::rename(&unfinished, folder.join(format!("pack-{sum}.{kind}"))));
-        if written.is_err() {
-            // The disk may be full: the next try needs the room.
-            let _best_effort = fs::remove_file(&unfinished);
+    let is_kept = folder.join(format!("pack-{sum}.idx")).exists();
+    let saved = save_files(folder, &sum, pack, &index);
+    if saved.is_err() && !is_kept {
+        // The disk may be full: the next try needs the room.
+        for unfinished in
+            [format!("tmp_pack_{sum}"), format!("tmp_idx_{sum}"), format!("pack-{sum}.pack")]
+        {
+            let _best_effort = fs::remove_file(folder.join(unfinished));
         }
-        written?;
+    }
+    saved
+}
+
+/// Gives both files their names once both are whole; a pack without an index is not seen.
+fn save_files(folder: &Path, sum: &str, pack: &[u8], index: &[u8]) -> Result<()> {
+    let files = [("pack", pack), ("idx", index)];
+    // As git names files that it has not finished: `git gc` clears up what a crash left.
+    for (kind, bytes) in files {
+        fs::write(folder.join(format!("tmp_{kind}_{sum}")), bytes)?;
+    }
+    for (kind, _) in files {
+        let unfinished = folder.join(format!("tmp_{kind}_{sum}"));
+        fs::rename(unfinished, folder.join(format!("pack-{sum}.{kind}")))?;
     }
     Ok(())
 }

@@ -234,7 +234,7 @@ impl Writer {
         ids
     }
 
-    /// Builds the answer of each job; the fates are final, and `tip` is what they were decided on.
+    /// Builds the answer of each job; the outcomes are final, and `tip` is what they were decided on.
     fn answers(&self, tip: Option<Oid>, outcomes: Vec<ChangeOutcome>, jobs: &[Job]) -> Answers {
         let mut at = tip;
         let answer = |(outcome, job): (ChangeOutcome, &Job)| {

@@ -11,8 +11,9 @@ use crate::manifests::object::BUDGET;
 use crate::waml::scalar::untyped;
 use crate::waml::yaml;
 
-/// With more of these signs a file is nested, or is made to look so: `serde_yaml` takes the square of their number.
-const MOST_BRACKETS: usize = 20_000;
+/// `serde_yaml` may look at each open bracket for each token: the product of brackets and bytes is bounded, to a tenth
+/// of a second. A file of 20 KiB may be nothing but brackets; one of a mebibyte may have some hundred.
+const MOST_LOOKS: usize = 1 << 28;
 
 /// Parses the documents of a file; `None` where it cannot be read, or only with more than a
 /// manifest may ask for.
@@ -30,7 +31,7 @@ fn parse_plain(text: &str) -> Option<Vec<Json>> {
     let is_plain = text.len() <= BUDGET.bytes
         && !has_possible_alias(text)
         && !text.contains("<<")
-        && brackets() <= MOST_BRACKETS;
+        && brackets().saturating_mul(text.len()) <= MOST_LOOKS;
     let parse = |document| {
         let tree = serde_yaml::Value::deserialize(document).ok()?;
         serde_json::to_value(tree).ok()
@@ -90,6 +91,8 @@ mod tests {
         assert_eq!(parse_documents(format!("l0: &l0 x\n{bomb}").as_bytes()), None);
         assert_eq!(parse_documents("[".repeat(100_000).as_bytes()), None);
         assert_eq!(parse_documents("[?".repeat(500_000).as_bytes()), None);
+        let looks = "[?".repeat(20_000) + &"a,".repeat(480_000);
+        assert_eq!(parse_documents(looks.as_bytes()), None);
     }
 
     #[test]

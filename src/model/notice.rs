@@ -28,7 +28,7 @@ pub enum Sink {
 
 /// Sinks behind the same door: they share its limits, and wait together while it is closed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Endpoint {
+pub enum SinkFamily {
     /// The forge.
     Forge,
     /// Slack.
@@ -56,12 +56,12 @@ pub struct Subscriptions {
 
 impl Sink {
     /// Returns the family whose limits it shares.
-    pub fn family(&self) -> Endpoint {
+    pub fn family(&self) -> SinkFamily {
         match self {
-            Self::Forge | Self::Commit | Self::Check => Endpoint::Forge,
-            Self::Channel | Self::Person => Endpoint::Slack,
-            Self::Events(name) => Endpoint::Events(name.clone()),
-            Self::ArgoCd(cluster) => Endpoint::ArgoCd(cluster.clone()),
+            Self::Forge | Self::Commit | Self::Check => SinkFamily::Forge,
+            Self::Channel | Self::Person => SinkFamily::Slack,
+            Self::Events(name) => SinkFamily::Events(name.clone()),
+            Self::ArgoCd(cluster) => SinkFamily::ArgoCd(cluster.clone()),
         }
     }
 
@@ -73,18 +73,18 @@ impl Sink {
             "check" => Some(Self::Check),
             "channel" => Some(Self::Channel),
             "person" => Some(Self::Person),
-            other => parse_named_endpoint(other, Self::Events, Self::ArgoCd),
+            other => parse_named_word(other, Self::Events, Self::ArgoCd),
         }
     }
 }
 
-impl Endpoint {
+impl SinkFamily {
     /// Parses the family of the word that is stored.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "forge" => Some(Self::Forge),
             "slack" => Some(Self::Slack),
-            other => parse_named_endpoint(other, Self::Events, Self::ArgoCd),
+            other => parse_named_word(other, Self::Events, Self::ArgoCd),
         }
     }
 
@@ -98,7 +98,7 @@ impl Endpoint {
 }
 
 /// Parses the words with a name in them.
-fn parse_named_endpoint<T>(
+fn parse_named_word<T>(
     word: &str,
     events: impl Fn(String) -> T,
     argocd: impl Fn(TargetName) -> T,
@@ -126,7 +126,7 @@ impl fmt::Display for Sink {
 }
 
 /// The word that is stored, logged and shown.
-impl fmt::Display for Endpoint {
+impl fmt::Display for SinkFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forge => f.write_str("forge"),
@@ -139,11 +139,11 @@ impl fmt::Display for Endpoint {
 
 impl Subscriptions {
     /// Lists every family that messages may wait for.
-    pub fn families(&self) -> Vec<Endpoint> {
-        let slack = self.slack.then_some(Endpoint::Slack);
-        let events = self.events.iter().cloned().map(Endpoint::Events);
-        let argocd = self.argocd.iter().cloned().map(Endpoint::ArgoCd);
-        std::iter::once(Endpoint::Forge).chain(slack).chain(events).chain(argocd).collect()
+    pub fn families(&self) -> Vec<SinkFamily> {
+        let slack = self.slack.then_some(SinkFamily::Slack);
+        let events = self.events.iter().cloned().map(SinkFamily::Events);
+        let argocd = self.argocd.iter().cloned().map(SinkFamily::ArgoCd);
+        std::iter::once(SinkFamily::Forge).chain(slack).chain(events).chain(argocd).collect()
     }
 
     /// Lists who is told that a deployment has come to that state. Whether there is anything to say
@@ -176,18 +176,18 @@ mod tests {
         let argocd = Sink::ArgoCd(TargetName::parse("prod-1").unwrap());
         let people = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person];
         for sink in people.into_iter().chain([events, argocd]) {
-            assert_eq!(Endpoint::parse(&sink.family().to_string()), Some(sink.family()));
+            assert_eq!(SinkFamily::parse(&sink.family().to_string()), Some(sink.family()));
             assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
         }
         for word in ["pigeon", "argocd", "argocd/No Name", "pigeon/x"] {
-            assert_eq!((Sink::parse(word), Endpoint::parse(word)), (None, None), "{word}");
+            assert_eq!((Sink::parse(word), SinkFamily::parse(word)), (None, None), "{word}");
         }
     }
 
     #[test]
     fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
         assert_eq!(Subscriptions::default().of(ForgeState::Failure), [Sink::Forge]);
-        assert_eq!(Subscriptions::default().families(), [Endpoint::Forge]);
+        assert_eq!(Subscriptions::default().families(), [SinkFamily::Forge]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::model::notice::Endpoint;
+use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::Observation;
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::quota::QuotaDecision;
@@ -41,7 +41,8 @@ const TRIED_OFTEN: u32 = 20;
 /// Returns why a message needs not be told any more, if that is so.
 pub(super) fn overtaken(message: &OutboxMessage, now: Timestamp) -> Option<String> {
     let old = now.duration_since(message.at) > FRESH;
-    let (forge, state) = (message.sink.family() == Endpoint::Forge, message.status.state.as_str());
+    let (forge, state) =
+        (message.sink.family() == SinkFamily::Forge, message.status.state.as_str());
     (forge && old && message.followed)
         .then(|| format!("{state} was over before it could be told: a newer status took its place"))
 }

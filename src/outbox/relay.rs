@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::deployments::Deployments;
-use crate::model::notice::Endpoint;
+use crate::model::notice::SinkFamily;
 use crate::outbox::circuit_breaker::{CircuitBreaker, Observation};
 use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::metrics::OutboxMetrics;
@@ -57,13 +57,13 @@ pub struct Outbox {
     pub(super) settings: OutboxSettings,
     metrics: OutboxMetrics,
     /// One for each family that was to be told so far.
-    senders: Mutex<BTreeMap<Endpoint, Arc<Sender>>>,
+    senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
 }
 
 /// One family of sinks, which is told by itself.
 #[derive(Debug)]
 pub(super) struct Sender {
-    family: Endpoint,
+    family: SinkFamily,
     breaker: Mutex<CircuitBreaker>,
 }
 
@@ -136,8 +136,9 @@ impl Outbox {
     /// Returns when a family that something waits for may be told again, if none may be now.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
         let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
-        let waits =
-            |family: &Endpoint| waiting.iter().any(|one| one.waiting > 0 && one.family == *family);
+        let waits = |family: &SinkFamily| {
+            waiting.iter().any(|one| one.waiting > 0 && one.family == *family)
+        };
         let senders = self.senders_beside(&waiting);
         let waited_for = senders.iter().filter(|sender| waits(&sender.family));
         let opens = waited_for.map(|sender| sender.breaker().next_call(now));
@@ -164,7 +165,7 @@ impl Outbox {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         let mut senders = lock(&self.senders);
         for family in self.store.audience().families().into_iter().chain(waiting) {
-            let rate = if family == Endpoint::Forge { self.settings.forge } else { Rate::FREE };
+            let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
             senders.entry(family.clone()).or_insert_with(|| {
                 Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
             });
@@ -217,7 +218,7 @@ impl Outbox {
             self.metrics.family(&sender.family.to_string(), of, open_until, now);
         }
         // Whoever asks how the service is gets this count, and costs none.
-        let quota = self.quota(&Endpoint::Forge, now).await?;
+        let quota = self.quota(&SinkFamily::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());
         self.deployments.forge_hour.set(hour_used_up);
         self.metrics.limited(self.deployments.forge.limited(), hour_used_up);
@@ -228,7 +229,7 @@ impl Outbox {
     async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
         let sent = self.send_messages(sender).await?;
         // Only now: what is told is worth more than a second look at what was told.
-        let looks = sender.family == Endpoint::Forge;
+        let looks = sender.family == SinkFamily::Forge;
         Ok(sent + if looks { self.confirm_some(sender).await? } else { 0 })
     }
 
@@ -305,10 +306,10 @@ impl Outbox {
     /// others.
     async fn quota(
         &self,
-        family: &Endpoint,
+        family: &SinkFamily,
         now: Timestamp,
     ) -> Result<Option<HourlyQuota>, StoreError> {
-        let hourly = self.settings.forge_hourly.filter(|_| *family == Endpoint::Forge);
+        let hourly = self.settings.forge_hourly.filter(|_| *family == SinkFamily::Forge);
         let Some(hourly) = hourly.filter(|_| self.deployments.forge.names_limits()) else {
             return Ok(None);
         };

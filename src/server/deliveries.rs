@@ -9,7 +9,7 @@ use crate::model::event::Unused;
 
 /// What became of one delivery, for who counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DeliveryResult {
+pub enum WebhookOutcome {
     /// It is a new deployment.
     Accepted,
     /// It was known.
@@ -52,18 +52,18 @@ impl DeliveryCounter {
     }
 
     /// Counts one.
-    pub(super) fn count(&self, delivery: DeliveryResult) {
+    pub(super) fn count(&self, delivery: WebhookOutcome) {
         let (outcome, reason) = match delivery {
-            DeliveryResult::Accepted => ("accepted", "new"),
-            DeliveryResult::Duplicate => ("accepted", "known"),
-            DeliveryResult::Hint => ("accepted", "hint"),
-            DeliveryResult::Ping => ("accepted", "ping"),
-            DeliveryResult::Ignored(why) => ("ignored", why.as_str()),
-            DeliveryResult::Refused => ("refused", "unusable"),
-            DeliveryResult::Malformed => ("refused", "malformed"),
-            DeliveryResult::Unsigned => ("refused", "signature"),
-            DeliveryResult::NotStored => ("failed", "not_stored"),
-            DeliveryResult::NotRead => ("failed", "not_read"),
+            WebhookOutcome::Accepted => ("accepted", "new"),
+            WebhookOutcome::Duplicate => ("accepted", "known"),
+            WebhookOutcome::Hint => ("accepted", "hint"),
+            WebhookOutcome::Ping => ("accepted", "ping"),
+            WebhookOutcome::Ignored(why) => ("ignored", why.as_str()),
+            WebhookOutcome::Refused => ("refused", "unusable"),
+            WebhookOutcome::Malformed => ("refused", "malformed"),
+            WebhookOutcome::Unsigned => ("refused", "signature"),
+            WebhookOutcome::NotStored => ("failed", "not_stored"),
+            WebhookOutcome::NotRead => ("failed", "not_read"),
         };
         self.0.get_or_create(&Labels { outcome, reason }).inc();
     }

@@ -12,7 +12,7 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::callers::Pages;
 use crate::server::auth::Authenticator;
 use crate::server::body_budget::BodyBudget;
-use crate::server::deliveries::{DeliveryCounter, DeliveryResult};
+use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
 use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
 use crate::support::telemetry;
 
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Counts a delivery of a webhook.
-    pub(super) fn count(&self, delivery: DeliveryResult) {
+    pub(super) fn count(&self, delivery: WebhookOutcome) {
         self.state.deliveries.count(delivery);
     }
 }

@@ -28,7 +28,7 @@ use crate::model::id::DeliveryId;
 use crate::server::auth::subscriber;
 use crate::server::body_budget::HeldBody;
 use crate::server::connections::{Connection, ConnectionPhase};
-use crate::server::deliveries::DeliveryResult;
+use crate::server::deliveries::WebhookOutcome;
 use crate::server::limits::{Class, ServerLimits};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::{Shared, Webhook};
@@ -61,7 +61,7 @@ pub(super) async fn github(
     }
     match event.map_err(|error| malformed(&shared, &error))? {
         WebhookEvent::Ping => {
-            shared.count(DeliveryResult::Ping);
+            shared.count(WebhookOutcome::Ping);
             Ok(Json(json!({"pong": true})).into_response())
         }
         WebhookEvent::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
@@ -77,7 +77,7 @@ pub(super) async fn github(
 fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
-    shared.count(DeliveryResult::Refused);
+    shared.count(WebhookOutcome::Refused);
     shared.state.deployments.hints.look_at(&refusal.repository);
     Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
 }
@@ -91,7 +91,7 @@ fn pushed(shared: &Shared, push: &BranchPush) -> Response {
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
-    shared.count(DeliveryResult::Ignored(Unused::Repository));
+    shared.count(WebhookOutcome::Ignored(Unused::Repository));
     Json(json!({"ignored": reason})).into_response()
 }
 
@@ -99,7 +99,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "a pull request could not be stored");
-        shared.count(DeliveryResult::NotStored);
+        shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
             "the pull request could not be stored; deliver it again",
@@ -111,7 +111,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
         Noted::Forgotten => "forgotten",
         Noted::Full => {
             tracing::error!(%repository, number, "too many previews wait, this one is refused");
-            shared.count(DeliveryResult::NotStored);
+            shared.count(WebhookOutcome::NotStored);
             let detail = "too many previews wait; deliver it again later";
             return Err(Problem::new(ProblemKind::Unavailable, detail));
         }
@@ -124,7 +124,7 @@ async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Prob
     let repository = rerun.repository.clone();
     let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
         tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
-        shared.count(DeliveryResult::NotStored);
+        shared.count(WebhookOutcome::NotStored);
         Problem::new(ProblemKind::Unavailable, "the wish could not be stored; deliver it again")
     })?;
     if found {
@@ -138,13 +138,13 @@ async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Prob
 
 fn ignore(shared: &Shared, why: Unused, reason: &str) -> Response {
     tracing::info!(reason, "webhook ignored");
-    shared.count(DeliveryResult::Ignored(why));
+    shared.count(WebhookOutcome::Ignored(why));
     Json(json!({"ignored": reason})).into_response()
 }
 
 /// The answer to what is taken and becomes no deployment.
 fn hint(shared: &Shared, answer: Value) -> Response {
-    shared.count(DeliveryResult::Hint);
+    shared.count(WebhookOutcome::Hint);
     (StatusCode::ACCEPTED, Json(answer)).into_response()
 }
 
@@ -159,7 +159,7 @@ async fn accept(
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
     let accepted = shared.state.deployments.accept(&delivery, &request).await.map_err(|error| {
         tracing::error!(%delivery, %error, "a deployment could not be stored");
-        shared.count(DeliveryResult::NotStored);
+        shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
             "the deployment could not be stored; deliver it again",
@@ -169,7 +169,7 @@ async fn accept(
         Acceptance::New(id) => (id, false),
         Acceptance::Duplicate(id) => (id, true),
     };
-    shared.count(if duplicate { DeliveryResult::Duplicate } else { DeliveryResult::Accepted });
+    shared.count(if duplicate { WebhookOutcome::Duplicate } else { WebhookOutcome::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
 }
@@ -189,7 +189,7 @@ fn unsupported() -> Problem {
 
 /// The caller is told which value is wrong; the log only where it stands.
 fn malformed(shared: &Shared, error: &Malformed) -> Problem {
-    shared.count(DeliveryResult::Malformed);
+    shared.count(WebhookOutcome::Malformed);
     match error {
         Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
         Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {
@@ -226,7 +226,7 @@ async fn read_signed(
     let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
     let address = origin.map_or_else(String::new, subscriber);
     let not_read = |problem| {
-        shared.count(DeliveryResult::NotRead);
+        shared.count(WebhookOutcome::NotRead);
         problem
     };
     let mut reader = shared.bodies.enter(&address).await.map_err(not_read)?;
@@ -293,7 +293,7 @@ fn too_large(limit: usize) -> Problem {
 
 fn bad_signature(shared: &Shared, error: BadSignature) -> Problem {
     tracing::warn!(%error, "webhook refused");
-    shared.count(DeliveryResult::Unsigned);
+    shared.count(WebhookOutcome::Unsigned);
     Problem::new(ProblemKind::BadSignature, error.to_string())
 }
 

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::{Contact, ForgeState};
 use crate::model::id::{DeployId, RepoName};
-use crate::model::notice::{Endpoint, Sink};
+use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -45,7 +45,7 @@ pub struct Notification {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxBacklog {
     /// Who is to be told.
-    pub family: Endpoint,
+    pub family: SinkFamily,
     /// How many messages wait.
     pub waiting: u64,
     /// Since when the oldest of them waits.
@@ -226,7 +226,7 @@ fn read_notification(row: &Row) -> Result<Notification, StoreError> {
 fn waiting(row: &Row) -> Result<OutboxBacklog, StoreError> {
     let word = row.text("id")?;
     Ok(OutboxBacklog {
-        family: Endpoint::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
+        family: SinkFamily::parse(&word).ok_or_else(|| row.corrupt("family", &word))?,
         waiting: row.count("waiting")?,
         oldest: row.maybe_time("oldest")?,
         parked: row.count("parked")?,

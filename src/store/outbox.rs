@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
-use crate::model::notice::{Endpoint, Sink};
+use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
@@ -115,7 +115,7 @@ impl Store {
     /// another, who is told that it may have arrived.
     pub async fn take_messages(
         &self,
-        family: &Endpoint,
+        family: &SinkFamily,
         now: Timestamp,
         lease: Duration,
         most: u32,
@@ -131,9 +131,9 @@ impl Store {
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) ";
         let order = match family {
-            Endpoint::ArgoCd(_) => "o.at, o.deployment".to_owned(),
-            Endpoint::Forge => format!("{WORTH}, o.due_at, o.at"),
-            Endpoint::Slack | Endpoint::Events(_) => "o.due_at, o.at".to_owned(),
+            SinkFamily::ArgoCd(_) => "o.at, o.deployment".to_owned(),
+            SinkFamily::Forge => format!("{WORTH}, o.due_at, o.at"),
+            SinkFamily::Slack | SinkFamily::Events(_) => "o.due_at, o.at".to_owned(),
         };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
         let rows = query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"), (family, now, most))

@@ -9,7 +9,7 @@ use sqlx::{Any, AnyPool, AssertSqlSafe, Encode, Executor, SqlSafeStr, Type};
 use crate::model::id::{
     AppKey, CommitSha, DeployId, ImageTag, LockId, Namespace, RepoName, Slug, TargetName,
 };
-use crate::model::notice::{Endpoint, Sink};
+use crate::model::notice::{Sink, SinkFamily};
 use crate::store::error::StoreError;
 use crate::store::row::Row;
 
@@ -205,7 +205,7 @@ values!(String: &str, &String => text, text.replace('\0', ""));
 values!(String: String => text, if text.contains('\0') { text.replace('\0', "") } else { text });
 values!(String: &DeployId, &TargetName, &RepoName, &CommitSha, &ImageTag, &LockId, &Namespace, &Slug
     => id, id.as_str().to_owned());
-values!(String: &Sink, &Endpoint, Endpoint => word, word.to_string());
+values!(String: &Sink, &SinkFamily, SinkFamily => word, word.to_string());
 
 /// The value of a condition that is there or not.
 pub(super) enum Condition {

@@ -1,6 +1,6 @@
 //! TEMPLATES: where they come from, what they are checked for, how they are rendered, and what they see.
 //!
-//! A set of templates is compiled whole or not at all ([`set::Templates`]). A template renders text
+//! A set of templates is compiled whole or not at all ([`set::TemplateSet`]). A template renders text
 //! from a view of the settings; what that text must be is the pipeline's business.
 
 pub mod sources; // the texts: built in, a folder, or what lies in a repository

@@ -1,7 +1,7 @@
 //! What a sender asks before it says something.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::{Endpoint, Subscriptions};
+use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
     Accepted, Completion, DeliveryOutcome, FinalState, Findings, Held, OutboxMessage, Store,
@@ -37,7 +37,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
 /// The check's message of the deployment, answered.
 async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage {
     loop {
-        let some = store.take_messages(&Endpoint::Forge, at(n), LEASE, 1).await.unwrap();
+        let some = store.take_messages(&SinkFamily::Forge, at(n), LEASE, 1).await.unwrap();
         let message = some.into_iter().next().expect("there is one");
         store.answered(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
         if message.sink.to_string() == "check" {

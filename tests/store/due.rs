@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use the_deployer::model::notice::Endpoint;
+use the_deployer::model::notice::SinkFamily;
 use the_deployer::store::{Held, LongestDelays, LongestRests, Swept};
 
 use crate::harness::database::run_on_both;
@@ -65,12 +65,12 @@ async fn what_waits_as_long_as_it_may_goes_on_waiting() {
 async fn a_message_of_the_future_is_told_after_a_lease() {
     run_on_both(async |db| {
         accept(&db.store, "web", 1).await;
-        let taken = db.store.take_messages(&Endpoint::Forge, at(AHEAD), LEASE, 10).await.unwrap();
+        let taken = db.store.take_messages(&SinkFamily::Forge, at(AHEAD), LEASE, 10).await.unwrap();
         assert_eq!(taken.len(), 1);
-        let none = db.store.take_messages(&Endpoint::Forge, at(100), LEASE, 10).await.unwrap();
+        let none = db.store.take_messages(&SinkFamily::Forge, at(100), LEASE, 10).await.unwrap();
         assert!(none.is_empty());
         assert_eq!(db.store.bring_down_due_times(LONGEST, at(100)).await.unwrap(), 1);
-        let again = db.store.take_messages(&Endpoint::Forge, at(161), LEASE, 10).await.unwrap();
+        let again = db.store.take_messages(&SinkFamily::Forge, at(161), LEASE, 10).await.unwrap();
         assert_eq!(again.len(), 1);
     })
     .await;

@@ -1,7 +1,7 @@
 //! What a sender asks of the past.
 
 use the_deployer::model::deployment::{Contact, ForgeState};
-use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
+use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};
 use the_deployer::store::{Completion, DeliveryOutcome, Findings, Store};
 
 use crate::harness::database::run_on_both;
@@ -33,7 +33,7 @@ async fn a_sender_knows_what_was_told_of_its_lane_before() {
         succeed(&store, "web", [1, 2]).await;
         succeed(&store, "other", [3]).await;
         succeed(&store, "web", [4, 5]).await;
-        let mut messages = store.take_messages(&Endpoint::Slack, at(9), LEASE, 50).await.unwrap();
+        let mut messages = store.take_messages(&SinkFamily::Slack, at(9), LEASE, 50).await.unwrap();
         messages.retain(|message| message.sink == Sink::Channel);
         messages.sort_by_key(|message| message.forge_id);
         let [first, second, _, fourth, _] = messages.try_into().unwrap();

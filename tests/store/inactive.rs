@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::notice::{Endpoint, Subscriptions};
+use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
     ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, PushTurn, Store,
@@ -31,7 +31,7 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
 /// Whatever the forge is to be told gets that answer.
 async fn answer_all(store: &Store, seconds: i64, answer: DeliveryOutcome) {
     loop {
-        let some = store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap();
+        let some = store.take_messages(&SinkFamily::Forge, at(seconds), LEASE, 10).await.unwrap();
         if some.is_empty() {
             return;
         }

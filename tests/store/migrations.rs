@@ -14,7 +14,7 @@ use the_deployer::model::audit::Search;
 use the_deployer::model::deployment::{Deployment, ForgeState, State};
 use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
-use the_deployer::model::notice::Endpoint;
+use the_deployer::model::notice::SinkFamily;
 use the_deployer::store::{
     Begin, DeliveryOutcome, Filter, Findings, Held, IdempotencyKey, PushTurn, Store,
 };
@@ -253,7 +253,7 @@ async fn goes_on(store: &Store, version: i64) {
     assert_eq!(done, [3, 4, 5], "after version {version}");
     let mut sent = Vec::new();
     loop {
-        let some = store.take_messages(&Endpoint::Forge, at(3), LEASE, 10).await.unwrap();
+        let some = store.take_messages(&SinkFamily::Forge, at(3), LEASE, 10).await.unwrap();
         if some.is_empty() {
             break;
         }

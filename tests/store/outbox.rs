@@ -1,7 +1,7 @@
 //! Statuses are sent in order and once.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::{Endpoint, Subscriptions};
+use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store};
 
 use crate::harness::database::run_on_both;
@@ -11,7 +11,7 @@ use crate::store::{LEASE, accept, claim};
 const SENT: DeliveryOutcome = DeliveryOutcome::Sent { reference: None };
 
 async fn take(store: &Store, seconds: i64) -> Vec<OutboxMessage> {
-    store.take_messages(&Endpoint::Forge, at(seconds), LEASE, 10).await.unwrap()
+    store.take_messages(&SinkFamily::Forge, at(seconds), LEASE, 10).await.unwrap()
 }
 
 async fn answer(
@@ -164,7 +164,7 @@ async fn what_is_given_back_keeps_its_place() {
         for n in 1..=3 {
             accept(&db.store, &format!("app{n}"), n).await;
         }
-        let first = db.store.take_messages(&Endpoint::Forge, at(5), LEASE, 1).await.unwrap();
+        let first = db.store.take_messages(&SinkFamily::Forge, at(5), LEASE, 1).await.unwrap();
         let back = DeliveryOutcome::Again { at: first[0].due_at, unsure: false, failed: false };
         assert_eq!(answer(&db.store, &first[0], back, 6).await, Held::Yes);
         let order: Vec<_> = take(&db.store, 7).await.into_iter().map(|m| m.forge_id).collect();
@@ -210,8 +210,8 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
             oldest: Some(at(oldest)),
             parked,
         };
-        let events = Endpoint::Events("dw".to_owned());
-        let wanted = [waits(events, 1, 2, 0), waits(Endpoint::Forge, 2, 1, 1)];
+        let events = SinkFamily::Events("dw".to_owned());
+        let wanted = [waits(events, 1, 2, 0), waits(SinkFamily::Forge, 2, 1, 1)];
         assert_eq!(store.waiting().await.unwrap(), wanted);
     })
     .await;

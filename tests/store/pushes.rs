@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
-use the_deployer::model::notice::{Endpoint, Sink, Subscriptions};
+use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
     ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, Notification, OutboxMessage,
@@ -69,7 +69,7 @@ async fn messages(store: &Store, n: i64) -> Vec<Notification> {
 }
 
 async fn take(store: &Store, seconds: i64) -> Vec<OutboxMessage> {
-    let family = Endpoint::ArgoCd(prod());
+    let family = SinkFamily::ArgoCd(prod());
     store.take_messages(&family, at(seconds), LEASE, 10).await.unwrap()
 }
 

@@ -23,7 +23,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{self, RepositorySelector, ServiceClient, WAML_FILE};
+use super::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
 use super::diagnostics::{self, SourceTexts};
 use super::error::{CliError, CliErrorKind, CommandOutcome};
 use super::host::Host;
@@ -101,7 +101,7 @@ pub(super) struct Deploy {
     #[command(flatten)]
     whose: RepositorySelector,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 /// What became of one target; stable for programs.

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value as Json, json};
 
 use super::client::{self, ServiceEndpoint};
-use super::context::ServiceClient;
+use super::context::ServiceArgs;
 use super::error::{CliError, CommandOutcome};
 use super::host::Host;
 use super::output::{self, BOLD, GOOD, note_line};
@@ -39,7 +39,7 @@ pub(super) struct LogIn {
     #[arg(long, value_name = "ID", conflicts_with = "with_token")]
     client_id: Option<String>,
     #[command(flatten)]
-    service: ServiceClient,
+    service: ServiceArgs,
 }
 
 /// Forgets the login at the service, on this machine; at GitHub the token lives on until it is revoked there.

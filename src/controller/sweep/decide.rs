@@ -118,7 +118,7 @@ pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: 
 
 /// How a deployment stands at the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HostState {
+pub(super) enum DeploymentStanding {
     /// Nobody has said anything final, and we have said nothing.
     Open,
     /// We have said something.
@@ -129,17 +129,17 @@ pub(super) enum HostState {
 
 /// Returns how a deployment with these statuses, newest first, stands; links to us begin with that
 /// address.
-pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> HostState {
+pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> DeploymentStanding {
     let leads_to_us = |url: &String| {
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if statuses.iter().any(|status| status.log_url.as_ref().is_some_and(leads_to_us)) {
-        return HostState::Told;
+        return DeploymentStanding::Told;
     }
     let last = statuses.first().map(|status| status.state.as_str());
     match last {
-        Some("success" | "failure" | "error" | "inactive") => HostState::Closed,
-        Some(_) | None => HostState::Open,
+        Some("success" | "failure" | "error" | "inactive") => DeploymentStanding::Closed,
+        Some(_) | None => DeploymentStanding::Open,
     }
 }
 
@@ -259,11 +259,11 @@ mod tests {
             creator: None,
         };
         let of = |statuses: &[ListedStatus]| standing(statuses, "https://us.example.com");
-        assert_eq!(of(&[]), HostState::Open);
-        assert_eq!(of(&[status("queued", None)]), HostState::Open);
+        assert_eq!(of(&[]), DeploymentStanding::Open);
+        assert_eq!(of(&[status("queued", None)]), DeploymentStanding::Open);
         let other = status("inactive", Some("https://us.example.com.evil.org/x"));
-        assert_eq!(of(&[other]), HostState::Closed);
+        assert_eq!(of(&[other]), DeploymentStanding::Closed);
         let ours = status("queued", Some("https://us.example.com/deployments/1"));
-        assert_eq!(of(&[status("inactive", None), ours]), HostState::Told);
+        assert_eq!(of(&[status("inactive", None), ours]), DeploymentStanding::Told);
     }
 }

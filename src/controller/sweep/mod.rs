@@ -26,7 +26,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::sweep::decide::HostState;
+use crate::controller::sweep::decide::DeploymentStanding;
 use crate::deployments::Deployments;
 use crate::deployments::accept::Acceptance;
 use crate::deployments::outcome::{DeployError, Remedy};
@@ -463,9 +463,9 @@ impl Sweeps {
     async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
         match self.deployments.forge.statuses(repository, forge_id).await {
             Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
-                HostState::Open => Ok(()),
-                HostState::Told => Err(Taken::Settled("told")),
-                HostState::Closed => Err(Taken::Settled("closed")),
+                DeploymentStanding::Open => Ok(()),
+                DeploymentStanding::Told => Err(Taken::Settled("told")),
+                DeploymentStanding::Closed => Err(Taken::Settled("closed")),
             },
             Err(error) => Err(self.not_told(repository, error.into())),
         }

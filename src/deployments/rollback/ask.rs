@@ -6,7 +6,7 @@ use crate::deployments::outcome::{DeployError, Remedy};
 use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
 use crate::deployments::rollback::data::AcceptedLoss;
 use crate::deployments::rollback::{NotRolledBack, RollbackCandidate, RolledBack, data};
-use crate::deployments::{BackendError, Deployments, TargetRepository};
+use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::manifests::diff;
@@ -85,7 +85,7 @@ impl Deployments {
         Ok(answer)
     }
 
-    fn manifests(&self, target: &TargetName) -> Result<&TargetRepository, NotRolledBack> {
+    fn manifests(&self, target: &TargetName) -> Result<&ServedRepository, NotRolledBack> {
         let found = self.manifests_of(target);
         found.map_err(|problem| NotRolledBack::Unknown(problem.message))
     }

@@ -2,7 +2,7 @@
 //!
 //! `latest` is always one of the app's revisions, whoever put it there: a deployment, or a person who
 //! rolled back by hand. Files that no revision has are an edit. It is told against the revision that
-//! differs least. Knows no repository: `look` reads there. Here is what a deployment does about one, and
+//! differs least. Knows no repository: `detect` reads there. Here is what a deployment does about one, and
 //! where it tells of it.
 
 mod difference;

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::lookups::http::HttpAnswer;
 use crate::lookups::image::ImageReference;
-use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, THERE, TagQuery};
+use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, RegistryRequest, THERE};
 use crate::lookups::registry::image_config::{self, ImageBuild, ImageClaims, Manifest};
 use crate::lookups::registry::listing;
 use crate::lookups::registry::tags::{self, ListOrder, MOST_TAGS, TagListing};
@@ -242,7 +242,7 @@ impl ImageQuestion<'_> {
     async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, NotKnown> {
         let path = format!("tags/list?{query}");
         let accept = "application/json";
-        let wanted = TagQuery { method: Method::GET, path, accept, limit };
+        let wanted = RegistryRequest { method: Method::GET, path, accept, limit };
         let answer = self.answer(&wanted).await?;
         if !self.judge(&answer)? {
             return Err(self.not_known(&format!("has no {}", self.image.name)));
@@ -306,7 +306,8 @@ impl ImageQuestion<'_> {
     /// The text of a manifest, and its digest.
     async fn manifest(&self, reference: &str) -> Result<Option<(Vec<u8>, String)>, NotKnown> {
         let path = format!("manifests/{reference}");
-        let wanted = TagQuery { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
+        let wanted =
+            RegistryRequest { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
         let answer = self.answer(&wanted).await?;
         if !self.judge(&answer)? {
             return Ok(None);
@@ -317,7 +318,8 @@ impl ImageQuestion<'_> {
 
     async fn config(&self, digest: &str) -> Result<ImageClaims, NotKnown> {
         let path = format!("blobs/{digest}");
-        let wanted = TagQuery { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
+        let wanted =
+            RegistryRequest { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };
         let answer = self.answer(&wanted).await?;
         let there = self.judge(&answer)?;
         let read = there.then(|| image_config::config(&answer.body)).flatten();

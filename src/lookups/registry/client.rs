@@ -124,7 +124,8 @@ impl Registries {
         }
         let question = self.question(image, now)?;
         let path = format!("manifests/{}", image.reference);
-        let wanted = TagQuery { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
+        let wanted =
+            RegistryRequest { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
         let there = question.judge(&question.answer(&wanted).await?)?;
         let (found, life) = (ImageLookup { there, at: now }, if there { THERE } else { NOT_THERE });
         lock(&self.images).put(image.clone(), found, saturating_add(now, life));
@@ -153,7 +154,7 @@ pub(super) struct ImageQuestion<'a> {
 
 /// What is asked of the image's repository.
 #[derive(Debug, Clone)]
-pub(super) struct TagQuery<'a> {
+pub(super) struct RegistryRequest<'a> {
     pub(super) method: Method,
     /// Below the repository's name: `manifests/1.0`.
     pub(super) path: String,
@@ -181,7 +182,10 @@ enum Proof {
 
 impl ImageQuestion<'_> {
     /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
-    pub(super) async fn answer(&self, wanted: &TagQuery<'_>) -> Result<HttpAnswer, NotKnown> {
+    pub(super) async fn answer(
+        &self,
+        wanted: &RegistryRequest<'_>,
+    ) -> Result<HttpAnswer, NotKnown> {
         let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
         let proof = match kept {
             None => Proof::None,
@@ -222,7 +226,7 @@ impl ImageQuestion<'_> {
     /// HEAD is asked by GET.
     async fn send_request(
         &self,
-        wanted: &TagQuery<'_>,
+        wanted: &RegistryRequest<'_>,
         proof: &Proof,
     ) -> Result<HttpAnswer, NotKnown> {
         let ask = |request| self.registries.route.ask(request, wanted.limit);
@@ -238,7 +242,7 @@ impl ImageQuestion<'_> {
     fn request(
         &self,
         method: &Method,
-        wanted: &TagQuery<'_>,
+        wanted: &RegistryRequest<'_>,
         proof: &Proof,
     ) -> Result<Request, NotKnown> {
         let scheme = if self.registry.insecure { "http" } else { "https" };

@@ -5,7 +5,7 @@ use crate::model::violation::Violation;
 use crate::notify::message::block::{Block, MOST_BLOCKS, MOST_TOGETHER, size};
 use crate::notify::message::parts::{self, MOST_VIOLATIONS};
 use crate::notify::message::text::{cut, escape_line, length};
-use crate::notify::message::{Letter, MessageReader, News, NewsKind, Stamp};
+use crate::notify::message::{Letter, MessageAudience, News, NewsKind, Stamp};
 
 /// A message in its parts.
 pub(super) struct MessageParts {
@@ -135,7 +135,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
 
 /// The sentence under the title.
 fn why(news: &News<'_>, errors: usize) -> String {
-    let you = if news.reader == MessageReader::Person { "You started it. " } else { "" };
+    let you = if news.reader == MessageAudience::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {
         (NewsKind::GivenUp, _) => {

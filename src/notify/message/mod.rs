@@ -27,7 +27,7 @@ pub struct News<'a> {
     /// What kind of news it is.
     pub kind: NewsKind,
     /// Who reads it.
-    pub reader: MessageReader<'a>,
+    pub reader: MessageAudience<'a>,
     /// Who started the deployment.
     pub person: SlackPerson,
     /// Where it leads.
@@ -62,7 +62,7 @@ pub enum NewsKind {
 
 /// Who reads a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MessageReader<'a> {
+pub enum MessageAudience<'a> {
     /// A channel; the one that the app's team asked for, if it did.
     Team(Option<&'a str>),
     /// The person who started the deployment.

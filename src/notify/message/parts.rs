@@ -6,7 +6,7 @@ use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::text::escape_line;
-use crate::notify::message::{Links, MessageReader, News, SlackPerson, Undeliverable};
+use crate::notify::message::{Links, MessageAudience, News, SlackPerson, Undeliverable};
 
 /// More are for the page; a message is read on a telephone.
 pub(super) const MOST_VIOLATIONS: usize = 5;
@@ -54,7 +54,7 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     field("Target", request.target.to_string());
     field("Tag", request.release.tag.to_string());
     field("Commit", commit(deployment, news.links));
-    if let MessageReader::Team(_) = news.reader {
+    if let MessageAudience::Team(_) = news.reader {
         let by = match &request.recipient {
             Recipient::Login(_) => format!(" by {}", escape_line(&request.actor, LONGEST_NAME)),
             Recipient::Actor | Recipient::Nobody => String::new(),
@@ -188,7 +188,7 @@ pub(super) fn buttons(news: &News<'_>) -> Block {
 /// The deploy id; and, where the channel could not be chosen, whose message it is.
 pub(super) fn small_print(news: &News<'_>) -> Block {
     let mut texts = vec![format!("deployment {}", news.deployment.id)];
-    if let (MessageReader::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {
+    if let (MessageAudience::Team(Some(team)), None) = (&news.reader, &news.undeliverable) {
         texts.push(format!("for {}", escape_line(team, LONGEST_NAME)));
     }
     Block::context(&texts)

@@ -54,7 +54,7 @@ fn news(deployment: &Deployment) -> News<'_> {
     News {
         deployment,
         kind: NewsKind::Rejected,
-        reader: MessageReader::Team(None),
+        reader: MessageAudience::Team(None),
         person: SlackPerson { name: "octocat".to_owned(), slack: UserId::parse("U0CTOCAT") },
         links: Links {
             pages: "https://deploy.example.com",
@@ -133,7 +133,7 @@ fn the_blocks_are_slacks_own() {
 #[test]
 fn who_started_it_is_told_so_and_not_who_they_are() {
     let deployment = deployment(&[]);
-    let letter = letter(&News { reader: MessageReader::Person, ..news(&deployment) });
+    let letter = letter(&News { reader: MessageAudience::Person, ..news(&deployment) });
     assert!(letter.plain.contains("You started it. Rejected: 2 violations"), "{}", letter.plain);
     assert!(!letter.plain.contains("Started by") && !letter.plain.contains("U0CTOCAT"));
 }
@@ -291,7 +291,7 @@ fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
             kind,
             undeliverable,
             person,
-            reader: MessageReader::Team(Some(&evil)),
+            reader: MessageAudience::Team(Some(&evil)),
             ..news(&deployment)
         });
         let json = serde_json::to_value(&letter.blocks).unwrap();

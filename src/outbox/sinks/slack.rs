@@ -1,7 +1,7 @@
 //! People are told on Slack: the team's channel, and who started the deployment.
 //!
 //! ```text
-//! story: what is there to say? ─▶ route: where? ─▶ look, if it may be there already ─▶ post, once
+//! threading: what is there to say? ─▶ route: where? ─▶ find_sent, if it may be there already ─▶ post, once
 //! ```
 //!
 //! A message that may have arrived is posted again only after it was looked for and is not there. Where
@@ -18,7 +18,7 @@ use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
 use crate::notify::message::{
-    self, LastGood, Links, MessageReader, News, NewsKind, SlackPerson, Stamp, Undeliverable,
+    self, LastGood, Links, MessageAudience, News, NewsKind, SlackPerson, Stamp, Undeliverable,
 };
 use crate::notify::route::{self, Place};
 use crate::notify::slack::address::SlackAddress;
@@ -77,7 +77,7 @@ impl Sinks {
             Ok(person) => person,
             Err(error) => return of_slack(&error, now),
         };
-        let reader = MessageReader::Team(wanted.filter(|_| !sink.slack.is_bot()));
+        let reader = MessageAudience::Team(wanted.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
         send(sink, message, &places, broadcast, news, now).await
     }
@@ -104,7 +104,7 @@ impl Sinks {
         let Some(user) = person.slack.clone() else {
             return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
         };
-        let news = self.news(message, &deployment, (kind, MessageReader::Person, person)).await?;
+        let news = self.news(message, &deployment, (kind, MessageAudience::Person, person)).await?;
         let place =
             Place { address: SlackAddress::Person(user), thread: None, undeliverable: None };
         send(sink, message, &[place], true, news, now).await
@@ -130,7 +130,7 @@ impl Sinks {
         &'a self,
         message: &OutboxMessage,
         deployment: &'a Deployment,
-        (kind, reader, person): (NewsKind, MessageReader<'a>, SlackPerson),
+        (kind, reader, person): (NewsKind, MessageAudience<'a>, SlackPerson),
     ) -> Result<News<'a>, StoreError> {
         let target = self.deployments.clusters.find(&deployment.request.target);
         Ok(News {

@@ -28,21 +28,21 @@ pub(super) fn unused(
         if part != "template" && !versions.iter().any(looked_at) {
             let trial = Trial { versions, samples, path: vec![part.clone()] };
             if trial.verdict() != Verdict::Used {
-                found.push(warn_unused_default(part, &entry.key));
+                found.push(unused_default_violation(part, &entry.key));
             }
             continue;
         }
         for (path, key) in leaves(part, &entry.node, &entry.key) {
             let shown = path.join(".");
             if (Trial { versions, samples, path }).verdict() == Verdict::Unread {
-                found.push(warn_unused_default(&shown, &key));
+                found.push(unused_default_violation(&shown, &key));
             }
         }
     }
     found
 }
 
-fn warn_unused_default(path: &str, key: &Position) -> Violation {
+fn unused_default_violation(path: &str, key: &Position) -> Violation {
     Violation::warning("unused-default", format!("no file of the template reads `{path}`"))
         .at(path, Some(key.clone()))
         .expected("without effect")

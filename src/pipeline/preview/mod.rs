@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! of_target (a target) ─▶ TargetPreview ┐
-//! of_target (a target) ─▶ TargetPreview ┴▶ Preview ─ text::describe_preview ─▶ Told
+//! of_target (a target) ─▶ TargetPreview ┴▶ Preview ─ text::describe_preview ─▶ PreviewText
 //! ```
 //!
 //! Rendered with the release that is live, so that only the WAML and the templates make a difference. A rule that

@@ -15,7 +15,7 @@ use crate::model::audit::AuthMethod;
 use crate::model::person::{IdentityError, Person};
 use crate::server::auth::admission::{Authenticator, STRANGERS, holder};
 use crate::server::auth::authorization::not_told;
-use crate::server::auth::caller::{AuthContext, Caller, RequestId};
+use crate::server::auth::caller::{Caller, RequestId, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
@@ -29,7 +29,7 @@ const LONGEST: usize = 2048;
 
 /// Which door a caller comes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AuthScheme {
+pub(crate) enum CallerSurface {
     /// With a token.
     Api,
     /// The same, or with the token as the password, which is what browsers know.
@@ -41,7 +41,7 @@ impl Authenticator {
     pub(crate) async fn admit(
         &self,
         mut request: Request,
-        door: AuthScheme,
+        door: CallerSurface,
     ) -> Result<Request, Problem> {
         let from = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
@@ -62,14 +62,14 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-        door: AuthScheme,
+        door: CallerSurface,
     ) -> Result<Caller, Problem> {
         if self.asks_nobody() {
             return Ok(Caller::anybody("unknown, on this machine"));
         }
         let given = match door {
-            AuthScheme::Api => bearer(headers),
-            AuthScheme::Page => password(headers).or_else(|| bearer(headers)),
+            CallerSurface::Api => bearer(headers),
+            CallerSurface::Page => password(headers).or_else(|| bearer(headers)),
         };
         let Some(text) = given else {
             return Err(Problem::new(ProblemKind::Unauthorized, self.asked_for(door)));
@@ -79,7 +79,7 @@ impl Authenticator {
             return Ok(Caller::new(
                 &token.name,
                 AuthMethod::Token,
-                AuthContext::Token(token.rights.clone()),
+                RightsSource::Token(token.rights.clone()),
             ));
         }
         self.stranger(text, from, door).await
@@ -96,19 +96,19 @@ impl Authenticator {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
-    fn asked_for(&self, door: AuthScheme) -> &'static str {
+    fn asked_for(&self, door: CallerSurface) -> &'static str {
         match (door, self.admission.github.is_some()) {
-            (AuthScheme::Api, false) => {
+            (CallerSurface::Api, false) => {
                 "send a configured API token as `Authorization: Bearer TOKEN`"
             }
-            (AuthScheme::Api, true) => {
+            (CallerSurface::Api, true) => {
                 "send a GitHub token or a configured API token as `Authorization: Bearer TOKEN`; \
                  `bart login` gets one"
             }
-            (AuthScheme::Page, false) => {
+            (CallerSurface::Page, false) => {
                 "give a configured API token as the password; any name will do"
             }
-            (AuthScheme::Page, true) => {
+            (CallerSurface::Page, true) => {
                 "give a GitHub token or a configured API token as the password; any name will do"
             }
         }
@@ -121,7 +121,7 @@ impl Authenticator {
         &self,
         text: String,
         from: Option<IpAddr>,
-        door: AuthScheme,
+        door: CallerSurface,
     ) -> Result<Caller, Problem> {
         let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
@@ -144,7 +144,7 @@ impl Authenticator {
         if wrong {
             tracing::info!(from = whence, "a wrong token");
         }
-        Ok(Caller::new(said?.login, AuthMethod::GitHub, AuthContext::Person(token)))
+        Ok(Caller::new(said?.login, AuthMethod::GitHub, RightsSource::Person(token)))
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
@@ -169,17 +169,17 @@ impl Authenticator {
         self.person(token).await.map_err(not_told_of_login)
     }
 
-    fn unknown_token(&self, text: &str, door: AuthScheme) -> Problem {
+    fn unknown_token(&self, text: &str, door: CallerSurface) -> Problem {
         let detail = match (self.admission.github.is_some(), door) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
                 "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
                  token of the service"
             }
-            (false, AuthScheme::Api) => "the API token is not a configured one",
-            (true, AuthScheme::Api) => {
+            (false, CallerSurface::Api) => "the API token is not a configured one",
+            (true, CallerSurface::Api) => {
                 "the token is neither a configured API token nor a person's at GitHub"
             }
-            (_, AuthScheme::Page) => self.asked_for(door),
+            (_, CallerSurface::Page) => self.asked_for(door),
         };
         Problem::new(ProblemKind::Unauthorized, detail)
     }
@@ -187,7 +187,7 @@ impl Authenticator {
     /// Counts a request of the caller. A caller who is asked for nothing is not counted: it is one
     /// machine's own business.
     fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
-        if matches!(caller.standing, AuthContext::Everybody) {
+        if matches!(caller.standing, RightsSource::Everybody) {
             return Ok(());
         }
         let now = self.deployments.clock.now();

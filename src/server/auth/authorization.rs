@@ -9,7 +9,7 @@ use crate::model::callers::{Rights, Scope};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::person::{IdentityError, RepoPermission};
 use crate::server::auth::admission::Authenticator;
-use crate::server::auth::caller::{AuthContext, Caller, Resource};
+use crate::server::auth::caller::{Caller, Resource, RightsSource};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::store::StoreError;
 
@@ -25,9 +25,9 @@ impl Authenticator {
         resource: &Resource,
     ) -> Result<(), Problem> {
         let allowed = match &caller.standing {
-            AuthContext::Everybody => Ok(()),
-            AuthContext::Token(rights) => self.token_may(caller, rights, scope, resource).await,
-            AuthContext::Person(token) => self.person_may(caller, token, scope, resource).await,
+            RightsSource::Everybody => Ok(()),
+            RightsSource::Token(rights) => self.token_may(caller, rights, scope, resource).await,
+            RightsSource::Person(token) => self.person_may(caller, token, scope, resource).await,
         };
         let may = allowed.is_ok();
         tracing::debug!(caller = caller.name, ?scope, subject = %resource, may, "asked whether one may");
@@ -54,7 +54,7 @@ impl Authenticator {
         items: Vec<T>,
         resource: impl Fn(&T) -> Resource,
     ) -> Result<Vec<T>, Problem> {
-        if matches!(caller.standing, AuthContext::Everybody)
+        if matches!(caller.standing, RightsSource::Everybody)
             || self.can_read(caller, &Resource::Everywhere).await?
         {
             return Ok(items);
@@ -78,7 +78,7 @@ impl Authenticator {
     /// Returns what is asked to find out whether the caller may see that: of people their
     /// repositories, wherever they are deployed to.
     async fn read_as(&self, caller: &Caller, resource: &Resource) -> Result<Resource, Problem> {
-        let of_person = matches!(caller.standing, AuthContext::Person(_));
+        let of_person = matches!(caller.standing, RightsSource::Person(_));
         let repository = match resource {
             Resource::Repository(repository, _) if of_person => Some(repository.clone()),
             Resource::App(..) if of_person => self.repository_of(resource).await?,

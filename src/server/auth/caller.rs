@@ -25,12 +25,12 @@ pub(crate) struct Caller {
     pub(crate) from: Option<String>,
     pub(crate) request: Option<String>,
     /// What follows from how we know.
-    pub(crate) standing: AuthContext,
+    pub(crate) standing: RightsSource,
 }
 
 /// What a caller's rights come from.
 #[derive(Debug, Clone)]
-pub(crate) enum AuthContext {
+pub(crate) enum RightsSource {
     /// Nobody is asked for anything: everything.
     Everybody,
     /// The configuration.
@@ -55,10 +55,10 @@ pub(crate) enum Resource {
 impl Caller {
     /// Everybody, where nobody is asked who they are.
     pub(crate) fn anybody(name: &str) -> Self {
-        Self::new(name, AuthMethod::Loopback, AuthContext::Everybody)
+        Self::new(name, AuthMethod::Loopback, RightsSource::Everybody)
     }
 
-    pub(super) fn new(name: impl Into<String>, via: AuthMethod, standing: AuthContext) -> Self {
+    pub(super) fn new(name: impl Into<String>, via: AuthMethod, standing: RightsSource) -> Self {
         Self { name: name.into(), via, from: None, request: None, standing }
     }
 
@@ -71,8 +71,8 @@ impl Caller {
     /// Returns what their token is good for, if it is one of ours.
     pub(crate) fn rights(&self) -> Option<&Rights> {
         match &self.standing {
-            AuthContext::Token(rights) => Some(rights),
-            AuthContext::Everybody | AuthContext::Person(_) => None,
+            RightsSource::Token(rights) => Some(rights),
+            RightsSource::Everybody | RightsSource::Person(_) => None,
         }
     }
 
@@ -82,7 +82,7 @@ impl Caller {
         let request = &deployment.request;
         let target = request.target.clone();
         match (&self.standing, &deployment.app) {
-            (AuthContext::Everybody | AuthContext::Token(_), Some(app)) => {
+            (RightsSource::Everybody | RightsSource::Token(_), Some(app)) => {
                 Resource::App(target, app.clone())
             }
             (_, _) => Resource::Repository(request.release.repository.clone(), Some(target)),

@@ -30,7 +30,7 @@ use axum::routing::get;
 
 use crate::model::callers::{Pages, Scope};
 use crate::model::id::DeployId;
-use crate::server::auth::{AuthScheme, Caller};
+use crate::server::auth::{Caller, CallerSurface};
 use crate::server::call::{AuthenticatedRequest, InPath, Pairs, bad, no_deployment, unavailable};
 use crate::server::pages::deployment::DeploymentStory;
 use crate::server::pages::document::NoPage;
@@ -86,14 +86,14 @@ async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: 
             request.extensions_mut().insert(Caller::anybody("anybody"));
             request
         }),
-        Pages::Token => shared.state.auth.admit(request, AuthScheme::Page).await,
+        Pages::Token => shared.state.auth.admit(request, CallerSurface::Page).await,
     };
     answered(admitted, next).await
 }
 
 async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let mut response =
-        answered(shared.state.auth.admit(request, AuthScheme::Page).await, next).await;
+        answered(shared.state.auth.admit(request, CallerSurface::Page).await, next).await;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -21,7 +21,7 @@ use crate::api::revisions::{RevisionDetail, RevisionList};
 use crate::api::rollbacks::{HoldAnswer, HoldList, HoldRequest, RollbackAnswer, RollbackRequest};
 use crate::api::service::{CodeHostAnswer, Identity, TargetList};
 use crate::model::snapshot::ClusterSnapshot;
-use crate::server::auth::AuthScheme;
+use crate::server::auth::CallerSurface;
 use crate::server::conditional::conditional;
 use crate::server::openapi::{self, Routes};
 use crate::server::problem::{Problem, ProblemKind};
@@ -241,7 +241,7 @@ async fn authenticated(
     // Streams have no bound on time around them, and GitHub may be slow.
     let limit = shared.state.limits.request_timeout;
     let admitted =
-        tokio::time::timeout(limit, shared.state.auth.admit(request, AuthScheme::Api)).await;
+        tokio::time::timeout(limit, shared.state.auth.admit(request, CallerSurface::Api)).await;
     let request = admitted.unwrap_or_else(|_| {
         let detail = "it could not be found out in time who you are; come again";
         Err(Problem::new(ProblemKind::TookTooLong, detail))

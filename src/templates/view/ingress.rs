@@ -160,7 +160,7 @@ fn routes(
                 priority: None,
                 service: port.service.to_owned(),
                 port: port.number,
-                grpc: grpc.contains_port(port),
+                grpc: grpc.serves_grpc(port),
                 cache: cache.map(|cache| cached(cache, slug)),
             })
         };

@@ -72,7 +72,7 @@ const H2C: &str = "kubernetes.io/h2c";
 pub(crate) fn services(section: &Section, slug: &str) -> Vec<ServiceView> {
     let grpc = GrpcPorts::of(section, slug);
     let port = |port: &PortRef<'_>| PortView {
-        app_protocol: grpc.contains_port(port).then_some(H2C),
+        app_protocol: grpc.serves_grpc(port).then_some(H2C),
         ..PortView::of(port)
     };
     let view = |service: &Service| ServiceView {
@@ -105,7 +105,7 @@ impl GrpcPorts {
     }
 
     /// Returns whether the port serves gRPC.
-    pub(crate) fn contains_port(&self, port: &PortRef<'_>) -> bool {
+    pub(crate) fn serves_grpc(&self, port: &PortRef<'_>) -> bool {
         port.protocol == Protocol::Tcp && self.0.contains(&port.target)
     }
 

@@ -50,7 +50,7 @@ impl<'a> Probed<'a> {
     /// Checks that the probe asks a port that serves gRPC.
     pub(crate) fn asks_grpc_port(&self, probe: &Probe) -> bool {
         network::probed(&self.ports, probe.port.as_deref())
-            .is_some_and(|p| self.grpc.contains_port(p))
+            .is_some_and(|p| self.grpc.serves_grpc(p))
     }
 
     /// Finds how the probe asks. A template's path is for apps that speak HTTP: a port that serves

@@ -16,7 +16,7 @@ pub struct Environments {
 
 /// Whose an environment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EnvironmentOwner {
+pub(super) enum EnvironmentMatch {
     /// Ours; if it is no legal target, whoever asked should hear of it.
     Ours,
     /// It is not among those that the operator names.
@@ -50,13 +50,13 @@ impl Environments {
 
     /// Decides whose the environment is. A tag in the payload says that it is ours: only who
     /// deploys with us puts one there.
-    pub(super) fn whose(&self, environment: &str, has_tag: bool) -> EnvironmentOwner {
+    pub(super) fn whose(&self, environment: &str, has_tag: bool) -> EnvironmentMatch {
         let is_target = self.targets.contains(environment);
         match &self.named {
-            Some(globs) if globs.is_match(environment) => EnvironmentOwner::Ours,
-            Some(_) => EnvironmentOwner::NotAllowed,
-            None if has_tag || is_target || is_likely(environment) => EnvironmentOwner::Ours,
-            None => EnvironmentOwner::Unlikely,
+            Some(globs) if globs.is_match(environment) => EnvironmentMatch::Ours,
+            Some(_) => EnvironmentMatch::NotAllowed,
+            None if has_tag || is_target || is_likely(environment) => EnvironmentMatch::Ours,
+            None => EnvironmentMatch::Unlikely,
         }
     }
 }
@@ -76,28 +76,28 @@ mod tests {
     fn what_the_operator_names_is_ours_and_nothing_else() {
         let named = Environments::matching(["prod-*", "dev"]).unwrap();
         for ours in ["prod-eu", "Prod-EU", "prod-a/b", "dev"] {
-            assert_eq!(named.whose(ours, false), EnvironmentOwner::Ours, "{ours}");
+            assert_eq!(named.whose(ours, false), EnvironmentMatch::Ours, "{ours}");
         }
         for other in ["github-pages", "dev-2", "", &"x".repeat(10_000)] {
-            assert_eq!(named.whose(other, true), EnvironmentOwner::NotAllowed, "{other}");
+            assert_eq!(named.whose(other, true), EnvironmentMatch::NotAllowed, "{other}");
         }
         assert_eq!(
             Environments::matching([]).unwrap().whose("dev", true),
-            EnvironmentOwner::NotAllowed
+            EnvironmentMatch::NotAllowed
         );
     }
 
     #[test]
     fn where_nothing_is_named_a_target_is_ours_and_so_is_what_has_a_tag() {
         let any = Environments::any();
-        assert_eq!(any.whose("prod-cluster-1", false), EnvironmentOwner::Ours);
-        assert_eq!(any.whose("Prod", true), EnvironmentOwner::Ours);
-        assert_eq!(any.whose("Production", false), EnvironmentOwner::Unlikely);
-        assert_eq!(any.whose("Preview – shop", false), EnvironmentOwner::Unlikely);
+        assert_eq!(any.whose("prod-cluster-1", false), EnvironmentMatch::Ours);
+        assert_eq!(any.whose("Prod", true), EnvironmentMatch::Ours);
+        assert_eq!(any.whose("Production", false), EnvironmentMatch::Unlikely);
+        assert_eq!(any.whose("Preview – shop", false), EnvironmentMatch::Unlikely);
         let target = TargetName::parse("Prod_EU").unwrap();
         let configured = Environments::any().with_targets([&target]);
-        assert_eq!(any.whose("Prod_EU", false), EnvironmentOwner::Unlikely);
-        assert_eq!(configured.whose("Prod_EU", false), EnvironmentOwner::Ours);
-        assert_eq!(configured.whose("Production", false), EnvironmentOwner::Unlikely);
+        assert_eq!(any.whose("Prod_EU", false), EnvironmentMatch::Unlikely);
+        assert_eq!(configured.whose("Prod_EU", false), EnvironmentMatch::Ours);
+        assert_eq!(configured.whose("Production", false), EnvironmentMatch::Unlikely);
     }
 }

@@ -1,7 +1,7 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::Verifier ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
+//! signature::Verifier ─▶ parse ─▶ WebhookEvent::{Ping, Deployment, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!

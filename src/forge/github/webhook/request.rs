@@ -1,7 +1,7 @@
 //! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
 //! is refused by name.
 
-use crate::forge::github::webhook::environments::EnvironmentOwner;
+use crate::forge::github::webhook::environments::EnvironmentMatch;
 use crate::forge::github::webhook::field::{
     Malformed, PayloadField, id, ignored, quote_text, wrong,
 };
@@ -89,9 +89,9 @@ fn not_ours(
     }
     let PayloadField::Text(environment) = &deployment.environment else { return Ok(None) };
     let reason = match rules.environments.whose(environment, deployment.names_a_tag()) {
-        EnvironmentOwner::Ours => return Ok(None),
-        EnvironmentOwner::NotAllowed => "is not among the allowed ones",
-        EnvironmentOwner::Unlikely => "can be no target, and the payload names no tag",
+        EnvironmentMatch::Ours => return Ok(None),
+        EnvironmentMatch::NotAllowed => "is not among the allowed ones",
+        EnvironmentMatch::Unlikely => "can be no target, and the payload names no tag",
     };
     let reason = format!("environment {} {reason}", quote_text(environment));
     Ok(Some(ignored(Unused::Environment, reason)))
