@@ -96,7 +96,7 @@ impl<'r> ObjectOverlay<'r> {
 
     /// The id that a file with these bytes has, without making it.
     pub(super) fn id_of(bytes: &[u8]) -> Result<Oid, git2::Error> {
-        id(ObjectType::Blob, bytes)
+        hash_object(ObjectType::Blob, bytes)
     }
 
     pub(super) fn file(&mut self, bytes: &[u8]) -> Result<Oid, git2::Error> {
@@ -126,7 +126,7 @@ impl<'r> ObjectOverlay<'r> {
         bytes: Vec<u8>,
         delta: Option<Delta>,
     ) -> Result<Oid, git2::Error> {
-        let id = id(kind, &bytes)?;
+        let id = hash_object(kind, &bytes)?;
         if !self.there.contains(&id) && !self.new.contains_key(&id) {
             self.bytes += bytes.len();
             self.new.insert(id, NewObject { kind, bytes, delta });
@@ -187,8 +187,8 @@ impl<'r> ObjectOverlay<'r> {
     }
 }
 
-/// The id of an object that we make. Whoever is sent objects looks for collisions by themselves.
-fn id(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
+/// Computes the id of an object that we make. Whoever is sent objects looks for collisions by themselves.
+fn hash_object(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
     let mut sum = Sha1::new();
     sum.update(format!("{} {}\0", kind.str(), bytes.len()));
     sum.update(bytes);

@@ -17,7 +17,7 @@ pub(super) const SUM: usize = 20;
 /// Saves a pack that has the bases of all its differences; `objects` says where each begins, in the order of the
 /// bytes. No reader sees a part of it: the index comes last, and each file gets its name when it is whole.
 pub(super) fn save(folder: &Path, pack: &[u8], objects: &[(Oid, usize)]) -> Result<()> {
-    let index = index(pack, objects).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
+    let index = build_index(pack, objects).ok_or_else(|| Error::other("a pack of over 2 GiB"))?;
     fs::create_dir_all(folder)?;
     let sum = hex::encode(pack.get(pack.len() - SUM..).unwrap_or_default());
     let is_kept = folder.join(format!("pack-{sum}.idx")).exists();
@@ -47,8 +47,8 @@ fn save_files(folder: &Path, sum: &str, pack: &[u8], index: &[u8]) -> Result<()>
     Ok(())
 }
 
-/// The index's bytes; `None` where a pack is too large for the short form.
-fn index(pack: &[u8], objects: &[(Oid, usize)]) -> Option<Vec<u8>> {
+/// Builds the index's bytes; `None` where a pack is too large for the short form.
+fn build_index(pack: &[u8], objects: &[(Oid, usize)]) -> Option<Vec<u8>> {
     let objects_end = pack.len() - SUM;
     let ends = objects.iter().skip(1).map(|(_, at)| *at).chain([objects_end]);
     let mut entries = Vec::with_capacity(objects.len());

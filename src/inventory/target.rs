@@ -11,7 +11,7 @@ use crate::git::writer::ManifestRepository;
 use crate::inventory::place::not_known;
 use crate::manifests::parse::application::AppOwner;
 use crate::manifests::parse::names::Interned;
-use crate::manifests::parse::{ReadFiles, application, names, routes};
+use crate::manifests::parse::{ReadFiles, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::app_instance::{AppInstance, Placed};
 use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
@@ -279,7 +279,7 @@ impl Index {
         match application {
             Application::Same => {}
             Application::Gone => known.whose = AppOwner::default(),
-            Application::Now(bytes) => known.whose = application::whose(&bytes),
+            Application::Now(bytes) => known.whose = AppOwner::parse(&bytes),
         }
     }
 

@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 
 use crate::manifests::argocd::application::FINALIZER;
-use crate::manifests::parse::application::whose;
+use crate::manifests::parse::application::AppOwner;
 use crate::manifests::untyped::parse_documents;
 use crate::manifests::{disks, files, parse};
 use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
@@ -31,8 +31,8 @@ pub fn plan_removal(
         }
     }
     taken.notes.extend(staying(&kept_on_delete(latest)));
-    taken.repository = application.and_then(|bytes| whose(bytes).repository);
     let application = application.and_then(|bytes| parse_documents(bytes)?.pop());
+    taken.repository = application.as_ref().and_then(|one| AppOwner::read(one).repository);
     taken.notes.extend(note(application.as_ref()));
     taken
 }

@@ -12,7 +12,7 @@ use crate::waml::scalar::untyped;
 use crate::waml::yaml;
 
 /// `serde_yaml` may look at each open bracket for each token: the product of brackets and bytes is bounded, to a tenth
-/// of a second. A file of 20 KiB may be nothing but brackets; one of a mebibyte may have some hundred.
+/// of a second. A file of 16 KiB may be nothing but brackets; one of a mebibyte may have some hundred.
 const MOST_LOOKS: usize = 1 << 28;
 
 /// Parses the documents of a file; `None` where it cannot be read, or only with more than a
@@ -71,6 +71,11 @@ mod tests {
         assert_eq!(read, [json!({"a": {"x": 1, "2": "two"}, "b": merged}), json!(["*"])]);
         assert_eq!(parse_document(text.as_bytes()), None);
         assert_eq!(parse_document(b"a: 1"), Some(json!({"a": 1})));
+        // Both readers say the same of what needs neither.
+        let plain =
+            "a: {x: 1, 2: two, y: on}\nb: [1.5, null, '*', \"0x1\"]\n---\n- |\n  two\n  lines\n";
+        let ours = yaml::parse_stream("manifest", plain, &BUDGET).unwrap();
+        assert_eq!(parse_plain(plain), Some(ours.iter().map(untyped).collect()));
     }
 
     #[test]

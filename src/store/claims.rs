@@ -409,7 +409,7 @@ async fn claimed_objects<'e>(
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);
         let parsed = objects.lines().map(|line| {
-            object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
+            parse_object_name(line).ok_or_else(|| row.corrupt("objects", &format!("`{line}`")))
         });
         let objects = parsed.collect::<Result<BTreeSet<ObjectName>, StoreError>>()?;
         claimed
@@ -419,7 +419,7 @@ async fn claimed_objects<'e>(
     Ok(claimed)
 }
 
-fn object_name(line: &str) -> Option<ObjectName> {
+fn parse_object_name(line: &str) -> Option<ObjectName> {
     let mut parts = line.splitn(3, ' ');
     let mut part = || parts.next();
     let (group, kind, name) = (part()?, part()?, part()?);

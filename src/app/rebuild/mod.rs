@@ -21,7 +21,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
 use crate::git::past::{Past, PresentApp};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
-use crate::manifests::parse::application::whose;
+use crate::manifests::parse::application::AppOwner;
 use crate::model::audit::{AuditRecord, AuthMethod, Principal};
 use crate::model::event::{DeploymentRequest, WebhookEvent};
 use crate::model::id::{DeployId, RepoName, TargetName};
@@ -287,7 +287,7 @@ fn owner(
         one.past.target == stands.target && one.past.app == stands.app
     };
     let mut all = deployments.iter().filter(of_it).map(|one| &one.past);
-    let said = stands.application.as_deref().and_then(|bytes| whose(bytes).repository);
+    let said = stands.application.as_deref().and_then(|bytes| AppOwner::parse(bytes).repository);
     let newest = || all.clone().next_back().map(|past| past.release.repository.clone());
     let repository = said.or_else(newest)?;
     let first = all.find(|past| past.release.repository == repository);

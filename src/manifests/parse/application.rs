@@ -17,17 +17,25 @@ pub struct AppOwner {
 /// An address has at most so many characters (RFC 5321); what is longer is none of ours.
 const LONGEST_OWNER: usize = 320;
 
-/// Reads an Application.
-pub fn whose(bytes: &[u8]) -> AppOwner {
-    let document = parse_documents(bytes).and_then(|mut documents| documents.pop());
-    let line = |name: &str| document.as_ref().and_then(|document| line(document, name));
-    let owner = line("Owner").filter(|owner| owner.chars().count() <= LONGEST_OWNER);
-    let repository = line("Repository").and_then(|name| RepoName::parse(name).ok());
-    AppOwner { owner: owner.map(str::to_owned), repository }
+impl AppOwner {
+    /// Parses an Application's file, and reads the owner from it.
+    pub fn parse(bytes: &[u8]) -> Self {
+        let application = parse_documents(bytes).and_then(|mut documents| documents.pop());
+        application.as_ref().map(Self::read).unwrap_or_default()
+    }
+
+    /// Reads the owner from an Application.
+    pub(in crate::manifests) fn read(application: &Json) -> Self {
+        let owner = find_line(application, "Owner");
+        let owner = owner.filter(|owner| owner.chars().count() <= LONGEST_OWNER);
+        let repository = find_line(application, "Repository");
+        let repository = repository.and_then(|name| RepoName::parse(name).ok());
+        Self { owner: owner.map(str::to_owned), repository }
+    }
 }
 
-/// Reads a line's value, as [`application`](crate::manifests::argocd::application) writes it.
-fn line<'a>(application: &'a Json, name: &str) -> Option<&'a str> {
+/// Finds a line's value, as [`application`](crate::manifests::argocd::application) writes it.
+fn find_line<'a>(application: &'a Json, name: &str) -> Option<&'a str> {
     let info = application.pointer("/spec/info")?.as_array()?;
     info.iter().find(|line| line["name"] == name)?.get("value")?.as_str()
 }
@@ -40,7 +48,7 @@ mod tests {
     fn an_application_says_whose_its_app_is() {
         let text = "kind: Application\nspec:\n  info:\n  - {name: Owner, value: squad@example.com}\n  \
                     - {name: Repository, value: example/shop}\n";
-        let AppOwner { owner, repository } = whose(text.as_bytes());
+        let AppOwner { owner, repository } = AppOwner::parse(text.as_bytes());
         assert_eq!(owner.as_deref(), Some("squad@example.com"));
         assert_eq!(repository, RepoName::parse("example/shop").ok());
     }
@@ -54,10 +62,10 @@ mod tests {
             "spec: {info: [{name: Owner, value: [x]}, {name: Repository, value: ../x}, 7]}",
             "just text",
         ] {
-            assert_eq!(whose(text.as_bytes()), AppOwner::default(), "{text}");
+            assert_eq!(AppOwner::parse(text.as_bytes()), AppOwner::default(), "{text}");
         }
-        assert_eq!(whose(&[0xff]), AppOwner::default());
+        assert_eq!(AppOwner::parse(&[0xff]), AppOwner::default());
         let long = format!("spec: {{info: [{{name: Owner, value: {}}}]}}", "x".repeat(321));
-        assert_eq!(whose(long.as_bytes()), AppOwner::default());
+        assert_eq!(AppOwner::parse(long.as_bytes()), AppOwner::default());
     }
 }
