@@ -42,7 +42,7 @@ pub struct FuzzTarget {
 pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "waml", run: waml },
     FuzzTarget { name: "webhook", run: crate::forge::github::webhook::fuzz },
-    FuzzTarget { name: "report", run: crate::git::push::report::fuzz },
+    FuzzTarget { name: "report", run: crate::git::transport::push::report::fuzz },
     FuzzTarget { name: "event_stream", run: crate::cli::fuzz_event_stream },
     FuzzTarget { name: "challenge", run: crate::lookups::fuzz_challenge },
     FuzzTarget { name: "traefik_rule", run: manifests::parse::fuzz_rule },

@@ -9,7 +9,7 @@ use crate::app::repositories::{as_others_see_it, repository_settings};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
-use crate::git::footprint::FileState;
+use crate::git::history::app_files::FileState;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
 use crate::git::writer::{

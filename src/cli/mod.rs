@@ -1,45 +1,16 @@
-//! One file per command; `bart` for developers, `the-deployer` for operators.
+//! THE COMMAND LINES: `bart/` for developers, `operator/` (`the-deployer`) for operators, one file a command. What
+//! both use lies beside them: context, client, output.
 //!
 //! A command parses its arguments, calls the library, and prints. What went wrong becomes an
 //! `error::CliError` with a hint and an exit code: 0 done, 1 violations, a failed deployment or a refusal,
 //! 2 wrong usage or something that could not be read or reached.
 
 pub mod bart; // the developer's command line
-mod validate;
-mod render;
-mod explain;
-mod deploy;
-mod builds;
-mod status;
-mod history;
-mod logs;
-mod open;
-mod plan;
-mod keep_back; // bart lock, unlock, locks
-mod cancel;
-mod rollback;
-mod hold;
-mod remove;
-mod login;
-mod configure; // `bart config`
-mod completion;
-pub mod deployer; // the operator's command line
-mod serve;
-mod init;
-mod demo;
-mod config;
-mod token;
-mod ledger; // what acts on the record share
-mod audit;
-mod owners;
-mod locks;
-mod backup; // and restore, and rebuild
-mod validators;
-mod templates;
+pub mod operator; // the operator's command line
 mod error; // kind, hint, exit code
 mod output; // text for people, JSON for programs
 pub(crate) mod diagnostics; // violations as a compiler shows them
-mod offline; // reading a WAML and planning with no service
+mod local; // reading a WAML and planning with no service
 mod platform; // what targets offer
 mod context; // which app a command is about, at which service
 mod client; // the service's API

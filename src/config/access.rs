@@ -10,7 +10,7 @@ use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::resolver::Resolver;
 use crate::config::ssh::Ssh;
 use crate::forge::github::address::repository_at;
-use crate::git::ssh;
+use crate::git::transport::ssh;
 use crate::model::id::RepoName;
 use crate::model::ssh::SshAddress;
 use crate::support::credential::Credential;

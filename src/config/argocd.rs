@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
-use crate::config::mask::has_credentials;
+use crate::config::redact::has_credentials;
 use crate::config::resolver::Resolver;
 use crate::model::id::Namespace;
 use crate::model::target;

@@ -36,7 +36,7 @@ pub mod secret; // secrets in files and variables
 
 mod policies; // what a cluster asks of what is deployed to it
 mod resolver; // what the ways from the file to settings share
-mod mask; // what may be shown
+mod redact; // what may be shown
 mod offline; // what commands need that work without the service
 mod report; // violations at the place of a value
 mod variables; // THE_DEPLOYER_*
@@ -53,8 +53,8 @@ use crate::config::resolver::{Purpose, Resolver};
 use crate::config::settings::{File, Settings};
 use crate::config::storage::StorageSettings;
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Map, Node, Origin, Path as Way, Value};
-use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
 
 /// The storage folder where none is configured.

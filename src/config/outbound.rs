@@ -123,7 +123,7 @@ impl Resolver<'_> {
     }
 
     fn proxy_url(&mut self, url: &str) {
-        if crate::config::mask::has_credentials(url) {
+        if crate::config::redact::has_credentials(url) {
             let message = "an address with a name or a password in it ends in logs";
             let help = "take it out, and give `proxy_username` and `proxy_password`";
             self.report.error("outbound.proxy", message, help);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::mask::has_credentials;
+use crate::config::redact::has_credentials;
 use crate::config::report::ConfigReport;
 use crate::support::globs::{GlobError, Globs, check_glob};
 

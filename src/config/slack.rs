@@ -189,7 +189,7 @@ fn someone(text: &str) -> Option<Someone> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::mask::masked;
+    use crate::config::redact::masked;
     use crate::config::tests::{SECRETS, lines, loaded, refused, sources};
 
     /// With secrets of Slack's form.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
-use crate::git::ssh;
+use crate::git::transport::ssh;
 use crate::model::ssh::SshAddress;
 use crate::support::credential::Credential;
 

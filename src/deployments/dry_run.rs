@@ -13,8 +13,9 @@ use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
+use crate::pipeline::fact_requests;
 use crate::pipeline::preview::live;
-use crate::pipeline::{Input, dry_run, questions};
+use crate::pipeline::{Input, dry_run};
 use crate::waml::Waml;
 
 /// A deployment that somebody thinks of.
@@ -289,7 +290,7 @@ impl DryRunRequest<'_> {
             templates: self.deployments.templates.now(),
         };
         let asking = move || {
-            let questions = questions::collect_questions(&input, &clusters);
+            let questions = fact_requests::collect_questions(&input, &clusters);
             (input, questions)
         };
         let (input, questions) = planners.beside(asking).await?;

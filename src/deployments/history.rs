@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::deployments::{BackendError, Deployments};
-use crate::git::revisions::{CommitNote, RevisionTrailers};
+use crate::git::history::revisions::{CommitNote, RevisionTrailers};
 use crate::git::writer::{ManifestRepository, WriteError};
 use crate::lookups::NotKnown;
 use crate::manifests::diff;

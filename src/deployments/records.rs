@@ -1,7 +1,7 @@
 //! What happened, read from the store.
 
 use crate::deployments::{BackendError, Deployments, history};
-use crate::git::revisions::Around;
+use crate::git::history::revisions::Around;
 use crate::manifests::diff::Change;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::deployments::{BackendError, Deployments, ServedRepository};
-use crate::git::footprint::Footprint;
+use crate::git::history::app_files::Footprint;
 use crate::git::writer::{
     CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
 };

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::git::refusal::PushRefusal;
+use crate::git::transport::push_rejection::PushRefusal;
 use crate::model::hand_edit::HandEdit;
 use crate::support::disk;
 use crate::support::retry::Disposition;

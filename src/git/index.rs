@@ -12,12 +12,13 @@ mod compare; // object ids, then and now
 
 use git2::{Oid, Repository, Tree};
 
-use crate::git::branch::BranchPlace;
+use crate::git::clone::branch::BranchPlace;
 use crate::git::error::WriteError;
 pub use crate::git::index::compare::Application;
 use crate::git::index::compare::{Compared, FoundApp, IndexScope, SeenIds};
+use crate::git::layout;
+use crate::git::objects::tree;
 use crate::git::writer::ManifestRepository;
-use crate::git::{layout, tree};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 

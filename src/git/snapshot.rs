@@ -4,7 +4,7 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
-use crate::git::tree;
+use crate::git::objects::tree;
 use crate::model::id::CommitSha;
 
 /// The mode of a submodule in a tree.
@@ -72,7 +72,7 @@ impl Snapshot {
         tree::sha(self.commit)
     }
 
-    /// Reads the entries of a folder, as [`crate::git::follow::TrackedBranch::folder`] gives it.
+    /// Reads the entries of a folder, as [`crate::git::clone::tracked_branch::TrackedBranch::folder`] gives it.
     ///
     /// # Errors
     /// A sentence: it is too much, or the repository is damaged.

@@ -7,7 +7,7 @@
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
-use crate::waml::identities::{ElementIdentity, ElementPlace};
+use crate::waml::duplicates::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, MappingEntry, Node, Value};
 use crate::waml::section::{Section, always_exists, refines};
 

@@ -7,7 +7,7 @@ use crate::model::violation::Position;
 use crate::pipeline::merge;
 use crate::templates::view::has_registry;
 use crate::waml::Waml;
-use crate::waml::identities::{self, ElementPlace};
+use crate::waml::duplicates::{self, ElementPlace};
 use crate::waml::node::{MappingEntry, Node, Path, Step, Value, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section::Section;
@@ -142,7 +142,7 @@ impl SameValues<'_> {
                 }
             }
             (Value::List(elements), Value::List(all), Some(identity)) => {
-                let of = |element: &Node| identities::read_identity(element, identity, self.slug);
+                let of = |element: &Node| duplicates::read_identity(element, identity, self.slug);
                 let all: HashMap<String, &Node> =
                     all.iter().filter_map(|element| Some((of(element)?, element))).collect();
                 let pairs: Vec<(&Node, &Node)> = elements

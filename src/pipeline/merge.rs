@@ -12,7 +12,7 @@ use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
-use crate::waml::identities::{self, ElementIdentity, ElementPlace};
+use crate::waml::duplicates::{self, ElementIdentity, ElementPlace};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
 
@@ -172,7 +172,7 @@ fn join(
     slug: &str,
     clears: &mut dyn FnMut(&Node),
 ) {
-    let of = |element: &Node| identities::read_identity(element, identity, slug);
+    let of = |element: &Node| duplicates::read_identity(element, identity, slug);
     let mut known: HashMap<String, usize> =
         list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
     for element in upper {
@@ -194,9 +194,9 @@ pub(crate) fn find<'a>(
     identity: ElementIdentity,
     slug: &str,
 ) -> Option<&'a mut Node> {
-    let wanted = identities::read_identity(element, identity, slug)?;
+    let wanted = duplicates::read_identity(element, identity, slug)?;
     list.iter_mut()
-        .find(|other| identities::read_identity(other, identity, slug).as_ref() == Some(&wanted))
+        .find(|other| duplicates::read_identity(other, identity, slug).as_ref() == Some(&wanted))
 }
 
 #[cfg(test)]

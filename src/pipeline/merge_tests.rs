@@ -82,7 +82,7 @@ deploy:
 /// Whatever its key: what an element is goes by its type.
 #[test]
 fn identity_goes_by_the_type() {
-    use crate::waml::identities::ElementIdentity;
+    use crate::waml::duplicates::ElementIdentity;
     let of = |path: &str| {
         let steps = path.split('.').fold(Section::place(), |place, step| match step {
             "[]" => place.element(),

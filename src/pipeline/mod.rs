@@ -9,7 +9,7 @@
 
 pub mod merge;
 pub mod default;
-pub mod questions; // what there is to find out before the rules run
+pub mod fact_requests; // what there is to find out before the rules run
 pub mod all_violations; // beside a name that is wrong
 pub mod effect; // values that do nothing
 pub mod validate;

@@ -12,9 +12,9 @@ use crate::model::violation::{Position, Severity, Violation};
 use crate::policy::expression::ExpressionError;
 use crate::policy::{Policy, expression};
 use crate::support::globs::{GlobErrorKind, Globs};
+use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::quote::quoted;
-use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
 
 const RULE: &str = "policy";

@@ -17,7 +17,7 @@ use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
 use crate::policy::PolicySet;
 use crate::templates::engine;
-use crate::waml::identities::{ElementIdentity, ElementPlace};
+use crate::waml::duplicates::{ElementIdentity, ElementPlace};
 use crate::waml::node::{Map, Node, Path, Value};
 use crate::waml::section::{Section, always_exists};
 use crate::waml::suggest;

@@ -11,14 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::globs::{GlobErrorKind, Globs};
-use crate::waml::collect;
-use crate::waml::identities;
-use crate::waml::ignored;
+use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::{Defaults, Section};
 use crate::waml::suggest;
-use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
+use crate::waml::{collect, duplicates, ignored};
 
 /// A WAML, `.weave.yaml` at the root of a service's repository.
 ///
@@ -247,7 +245,7 @@ impl Waml {
 
     fn of(mut root: Node, violations: &mut Vec<Violation>) -> Option<Self> {
         READER.check(&mut root, &Path::root(), violations)?;
-        identities::check(&mut root, READER.place(), violations);
+        duplicates::check(&mut root, READER.place(), violations);
         label_layers(&mut root);
         let text = |key: &str| {
             root.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned)

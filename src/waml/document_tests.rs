@@ -118,7 +118,7 @@ fn a_name_stands_once_in_a_list() {
 
 #[test]
 fn every_keyword_of_the_published_schema_is_one_that_is_checked() {
-    assert_eq!(crate::waml::shape::unknown_keywords(&json_schema()), Vec::<String>::new());
+    assert_eq!(crate::waml::schema::unknown_keywords(&json_schema()), Vec::<String>::new());
 }
 
 #[test]

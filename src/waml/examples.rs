@@ -332,7 +332,8 @@ mod tests {
                 "$defs": types,
             }))
             .unwrap();
-            let reader = crate::waml::typed::Reader::<serde_json::Value>::from_schema(&small);
+            let reader =
+                crate::waml::checked_reader::Reader::<serde_json::Value>::from_schema(&small);
             let mut violations = Vec::new();
             let budget = crate::waml::yaml::Budget::default();
             let node = crate::waml::yaml::parse("f", example.as_bytes(), &budget, &mut violations);

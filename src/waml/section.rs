@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::TargetName;
 use crate::support::globs::Globs;
-use crate::waml::identities::ElementPlace;
+use crate::waml::checked_reader::Reader;
+use crate::waml::duplicates::ElementPlace;
 use crate::waml::node::Node;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
@@ -21,7 +22,6 @@ use crate::waml::section_operations::{
 use crate::waml::section_workload::{
     Autoscaling, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
 };
-use crate::waml::typed::Reader;
 
 /// One layer of deployment settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -180,7 +180,7 @@ pub fn always_exists(part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waml::shape::unknown_keywords;
+    use crate::waml::schema::unknown_keywords;
 
     #[test]
     fn every_keyword_of_the_schema_is_one_that_is_checked() {

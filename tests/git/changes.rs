@@ -1,6 +1,6 @@
 //! What a commit changed, as git itself says it; or that nobody here knows.
 
-use the_deployer::git::reading::{CommitChange, PathTouch};
+use the_deployer::git::history::live::{CommitChange, PathTouch};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::CommitSha;
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use the_deployer::git::clone::tracked_branch::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::error::WriteError;
-use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, Snapshot, SnapshotEntry, SnapshotLimits};
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::token::Tokens;
 use the_deployer::model::id::CommitSha;
 
 use crate::git::place::Place;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use the_deployer::git::refusal::RefusalKind;
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::push_rejection::RefusalKind;
+use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{ManifestRepository, WriteError, Written};
 use the_deployer::support::retry::Disposition;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tempfile::TempDir;
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
     CommitIdentity, DeploymentChange, ManifestRepository, Note, Now, PushAllowance, PushBy,
     RemoteSettings, Watch, WriteError, WriterSettings, Written,

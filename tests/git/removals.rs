@@ -1,6 +1,6 @@
 //! Taking an app away, and changes that were decided on after a look; on a folder and over HTTP.
 
-use the_deployer::git::footprint::Footprint;
+use the_deployer::git::history::app_files::Footprint;
 use the_deployer::git::layout::RepoPath;
 use the_deployer::git::writer::{
     CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,

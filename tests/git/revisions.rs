@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use the_deployer::git::revisions::Around;
+use the_deployer::git::history::revisions::Around;
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::live_history::AppFolders;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use the_deployer::git::clone::tracked_branch::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::error::WriteError;
-use the_deployer::git::follow::{FollowError, RemoteSettings, TrackedBranch};
 use the_deployer::git::snapshot::{Content, SnapshotLimits};
-use the_deployer::git::ssh;
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::ssh;
+use the_deployer::git::transport::token::Tokens;
 
 use tempfile::TempDir;
 

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use the_deployer::git::follow::{FollowError, TrackedBranch};
-use the_deployer::git::token::{Ask, NoToken, Tokens};
+use the_deployer::git::clone::tracked_branch::{FollowError, TrackedBranch};
+use the_deployer::git::transport::token::{Ask, NoToken, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError, WriterSettings};
 use the_deployer::support::retry::Disposition;
 
-use crate::git::follow;
 use crate::git::place::{Place, deploy, pushed, write};
 use crate::harness::git_host::TOKEN;
+use the_deployer::git::clone::tracked_branch;
 
 const HELP: &str = "let the App write there";
 
@@ -138,7 +138,7 @@ async fn a_followed_branch_asks_for_its_token_too() {
     let place = Place::http().await;
     place.bare.somebody_writes("x/a", "one");
     let issuer = Issuer::of(&[TOKEN, "second-t0ken"]);
-    let settings = the_deployer::git::follow::RemoteSettings {
+    let settings = the_deployer::git::clone::tracked_branch::RemoteSettings {
         tokens: issuer.source(),
         ..follow::settings(&place, "followed")
     };

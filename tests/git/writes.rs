@@ -1,6 +1,6 @@
 //! What one writer does to a repository; each test runs on a folder and over HTTP.
 
-use the_deployer::git::reading::PathTouch;
+use the_deployer::git::history::live::PathTouch;
 use the_deployer::git::writer::{
     DeploymentChange, ManifestRepository, ProjectFile, WriteError, WriterSettings, Written,
 };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
     CommitIdentity, ManifestRepository, Now, PushAllowance, PushBy, RemoteSettings, WriterSettings,
     Written,

@@ -19,7 +19,7 @@ use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
-use crate::git::past::{Past, PresentApp};
+use crate::git::history::{Past, PresentApp};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::AppOwner;
 use crate::model::audit::{AuditRecord, AuthMethod, Principal};

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{CliError, CommandOutcome};
 use crate::model::violation::Rejection;
 use crate::support::clock;
-use crate::waml::{emit, typed};
+use crate::waml::{checked_reader, emit};
 
 /// Names the file, over the place where this machine keeps settings.
 pub(super) const VARIABLE: &str = "BART_CONFIG";
@@ -124,7 +124,7 @@ fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
     if text.lines().map(str::trim).all(blank) {
         return Ok(Settings::default());
     }
-    typed::read(name, text)
+    checked_reader::read(name, text)
 }
 
 /// The text with that key set, or taken out; everything else stays as people wrote it.

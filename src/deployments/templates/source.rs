@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::git::follow::{FollowError, RemoteSettings, TrackedBranch};
+use crate::git::clone::tracked_branch::{FollowError, RemoteSettings, TrackedBranch};
 use crate::git::snapshot::{Content, Snapshot, SnapshotEntry, SnapshotLimits};
 use crate::model::event::BranchPush;
 use crate::model::id::CommitSha;

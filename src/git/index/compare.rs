@@ -7,7 +7,7 @@ use std::sync::Arc;
 use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::git::layout::{self, LATEST, RepoPath};
-use crate::git::tree::{self, NamedEntry};
+use crate::git::objects::tree::{self, NamedEntry};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 
 /// Where a target's things are, and which files of `latest` are wanted.

@@ -7,7 +7,7 @@ use git2::{Repository, Signature};
 use jiff::Timestamp;
 
 use super::*;
-use crate::git::token::Tokens;
+use crate::git::transport::token::Tokens;
 use crate::git::writer::{
     CommitIdentity, Now, PushAllowance, PushBy, RemoteSettings, WriterSettings,
 };

@@ -12,7 +12,7 @@ const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
 /// Collects what to ask for a preview: not for the image, nor where the commit is.
 pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
-    let mut questions = crate::pipeline::questions::collect_questions(input, clusters)?;
+    let mut questions = crate::pipeline::fact_requests::collect_questions(input, clusters)?;
     questions.image.clear();
     questions.target.policies.branches = None;
     Some(questions)

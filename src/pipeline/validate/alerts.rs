@@ -6,7 +6,7 @@ use crate::model::violation::Violation;
 use crate::templates::alerts::{AlertRule as Known, Needs, Unit, find, names};
 use crate::templates::promql;
 use crate::templates::view::alerts::{expression, on};
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 use crate::waml::node::{Node, Path, is_from_waml};
 use crate::waml::quote::quoted;
 use crate::waml::section_operations::Alert;

@@ -12,7 +12,7 @@
 pub(crate) mod deployment; // the log of one deployment
 mod document; // what all pages share
 mod list; // the newest deployments
-pub(crate) mod story; // what happened, in order
+pub(crate) mod timeline; // what happened, in order
 mod words; // states, times and durations as people read them
 
 use std::sync::Arc;

@@ -22,7 +22,7 @@ use crate::server::call::{
     AuthenticatedRequest, InPath, Pairs, Payload, bad, no_deployment, unavailable, unprocessable,
 };
 use crate::server::pages::deployment::DeploymentStory;
-use crate::server::pages::story::{self, TimelineEntry};
+use crate::server::pages::timeline::{self, TimelineEntry};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query;
 use crate::store::{Notification, Page};
@@ -68,7 +68,7 @@ pub(super) async fn log(
     let log = DeploymentStory::new(found.ok_or_else(|| no_deployment(&id))?, call.deployments());
     call.authorize(Scope::Read, call.caller.resource_of(&log.deployment)).await?;
     let line = |TimelineEntry { at, text }| LogLine { at, text };
-    Ok(Json(DeploymentLog { lines: story::lines(&log).into_iter().map(line).collect() }))
+    Ok(Json(DeploymentLog { lines: timeline::lines(&log).into_iter().map(line).collect() }))
 }
 
 /// Asks for a deployment, where the code host has none of its own.

@@ -9,7 +9,7 @@ pub(crate) mod ingress; // addresses, routes, certificates
 pub(crate) mod probes; // how Kubernetes asks after a pod
 mod volumes; // disks, files
 pub(crate) mod naming; // names made of two names, and those outside the namespace
-pub(crate) mod watched;
+pub(crate) mod observability;
 pub(crate) mod alerts;
 pub(crate) mod slo;
 pub(crate) mod secrets; // which secrets an app needs

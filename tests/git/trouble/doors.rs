@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use the_deployer::git::token::{Ask, Tokens};
+use the_deployer::git::transport::token::{Ask, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError};
 use the_deployer::support::retry::Disposition;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use the_deployer::git::ssh;
-use the_deployer::git::token::Tokens;
+use the_deployer::git::transport::ssh;
+use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
     DeploymentChange, ManifestRepository, PushBy, RemoteSettings, WriteError, WriterSettings,
     Written,

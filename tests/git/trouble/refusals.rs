@@ -1,6 +1,6 @@
 //! The server looks at a push and says no: told apart, told to people, and not tried for ever.
 
-use the_deployer::git::refusal::RefusalKind;
+use the_deployer::git::transport::push_rejection::RefusalKind;
 use the_deployer::git::writer::WriteError;
 use the_deployer::support::retry::Disposition;
 

@@ -12,7 +12,7 @@ use crate::forge::github::auth::installation::{
     Installation, InstallationToken, Installed, TokenKey, TokenRequest, TokenScope,
 };
 use crate::forge::github::auth::key::AppCredentials;
-use crate::forge::github::auth::slots::{From, SlotMap};
+use crate::forge::github::auth::single_flight::{From, SlotMap};
 use crate::forge::github::permission::{Permission, TokenPurpose};
 use crate::forge::github::request::{ApiCall, Pass, RequestSubject};
 use crate::forge::github::wire::GitHubConnection;

@@ -11,7 +11,7 @@
 mod app; // installations and tokens of an App
 mod installation; // an installation and its tokens, as data
 pub mod key; // an App's private key
-mod slots; // values that are made by one at a time
+mod single_flight; // values that are made by one at a time
 
 use std::fmt;
 use std::sync::Arc;

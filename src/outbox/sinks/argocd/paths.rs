@@ -1,7 +1,7 @@
 //! What a push is told to have changed: what its commit says, or what the record says. Pure.
 
+use crate::git::history::live::{CommitChange, PathTouch as What};
 use crate::git::layout;
-use crate::git::reading::{CommitChange, PathTouch as What};
 use crate::model::id::{AppKey, TargetName};
 use crate::notify::argocd::event::{PreviousCommit, TouchedPaths};
 
@@ -61,7 +61,7 @@ fn none(before: PreviousCommit) -> TouchedPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::reading::PathChange;
+    use crate::git::history::live::PathChange;
     use crate::model::id::{CommitSha, Namespace, Slug};
 
     fn target() -> TargetName {

@@ -8,7 +8,7 @@ use crate::manifests::quantity::Quantity;
 use crate::model::platform::cloud::RedisKind;
 use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
 use crate::templates::alerts::{AlertRule, Needs};
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 use crate::templates::view::{database, redis};
 use crate::waml::section_operations::{Database, Engine};
 

@@ -9,7 +9,7 @@ mod texts;
 use serde_json::{Map, Value as Json, json};
 
 use crate::templates::alerts::{ALERTS, AlertRule as Known, Needs, find, in_prometheus};
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 use crate::waml::section_operations::Alert;
 
 pub(crate) use expressions::{GRPC_FAILED, expression};

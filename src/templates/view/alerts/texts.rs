@@ -1,7 +1,7 @@
 //! What each default alert tells a person: what is wrong in one line, then what it means and
 //! where to begin. `{{ … }}` is filled in by Prometheus.
 
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 
 /// Describes an alert: its summary and description.
 pub(super) fn describe_alert(name: &str, watched: &Watched<'_>) -> (String, String) {

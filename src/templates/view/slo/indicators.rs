@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use crate::model::platform::monitoring::{HttpMetrics, IstioReporter};
 use crate::templates::view::alerts::GRPC_FAILED;
 use crate::templates::view::network;
+use crate::templates::view::observability::Watched;
 use crate::templates::view::slo::{Promise, traefik};
-use crate::templates::view::watched::Watched;
 
 /// One objective with the two numbers that tell whether it is kept.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ mod rules;
 use serde_json::{Value as Json, json};
 
 use crate::model::platform::monitoring::Objectives;
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 use crate::waml::section_operations::Slo;
 
 pub(crate) use indicators::{Indicator, indicators, unmeasured, usual_bounds};

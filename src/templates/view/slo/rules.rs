@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::templates::alerts::{BURNS_FAST, BURNS_SLOWLY};
 use crate::templates::view::alerts::{of_prometheus, setting};
+use crate::templates::view::observability::Watched;
 use crate::templates::view::slo::Indicator;
-use crate::templates::view::watched::Watched;
 
 /// How long the error budget must last.
 const DAYS: u32 = 30;

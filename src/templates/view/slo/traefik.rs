@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::model::platform::network::IngressKind;
 use crate::templates::view::ingress::{IngressView, RouteView};
 use crate::templates::view::network::PortRef;
-use crate::templates::view::watched::Watched;
+use crate::templates::view::observability::Watched;
 use crate::templates::view::{ingress, network};
 
 /// Bytes of a rule's hash that are in a name (`crd/kubernetes.go`, `makeServiceKey`).

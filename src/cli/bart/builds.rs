@@ -1,0 +1,170 @@
+//! `bart builds`: what could be deployed, and where each build is live.
+
+use clap::Args;
+
+use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
+use crate::cli::context::{self, Context};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::local;
+use crate::cli::output::{self, DIM, GOOD, NOTE, note_line, short};
+use crate::cli::table::{Column, layout, wrap};
+use crate::cli::times::{TimeFormatter, WHEN};
+use crate::cli::verbatim::Verbatim;
+use crate::model::id::{AppKey, TargetName};
+
+/// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
+///
+/// The service asks the image's registry. A registry has no list by time: the tags that are likely to be the
+/// newest are looked at, and a note says so where these are not all. What is live is in the list, however old it is.
+///
+/// The image is the one of the newest deployment's WAML; of an app that was never deployed, that of the WAML in the
+/// working folder.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart builds
+  bart builds --limit 5 --output json
+  bart builds --cursor 15                              older ones
+  bart builds --app devx/my-app --target prod-cluster-1")]
+pub(super) struct BuildsArgs {
+    /// The target whose section of the WAML names the image, where they differ
+    #[arg(long, short)]
+    target: Option<TargetName>,
+    /// At most so many
+    #[arg(long, default_value_t = 15, value_parser = local::count::<100>)]
+    limit: u32,
+    /// The `next` of an earlier answer: goes on with older ones
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    context: Context,
+}
+
+impl BuildsArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let list = self.list().await?;
+        self.context
+            .output
+            .print(&list, || text(&list, TimeFormatter::system(), output::width()))?;
+        if !self.context.output.is_data() {
+            output::note(&wrap(&notes(&list), output::width()));
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Verbatim<BuildPage>, CliError> {
+        let Context { about, server, .. } = &self.context;
+        let app = server.find_app(about).await?;
+        let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        let mut list: Result<Verbatim<BuildPage>, CliError> =
+            server.get("/api/v1/builds", &query).await;
+        // The service does not know the app, or may not say that it does: the WAML that is here names the image.
+        if list.as_ref().is_err_and(CliError::is_refusal)
+            && let Some(request) = self.request_with_waml(&app)
+        {
+            list = server.consult("/api/v1/builds", &request).await;
+        }
+        server.suggest(list, &about.names(self.target.as_ref())).await
+    }
+
+    /// Returns what to ask with the WAML of the working folder, if it is of the app.
+    fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
+        let waml = context::waml().ok().filter(|waml| waml.app == *app)?;
+        let target = self.target.as_ref();
+        target.is_none_or(|target| waml.targets().contains(&target)).then_some(())?;
+        let (_, bytes) = context::waml_text().ok()?;
+        Some(BuildsRequest {
+            repository: self.context.about.repository().ok()?.into(),
+            waml: String::from_utf8(bytes).ok()?,
+            target: target.map(ToString::to_string),
+            limit: Some(self.limit),
+            cursor: self.cursor.clone(),
+        })
+    }
+}
+
+fn text(list: &BuildPage, times: TimeFormatter, width: Option<usize>) -> String {
+    let BuildPage { image, builds, .. } = list;
+    match (builds.is_empty(), list.complete) {
+        (true, true) => format!("{image} has no builds\n"),
+        (true, false) => format!("no builds of {image} are known here\n"),
+        (false, _) => {
+            format!("{DIM}{image}{DIM:#}\n{}", self::list(builds, times, width))
+        }
+    }
+}
+
+fn list(builds: &[BuildSummary], times: TimeFormatter, width: Option<usize>) -> String {
+    let row = |build: &BuildSummary| {
+        let commit = build.commit.as_deref().map_or("-", short);
+        let live = build.live.join(", ");
+        [build.tag.clone(), times.past_cell(build.created), commit.to_owned(), live]
+    };
+    let columns = [
+        // As wide as a tag of a version, a time and a commit: such are copied whole.
+        Column::middle("TAG", 29),
+        times.column(WHEN),
+        Column::whole("COMMIT").drop(1),
+        Column::fold("LIVE ON", 16).paint(|live| format!("{GOOD}{live}{GOOD:#}")),
+    ];
+    layout(&columns, builds.iter().map(row).collect(), width)
+}
+
+fn notes(list: &BuildPage) -> String {
+    let some = (!list.complete).then(|| {
+        format!(
+            "the registry lists {} tags, and not all were looked at: newer builds may be missing",
+            list.tags
+        )
+    });
+    let notes = some.iter().chain(&list.notes).map(note_line);
+    let older = list.next.as_ref();
+    let older = older.map(|next| format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
+    notes.chain(older).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::times::TimeStyle;
+
+    #[test]
+    fn builds_fit_80_columns_in_every_style_and_a_usual_tag_is_whole() {
+        let build = |tag: &str| BuildSummary {
+            tag: tag.to_owned(),
+            digest: None,
+            created: Some("2026-11-11T11:00:00Z".parse().unwrap()),
+            commit: Some("0123456789abcdef".to_owned()),
+            live: vec!["prod-cluster-1".to_owned(), "prod-cluster-2".to_owned()],
+        };
+        let usual = "1.0.202206151506-sha.649008fb";
+        let builds = [build(usual), build(&"a".repeat(60))];
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for style in [TimeStyle::Relative, TimeStyle::Absolute] {
+            let times = TimeFormatter { now, style };
+            let text = list(&builds, times, Some(80));
+            let bare = anstream::adapter::strip_str(&text).to_string();
+            assert!(bare.lines().all(|line| line.chars().count() <= 80), "{bare}");
+            assert!(bare.contains(usual), "{bare}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_as_wide_with_colour_as_without() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = TimeFormatter { now, style: TimeStyle::Relative };
+        let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
+        "notes": [], "next": "15", "later": 1, "builds": [
+            {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",
+             "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
+            {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},
+        ]});
+        let read: Verbatim<BuildPage> = serde_json::from_value(list.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
+        let text = text(&read, times, None);
+        assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
+        assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
+    }
+}

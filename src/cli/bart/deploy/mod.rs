@@ -1,0 +1,368 @@
+//! `bart deploy`: asks for a deployment to each target, and follows them to their ends.
+//!
+//! ```text
+//! the folder's commit ─▶ checked early ─▶ asked for, one after the other ─▶ followed, side by side
+//! ```
+
+mod worktree; // which commit, and whether others have it
+mod preflight; // what would be refused anyway, and what is held
+mod github; // GitHub Deployments
+mod create; // deployments asked for, one after the other
+mod follow; // looked for, and followed to the end
+mod progress; // what a person sees meanwhile
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::create::{CreationTarget, Set};
+use self::follow::FollowedDeployment;
+use self::github::ReleaseToDeploy;
+use self::progress::{Phase, Progress, TargetRow};
+use crate::cli::bart::deploy::worktree::Tree;
+use clap::Args;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::deployments::{DeploymentDetail, DeploymentPage};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
+use crate::cli::host::Host;
+use crate::cli::output;
+use crate::cli::platform::KnownTargets;
+use crate::cli::table::{Column, table};
+use crate::cli::times;
+use crate::cli::verbatim::Verbatim;
+use crate::model::deployment::State;
+use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::violation::Severity;
+use crate::support::clock::Clock;
+use crate::support::text::refuse_invisible;
+
+/// How often a terminal is drawn anew.
+const FRAME: Duration = Duration::from_millis(120);
+
+/// Deploys an image tag to one or more targets, and follows each deployment to its end.
+///
+/// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
+/// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
+/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names. A WAML
+/// that nobody could deploy is refused before anything is created, by what the service says that its targets offer; what
+/// depends on templates, which may be others than those in bart, is a warning, and with --templates a refusal.
+///
+/// `GH_TOKEN` and `GITHUB_TOKEN` are taken for github.com, and for the GitHub that the git remote is at, or that you
+/// are logged in to. For another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
+///
+/// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
+/// which were not created.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart deploy 1.0.202206151506-sha.649008fb dev
+  bart deploy 1.0 prod-cluster-1 prod-cluster-2 --description 'fixes the checkout'
+  bart deploy 1.0 prod-cluster-1 --ref v1.0 --require-context build
+  bart deploy 1.0 dev --no-wait --output json
+
+Exit code 0 when every deployment succeeded (with --no-wait: was created), 1 when one failed, was superseded,
+cancelled or refused, 2 when one could not be created or followed, 130 after Ctrl-C.")]
+pub(super) struct Deploy {
+    /// The image tag; `bart builds` lists them
+    tag: ImageTag,
+    /// The targets, as under `deploy` of the WAML
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<TargetName>,
+    /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
+    #[arg(long = "ref", value_name = "REF")]
+    git_ref: Option<String>,
+    /// A sentence for people: why
+    #[arg(long, short, value_name = "TEXT", default_value = "", value_parser = description)]
+    description: String,
+    /// A check that must be green on the commit at GitHub; may be given several times. Default: none
+    #[arg(long, value_name = "NAME", conflicts_with = "require_all_contexts")]
+    require_context: Vec<String>,
+    /// Every check on the commit must be green at GitHub, also those of earlier deployments
+    #[arg(long)]
+    require_all_contexts: bool,
+    /// Targets that GitHub calls production environments
+    #[arg(long, value_name = "GLOB", default_value = "prod*")]
+    production: String,
+    /// Create the deployments, and do not wait for their ends
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to wait for their ends: `90s`, `15m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
+    timeout: Duration,
+    /// A folder of templates with `apps/` in it to check with, instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    templates: Option<PathBuf>,
+    /// Leave the check on this machine out
+    #[arg(long)]
+    no_check: bool,
+    #[command(flatten)]
+    whose: RepositorySelector,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// What became of one target; stable for programs.
+#[derive(Debug, Serialize)]
+struct Became {
+    target: String,
+    forge_id: i64,
+    id: Option<String>,
+    state: Option<State>,
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<Verbatim<DeploymentDetail>>,
+}
+
+impl Deploy {
+    pub(super) async fn run(mut self) -> CommandOutcome {
+        let mut seen = std::collections::HashSet::new();
+        self.targets.retain(|target| seen.insert(target.clone()));
+        let repository = self.whose.repository()?;
+        let server = &self.service.server;
+        let known = KnownTargets::fetch(server, &repository).await;
+        let tree = self.read_checked_tree(&known)?;
+        let host = Host::fetch(server).await?;
+        // Whoever may not look could not follow either; nothing has been created yet.
+        let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
+        let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
+        let release = ReleaseToDeploy {
+            repository: &repository,
+            git_ref: &tree.git_ref,
+            tag: &self.tag,
+            description: self.description.trim(),
+            contexts: (!self.require_all_contexts).then_some(self.require_context.as_slice()),
+            production: &self.production,
+        };
+        let forge = CreationTarget::new(host, server)?;
+        preflight::tell_holds(server, &tree, &self.targets).await;
+        let stop = interrupts();
+        let set = forge.create_all(&release, &self.targets, &stop).await;
+        output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
+        // Those that there are take their time; nobody is to wait for the news about the rest.
+        let failure = set.failure.as_ref().map(CliError::report_now);
+        let followed = self.follow(&repository, &set, &tree, &stop).await;
+        worse(failure, followed)
+    }
+
+    /// Reads the commit, and checks its WAML as far as it is known here.
+    fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
+        let tree = tree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
+        if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
+            preflight::check(
+                waml,
+                &self.targets,
+                self.templates.as_deref(),
+                known,
+                self.service.output,
+            )?;
+        }
+        for warning in &tree.warnings {
+            output::warning(warning);
+        }
+        Ok(tree)
+    }
+
+    async fn follow(
+        &self,
+        repository: &RepoName,
+        set: &Set,
+        tree: &Tree,
+        stop: &CancellationToken,
+    ) -> CommandOutcome {
+        let made = &set.made;
+        let mut rows: Vec<TargetRow> = made.iter().map(row).collect();
+        if self.no_wait || stop.is_cancelled() || made.is_empty() {
+            self.print(made, &rows, tree).await?;
+            return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
+        }
+        let waited = self.wait(repository, made, &mut rows, stop).await;
+        // Programs get what there is, whoever stopped waiting.
+        self.print(made, &rows, tree).await?;
+        waited?;
+        judge(&rows)
+    }
+
+    /// Shows how they get on, until all have ended.
+    async fn wait(
+        &self,
+        repository: &RepoName,
+        made: &[FollowedDeployment],
+        rows: &mut [TargetRow],
+        stop: &CancellationToken,
+    ) -> CommandOutcome {
+        let mut news = follow::follow_all(&self.service.server, repository, made);
+        let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
+        let mut frames = tokio::time::interval(FRAME);
+        let end = tokio::time::sleep(self.timeout);
+        tokio::pin!(end);
+        loop {
+            #[expect(clippy::cast_precision_loss, reason = "seconds for people")]
+            progress.show(rows, watch.micros() as f64 / 1e6);
+            if rows.iter().all(|row| row.phase.is_over()) {
+                return Ok(());
+            }
+            tokio::select! {
+                Some((place, phase)) = news.recv() => {
+                    if let Some(row) = rows.get_mut(place) { row.phase = phase; }
+                }
+                _ = frames.tick(), if progress.is_live() => {}
+                () = stop.cancelled() => return Err(stopped(rows)),
+                () = &mut end => return Err(too_long(rows, self.timeout)),
+            }
+        }
+    }
+
+    /// The result: for programs all of it, for people why something failed.
+    async fn print(
+        &self,
+        made: &[FollowedDeployment],
+        rows: &[TargetRow],
+        tree: &Tree,
+    ) -> CommandOutcome {
+        let mut all = Vec::new();
+        for (one, row) in made.iter().zip(rows) {
+            let (id, state, summary) = summarize_phase(one, &row.phase);
+            let over = matches!(row.phase, Phase::Ended { .. });
+            let deployment = match id.as_deref().filter(|_| over) {
+                Some(id) => {
+                    let path = format!("/api/v1/deployments/{id}");
+                    self.service.server.get(&path, &[]).await.ok()
+                }
+                None => None,
+            };
+            let (target, forge_id) = (one.target.clone(), one.forge_id);
+            all.push(Became { target, forge_id, id, state, summary, deployment });
+        }
+        let output = self.service.output;
+        if output.is_data() || self.no_wait {
+            let data = serde_json::json!({"deployments": all});
+            return output.print(&data, || created(&all));
+        }
+        output::note(&all.iter().map(|one| reasons(one, tree)).collect::<String>());
+        Ok(())
+    }
+}
+
+fn description(text: &str) -> Result<String, String> {
+    refuse_invisible("the description", text).map(|()| text.to_owned())
+}
+
+fn row(made: &FollowedDeployment) -> TargetRow {
+    let phase = made.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
+        id: id.clone(),
+        state: State::Queued,
+        doing: String::new(),
+    });
+    TargetRow { target: made.target.clone(), phase }
+}
+
+/// Returns the id, the state and the summary of a deployment, as far as they are known.
+fn summarize_phase(
+    made: &FollowedDeployment,
+    phase: &Phase,
+) -> (Option<String>, Option<State>, Option<String>) {
+    match phase.clone() {
+        Phase::Asked => (made.id.clone(), None, None),
+        Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
+        Phase::Ended { id, state, summary } => (Some(id), Some(state), Some(summary)),
+        Phase::Lost(why) => (made.id.clone(), None, Some(why)),
+    }
+}
+
+fn created(all: &[Became]) -> String {
+    let row = |one: &Became| {
+        let id = one.id.clone().unwrap_or_else(|| "-".to_owned());
+        [one.target.clone(), one.forge_id.to_string(), id]
+    };
+    let columns =
+        [Column::middle("TARGET", 12), Column::whole("CREATED"), Column::whole("DEPLOYMENT")];
+    table(columns, all.iter().map(row).collect())
+}
+
+/// Returns the result of a command that has asked for a part and followed it: who stopped waiting has the last
+/// word.
+fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
+    match (failure, followed) {
+        (Some(failure), Ok(())) => Err(failure),
+        (Some(failure), Err(error)) if error.kind == CliErrorKind::Rejected => Err(failure),
+        (_, followed) => followed,
+    }
+}
+
+/// Formats why a deployment failed, with its lines where that commit's file is here.
+fn reasons(one: &Became, tree: &Tree) -> String {
+    let Some(detail) = &one.deployment else { return String::new() };
+    if detail.violations.is_empty() {
+        return String::new();
+    }
+    let mut sources = SourceTexts::default();
+    if let Some(bytes) = &tree.waml {
+        sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
+    }
+    let (target, id) = (&one.target, &detail.summary.id);
+    let mut violations = diagnostics::render(&detail.violations, &sources);
+    violations += &diagnostics::left_out(detail.violations_left_out);
+    let stops = detail.violations.iter().any(|one| one.severity == Severity::Error);
+    let heading = if stops { "what is wrong on" } else { "warnings for" };
+    format!("\n{heading} {target}, deployment {id}:\n\n{violations}")
+}
+
+/// Fails unless all deployments have succeeded.
+fn judge(rows: &[TargetRow]) -> CommandOutcome {
+    let lost = rows.iter().find_map(|row| match &row.phase {
+        Phase::Lost(why) => Some(why.clone()),
+        Phase::Asked | Phase::Going { .. } | Phase::Ended { .. } => None,
+    });
+    let failed = rows
+        .iter()
+        .any(|row| matches!(&row.phase, Phase::Ended { state, .. } if *state != State::Succeeded));
+    match (failed, lost) {
+        (true, _) => Err(CliError::rejected()),
+        (false, Some(why)) => Err(CliError::io(why).hint(how_to_go_on(rows))),
+        (false, None) => Ok(()),
+    }
+}
+
+fn stopped(rows: &[TargetRow]) -> CliError {
+    let open: Vec<&str> =
+        rows.iter().filter(|row| !row.phase.is_over()).map(|row| row.target.as_str()).collect();
+    if open.is_empty() {
+        return CliError::interrupted("nothing is under way");
+    }
+    let what = format!("the deployment to {} goes on without you", open.join(", "));
+    CliError::interrupted(what).hint(how_to_go_on(rows))
+}
+
+fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {
+    let message = format!("not all have ended within {timeout:?}; they go on");
+    CliError::io(message).hint(how_to_go_on(rows))
+}
+
+fn how_to_go_on(rows: &[TargetRow]) -> String {
+    let id = rows.iter().find_map(|row| match &row.phase {
+        Phase::Going { id, .. } => Some(id.clone()),
+        Phase::Asked | Phase::Ended { .. } | Phase::Lost(_) => None,
+    });
+    match id {
+        Some(id) => {
+            format!("`bart logs {id} --follow` follows it, `bart cancel {id}` stops one that waits")
+        }
+        None => "`bart status` shows what became of them".to_owned(),
+    }
+}
+
+/// Cancelled by the first Ctrl-C; the second ends the process at once.
+fn interrupts() -> CancellationToken {
+    let token = CancellationToken::new();
+    let stop = token.clone();
+    tokio::spawn(async move {
+        let _cannot_be_heard = tokio::signal::ctrl_c().await;
+        stop.cancel();
+        let _cannot_be_heard = tokio::signal::ctrl_c().await;
+        std::process::exit(130);
+    });
+    token
+}

@@ -1,0 +1,294 @@
+//! What is found out before anybody is asked to deploy: what no service would take is refused, and holds are told,
+//! which are there because somebody wants nothing else to be deployed for a while.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::api::rollbacks::{HoldList, HoldSummary};
+use crate::cli::bart::deploy::worktree::Tree;
+use crate::cli::bart::validate;
+use crate::cli::client::ServiceEndpoint;
+use crate::cli::context::WAML_FILE;
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::CommandOutcome;
+use crate::cli::local::{self, LocalInput};
+use crate::cli::output::{self, Format, note_line};
+use crate::cli::platform::KnownTargets;
+use crate::cli::times::TimeFormatter;
+use crate::model::id::TargetName;
+use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
+use crate::waml::Waml;
+
+/// The rule that a template exists.
+const TEMPLATE: &str = "template";
+/// The rule that the WAML names the target.
+const TARGET: &str = "target";
+
+/// Checks the WAML for each target, with the templates of that folder, or those that are built in.
+///
+/// Without a folder the templates may be the company's own, which are not on this machine: then what comes of
+/// templates and their defaults is a warning, and a WAML that names another template is checked only as far
+/// as it goes without one. All violations of a WAML that would be refused are printed.
+pub(super) fn check(
+    bytes: &[u8],
+    targets: &[TargetName],
+    templates: Option<&Path>,
+    known_targets: &KnownTargets,
+    format: Format,
+) -> CommandOutcome {
+    let mut sources = SourceTexts::default();
+    sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
+    let compiled = local::templates(templates, &mut sources, format)?;
+    let waml = local::parse(WAML_FILE, bytes, &compiled, known_targets);
+    let world = LocalInput { waml, templates: compiled, sources };
+    let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
+        Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
+        Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
+    };
+    // Before the violations, which may come of it.
+    if !format.is_data() {
+        output::note(&known_targets.note(targets));
+    }
+    if violations.iter().any(|violation| violation.severity == Severity::Error) {
+        // All at once: also what is wrong unless the service has other templates.
+        violations.extend(doubts);
+        sort(&mut violations);
+        let error = local::refuse(&violations, &world.sources, format)?;
+        if !format.is_data() {
+            let others = templates.map_or("", |_| ", or name others with --templates");
+            output::note(&format!(
+                "nothing was deployed: mend these first, commit and push{others}; --no-check leaves this check out\n"
+            ));
+        }
+        return Err(error);
+    }
+    if !doubts.is_empty() {
+        output::note(&warned(&doubts, &world.sources));
+    }
+    Ok(())
+}
+
+/// Returns what the service may see otherwise.
+fn warned(violations: &[Violation], sources: &SourceTexts) -> String {
+    let warnings = diagnostics::render(violations, sources);
+    format!(
+        "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
+         DIR, or leave the check out with --no-check\n"
+    )
+}
+
+/// Finds the certain violations, and those that hold unless the service has other templates.
+fn find_violations(
+    world: &LocalInput,
+    targets: &[TargetName],
+    all_templates: bool,
+    known: &KnownTargets,
+) -> (Vec<Violation>, Vec<Violation>) {
+    let waml = match &world.waml {
+        Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
+        Ok(waml) => waml,
+    };
+    // A section under a name that no target can have is wrong as a whole file is: it is looked at too.
+    let whole = Arc::new((**waml).clone().with_misnamed_targets());
+    let misnamed = whole.targets().into_iter().filter(|target| whole.is_misnamed(target));
+    let of_targets = targets.iter().chain(misnamed).flat_map(|target| {
+        let found = validate::of_target(&whole, target, world, known);
+        let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
+        if strange && !all_templates { Vec::new() } else { found }
+    });
+    // Only that the WAML does not name the target is sure.
+    let (sure, doubts): (Vec<_>, Vec<_>) =
+        of_targets.partition(|violation| all_templates || violation.rule == TARGET);
+    let sure = distinct(sure.into_iter().chain(waml.violations.clone()));
+    let mut doubts = doubts_beside(&sure, distinct(doubts));
+    sort(&mut doubts);
+    (sure, doubts)
+}
+
+/// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
+/// goes by templates.
+fn found_unnamed(
+    world: &LocalInput,
+    certain: &Rejection,
+    all_templates: bool,
+) -> (Vec<Violation>, Vec<Violation>) {
+    let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
+    let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
+    let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
+    let doubts = doubts_beside(&sure, doubts);
+    (sure, doubts)
+}
+
+/// The doubts as warnings. What is certain is no doubt as well, whichever way it was found.
+fn doubts_beside(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
+    let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
+    doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
+}
+
+fn says_same(one: &Violation, other: &Violation) -> bool {
+    (&one.rule, &one.position, &one.message) == (&other.rule, &other.position, &other.message)
+}
+
+/// An error as a warning. Warnings are the service's to give.
+fn doubtful(violation: Violation) -> Option<Violation> {
+    let is_error = violation.severity == Severity::Error;
+    is_error.then_some(Violation { severity: Severity::Warning, ..violation })
+}
+
+/// Tells which holds there are on the targets. Where the WAML is not here, or the service does not say, nothing is told:
+/// the hold is judged by the service all the same.
+pub(super) async fn tell_holds(server: &ServiceEndpoint, tree: &Tree, targets: &[TargetName]) {
+    let waml = tree.waml.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
+    let Some(app) = waml.map(|waml| waml.app.to_string()) else { return };
+    // One question, however many targets: nothing is created before it is answered.
+    let Ok(HoldList { holds }) = server.get("/api/v1/holds", &[]).await else { return };
+    output::note(&hold_notes(&holds, &app, targets, TimeFormatter::system()));
+}
+
+/// The notes about holds of the app, in the order of the targets. Pure.
+fn hold_notes(
+    holds: &[HoldSummary],
+    app: &str,
+    targets: &[TargetName],
+    times: TimeFormatter,
+) -> String {
+    let of = |target: &TargetName| {
+        let mut all = holds.iter();
+        all.find(|hold| hold.app == app && hold.target == target.as_str())
+    };
+    targets.iter().filter_map(of).map(|hold| note(hold, times)).collect()
+}
+
+fn note(hold: &HoldSummary, times: TimeFormatter) -> String {
+    let HoldSummary { target, by, reason, since, .. } = hold;
+    note_line(format!(
+        "{target} is held by {by}, {}: {reason}; a person's deployment of another release ends the hold, and one that \
+         a job asks for is refused",
+        times.ago(*since)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::times::TimeStyle;
+
+    const WAML: &str = include_str!("../../../../tests/pipeline/example/waml.yaml");
+
+    fn checked(waml: &str, target: &str, templates: Option<&Path>) -> bool {
+        let targets = [TargetName::parse(target).unwrap()];
+        check(waml.as_bytes(), &targets, templates, &KnownTargets::unknown("a test"), Format::Text)
+            .is_ok()
+    }
+
+    #[test]
+    fn what_comes_of_templates_refuses_only_with_those_of_the_service() {
+        let templates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"));
+        let illegal = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let broken = WAML.replace("namespace:", "namespaze:");
+        for (waml, target, without, with) in [
+            (WAML, "prod-cluster-1", true, true),
+            (&illegal, "prod-cluster-1", true, false),
+            (&broken, "prod-cluster-1", false, false),
+            (WAML, "moon", false, false),
+        ] {
+            assert_eq!(checked(waml, target, None), without, "{target} {waml}");
+            assert_eq!(checked(waml, target, Some(templates)), with, "{target} {waml}");
+        }
+    }
+
+    #[test]
+    fn what_is_certain_is_not_told_once_more_as_a_warning() {
+        for waml in [
+            WAML.replace("namespace:", "namespaze:"),
+            format!("{WAML}\nversion: \"2\"\n"),
+            WAML.replace("slug:", "vault: {paths: [{path: x}]}\nslug:"),
+        ] {
+            let all = violations(&waml);
+            assert!(all.iter().any(|one| one.severity == Severity::Error), "{all:?}");
+            for (index, one) in all.iter().enumerate() {
+                assert!(!all.iter().skip(index + 1).any(|other| says_same(one, other)), "{all:?}");
+            }
+        }
+    }
+
+    /// Lists the violations as rule and severity.
+    fn list_rules(waml: &str) -> Vec<(String, Severity)> {
+        let all = violations(waml).into_iter();
+        all.map(|one| (one.rule.to_string(), one.severity)).collect()
+    }
+
+    fn violations(waml: &str) -> Vec<Violation> {
+        let known = KnownTargets::unknown("a test");
+        let mut sources = SourceTexts::default();
+        let templates = local::templates(None, &mut sources, Format::Text).unwrap();
+        let parsed = local::parse(WAML_FILE, waml.as_bytes(), &templates, &known);
+        let world = LocalInput { waml: parsed, templates, sources };
+        let target = TargetName::parse("prod-cluster-1").unwrap();
+        let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
+            Ok(_) => find_violations(&world, &[target], false, &known),
+            Err(certain) => found_unnamed(&world, &certain, false),
+        };
+        sure.into_iter().chain(doubts).collect()
+    }
+
+    #[test]
+    fn everything_is_told_at_once_beside_a_name_that_is_wrong() {
+        let illegal = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let slug = illegal.replace("slug: my-app", "slug: My_App");
+        assert_ne!(slug, illegal, "the example has that slug");
+        let of_slug = list_rules(&slug);
+        assert!(of_slug.contains(&("schema".to_owned(), Severity::Error)), "{of_slug:?}");
+        assert!(of_slug.contains(&("autoscaling".to_owned(), Severity::Warning)), "{of_slug:?}");
+        let misnamed = format!("{WAML}  \"prod eu\":\n    env: [{{name: 1X, value: a}}]\n");
+        let of_target = list_rules(&misnamed);
+        assert!(of_target.contains(&("schema".to_owned(), Severity::Error)), "{of_target:?}");
+        assert!(of_target.contains(&("env".to_owned(), Severity::Warning)), "{of_target:?}");
+    }
+
+    #[test]
+    fn warnings_say_how_to_check_for_sure() {
+        let waml = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let mut sources = SourceTexts::default();
+        let templates = local::templates(None, &mut sources, Format::Text).unwrap();
+        let parsed = Waml::parse(WAML_FILE, waml.as_bytes()).map(Arc::new);
+        let world = LocalInput { waml: parsed, templates, sources };
+        let target = TargetName::parse("prod-cluster-1").unwrap();
+        let (_, doubts) =
+            find_violations(&world, &[target], false, &KnownTargets::unknown("a test"));
+        let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
+        assert!(text.contains("warning[autoscaling]"), "{text}");
+        assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");
+    }
+
+    #[test]
+    fn holds_of_the_app_are_told_in_the_order_of_the_targets() {
+        let hold = |target: &str, app: &str| HoldSummary {
+            target: target.to_owned(),
+            app: app.to_owned(),
+            by: "ann".to_owned(),
+            reason: "it loses orders".to_owned(),
+            since: "2026-11-21T09:00:00Z".parse().unwrap(),
+            rollback: None,
+            from: None,
+            to: None,
+        };
+        let holds = [hold("dev", "devx/shop"), hold("prod", "devx/shop"), hold("prod", "pay/till")];
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = TimeFormatter { now, style: TimeStyle::Relative };
+        let told = |targets: &[&str]| {
+            let targets: Vec<_> =
+                targets.iter().map(|one| TargetName::parse(*one).unwrap()).collect();
+            anstream::adapter::strip_str(&hold_notes(&holds, "devx/shop", &targets, times))
+                .to_string()
+        };
+        assert_eq!(
+            told(&["prod"]),
+            "note: prod is held by ann, 3 h ago: it loses orders; a person's deployment of another release ends the \
+             hold, and one that a job asks for is refused\n"
+        );
+        assert_eq!(told(&["prod", "dev"]).lines().count(), 2);
+        assert!(told(&["prod", "dev"]).starts_with("note: prod"), "{}", told(&["prod", "dev"]));
+        assert_eq!(told(&["test"]), "");
+    }
+}

@@ -1,0 +1,209 @@
+//! `bart history`: what was deployed, and which revisions one can go back to.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::deployment;
+use crate::api::deployments::DeploymentPage;
+use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
+use crate::cli::context::{AppSelector, ServiceArgs};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::local;
+use crate::cli::output::{self, BOLD, NOTE, note_line, short};
+use crate::cli::table::{Column, table, wrap};
+use crate::cli::times::{self, TimeFormatter, WHEN};
+use crate::cli::verbatim::Verbatim;
+use crate::model::deployment::State;
+use crate::model::id::{ImageTag, TargetName};
+use crate::support::text::truncate_chars;
+
+/// So many characters of a reason are shown: two lines. All of it is in `--output json`.
+const LONGEST_REASON: usize = 100;
+
+/// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
+///
+/// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
+/// target; one of them is live, and `rollback` goes back to another. One that was rolled back from says so, with
+/// the reason: `rollback` takes it only by its name. What neither the service nor the
+/// commit knows is `-`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart history                       deployments of the app in this folder
+  bart history prod-cluster-1        revisions on a target
+  bart history --target dev          deployments to one target
+  bart history --state failed --since 2d
+  bart history --since 2026-11-01 --until 2026-11-08
+  bart history --all --limit 50      deployments of every app")]
+pub(super) struct HistoryArgs {
+    /// The target whose revisions are shown
+    #[arg(id = "target", conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
+    kept_on: Option<TargetName>,
+    #[command(flatten)]
+    about: AppSelector,
+    /// Of every app
+    #[arg(long)]
+    all: bool,
+    /// Only to this target
+    #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET")]
+    only: Option<TargetName>,
+    /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
+    #[arg(long, value_parser = state)]
+    state: Option<State>,
+    /// Only those that this person or program asked for
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// Only of this image tag
+    #[arg(long)]
+    tag: Option<ImageTag>,
+    /// Only those received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
+    /// 2026-11-21T05:48:12Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
+    since: Option<Timestamp>,
+    /// Only those received before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
+    until: Option<Timestamp>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = local::count::<200>)]
+    limit: u32,
+    /// The `next` of an earlier answer: goes on where that ended
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    State::parse(text).ok_or_else(|| {
+        let words: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        format!("use one of {}", words.join(", "))
+    })
+}
+
+impl HistoryArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        match &self.kept_on {
+            Some(target) => self.revisions(target).await,
+            None => self.deployments().await,
+        }
+    }
+
+    async fn deployments(&self) -> CommandOutcome {
+        let ServiceArgs { server, output } = &self.service;
+        let list: Verbatim<DeploymentPage> =
+            server.get("/api/v1/deployments", &self.query().await?).await?;
+        if list.deployments.is_empty() && self.cursor.is_none() {
+            server.check_names(&self.about.names(self.only.as_ref())).await?;
+        }
+        output.print(&list, || match list.deployments.as_slice() {
+            [] => "no such deployments\n".to_owned(),
+            some => deployment::list(some, TimeFormatter::system(), output::width()),
+        })?;
+        if let Some(next) = list.next.as_ref().filter(|_| !output.is_data()) {
+            output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
+        }
+        Ok(())
+    }
+
+    async fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
+        let mut query = vec![("limit", self.limit.to_string())];
+        if !self.all {
+            query.push(self.service.server.find_parameter(&self.about).await?);
+        }
+        query.extend(self.only.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.state.iter().map(|state| ("state", state.as_str().to_owned())));
+        query.extend(self.actor.iter().map(|actor| ("actor", actor.clone())));
+        query.extend(self.tag.iter().map(|tag| ("tag", tag.to_string())));
+        query.extend(self.since.iter().map(|at| ("since", at.to_string())));
+        query.extend(self.until.iter().map(|at| ("until", at.to_string())));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        Ok(query)
+    }
+
+    async fn revisions(&self, target: &TargetName) -> CommandOutcome {
+        let ServiceArgs { server, output } = &self.service;
+        let app = server.find_app(&self.about).await?;
+        let names = self.about.names(Some(target));
+        let found = server.find(&format!("/api/v1/apps/{target}/{app}/revisions")).await;
+        let found: Option<Verbatim<RevisionList>> = server.suggest(found, &names).await?;
+        let Some(found) = found else {
+            let never = CliError::refused(format!("{app} was never deployed to {target}"))
+                .hint("`bart status` shows where it is");
+            return server.suggest(Err(never), &names).await;
+        };
+        output.print(&found, || {
+            format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, TimeFormatter::system()))
+        })
+    }
+}
+
+fn list(found: &RevisionList, times: TimeFormatter) -> String {
+    let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |one: &RevisionSummary| {
+        let commit = one.commit.as_deref().map(|id| short(id).to_owned());
+        [
+            one.id.clone(),
+            match &one.rolled_back {
+                _ if one.live => "live".to_owned(),
+                Some(_) => "rolled back".to_owned(),
+                None => String::new(),
+            },
+            or(&one.tag),
+            or(&commit),
+            or(&one.actor),
+            times.past_cell(one.at),
+            or(&one.reason),
+        ]
+    };
+    let columns = [
+        Column::whole("REVISION"),
+        Column::whole(""),
+        Column::middle("TAG", 8),
+        Column::whole("COMMIT").drop(2),
+        Column::cut("BY", 6).drop(1),
+        times.column(WHEN),
+        Column::cut("REASON", 12).drop(3),
+    ];
+    let mut text = table(columns, found.revisions.iter().map(row).collect());
+    // Not in a column: it may be the one that there is no room for.
+    for one in found.revisions.iter().filter(|one| !one.live) {
+        let Some(RevisionRollback { by, reason, .. }) = &one.rolled_back else { continue };
+        let reason = truncate_chars(reason, LONGEST_REASON);
+        let said = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        text += &wrap(&said, output::width());
+    }
+    if found.hand_edited {
+        text.push('\n');
+        text += &note_line("none of them is live: somebody edited the manifests by hand");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::times::TimeStyle;
+
+    #[test]
+    fn a_long_reason_is_cut_beside_the_table() {
+        let reason = "it loses orders, ".repeat(30);
+        let found: RevisionList = serde_json::from_value(serde_json::json!({
+            "hand_edited": false,
+            "revisions": [{
+                "id": "20261121-115900000-3f9a2c", "tree": "0", "live": false, "tag": "1.11",
+                "commit": null, "repository": null, "actor": null, "reason": null, "at": null,
+                "template": null, "digest": null,
+                "rolled_back": {
+                    "rollback": "20261121-120000000-3f9a2c", "by": "ann", "reason": reason,
+                    "at": "2026-11-21T12:00:00Z",
+                },
+            }],
+        }))
+        .unwrap();
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let text = list(&found, TimeFormatter { now, style: TimeStyle::Relative });
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.contains("by ann: it loses orders") && text.ends_with("…\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 180), "{text}");
+    }
+}

@@ -1,0 +1,221 @@
+//! `bart lock`, `unlock` and `locks`: what is not to be deployed for a while, and why.
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::api::locks::{LockPage, LockRequest, LockScope, LockSummary, UnlockRequest};
+use crate::cli::context::{AppSelector, Context, ServiceArgs};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, BOLD, DIM, GOOD};
+use crate::cli::table::{Column, table};
+use crate::cli::times::{self, SINCE, TimeFormatter, UNTIL};
+use crate::cli::verbatim::Verbatim;
+use crate::model::id::{LockId, TargetName};
+use crate::model::removal;
+
+/// Keeps deployments back, until the lock ends or somebody takes it away.
+///
+/// Whoever deploys meanwhile is refused with the reason and your name. From when the lock is there on,
+/// nothing that it is for begins to be pushed; what is live stays live.
+///
+/// Stops the app of the working folder on a target, unless something else is said. What concerns others
+/// too (a whole target, everything) needs the right of an operator.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart lock prod-cluster-1 --reason 'the database moves' --for 2h
+  bart lock prod-cluster-1 --app devx/my-app --reason 'under investigation'
+  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22
+  bart lock --owner squad@example.com --reason 'nobody is on call'
+  bart lock --everything --reason 'an incident'
+
+Exit codes: 0 locked, 1 refused, 2 wrong usage or no answer.")]
+pub(super) struct LockArgs {
+    /// The target
+    #[arg(required_unless_present_any = ["everything", "owner"])]
+    target: Option<TargetName>,
+    /// Every app on the target, not this one alone
+    #[arg(long, requires = "target", conflicts_with_all = ["app", "everything", "owner"])]
+    all: bool,
+    /// Everything on all targets
+    #[arg(long, conflicts_with_all = ["target", "app", "owner"])]
+    everything: bool,
+    /// Every app of this owner, as WAMLs say it, on all targets
+    #[arg(long, value_name = "EMAIL", conflicts_with_all = ["target", "app"])]
+    owner: Option<String>,
+    #[command(flatten)]
+    about: AppSelector,
+    /// Why; shown to whoever is stopped
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
+    until: Option<Timestamp>,
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
+    lasting: Option<SignedDuration>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Takes a lock away: one by its id, or those of the app of the working folder on a target.
+///
+/// Locks of a whole target, a team or everything are taken away by their ids, which `bart locks` shows.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart unlock 3f9a2c41 --reason 'it is over'
+  bart unlock prod-cluster-1 --reason 'the database has moved'
+
+Exit codes: 0 unlocked, 1 refused, 2 wrong usage or no answer.")]
+pub(super) struct UnlockArgs {
+    /// The lock's id, or the target
+    #[arg(value_name = "ID|TARGET")]
+    what: String,
+    #[command(flatten)]
+    about: AppSelector,
+    /// Why; it is kept with the lock
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Lists what is locked: whom each lock stops, who placed it, until when, and why.
+///
+/// All locks, or those that can stop what is named: with a target also the locks on everything, and
+/// those of all owners.
+#[derive(Debug, Args)]
+pub(super) struct LocksArgs {
+    /// Only what can stop a deployment to this target
+    target: Option<TargetName>,
+    /// Only what can stop apps of this owner
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    #[command(flatten)]
+    context: Context,
+}
+
+impl LockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let ask = LockRequest {
+            scope: self.scope().await?,
+            reason: self.reason.clone(),
+            until: self.until,
+            lasting: self.lasting,
+        };
+        let ServiceArgs { server, output } = &self.service;
+        let placed = server.post("/api/v1/locks", &ask).await;
+        let names = self.about.names(self.target.as_ref());
+        let placed: Verbatim<LockSummary> = server.suggest(placed, &names).await?;
+        output.print(&placed, || {
+            let LockSummary { id, scope, until, .. } = &*placed;
+            let until = ends(*until);
+            format!(
+                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
+            )
+        })
+    }
+
+    async fn scope(&self) -> Result<LockScope, CliError> {
+        if self.everything {
+            return Ok(LockScope { everything: Some(true), ..LockScope::default() });
+        }
+        if let Some(owner) = &self.owner {
+            return Ok(LockScope { owner: Some(owner.clone()), ..LockScope::default() });
+        }
+        let target = self.target.as_ref().map(ToString::to_string);
+        let mut app = None;
+        if !self.all {
+            app = Some(self.service.server.find_app(&self.about).await?.to_string());
+        }
+        Ok(LockScope { target, app, ..LockScope::default() })
+    }
+}
+
+impl UnlockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let ids = match LockId::parse(self.what.as_str()) {
+            Ok(id) => vec![id.to_string()],
+            Err(_) => self.of_app().await?,
+        };
+        let request = UnlockRequest { reason: self.reason.clone() };
+        let mut locks = Vec::new();
+        for id in ids {
+            let path = format!("/api/v1/locks/{id}/remove");
+            let lock: Verbatim<LockSummary> = self.service.server.post(&path, &request).await?;
+            if !self.service.output.is_data() {
+                output::print(&format!("{GOOD}unlocked{GOOD:#} {}\n", lock.scope))?;
+            }
+            locks.push(lock);
+        }
+        self.service.output.print(&json!({"locks": locks}), String::new)
+    }
+
+    /// The locks that are the app's own on that target.
+    async fn of_app(&self) -> Result<Vec<String>, CliError> {
+        let target = TargetName::parse(self.what.as_str()).map_err(|error| {
+            CliError::usage(format!("{} is neither a lock's id nor a target: {error}", self.what))
+                .hint("`bart locks` shows the ids")
+        })?;
+        let server = &self.service.server;
+        let app = server.find_app(&self.about).await?.to_string();
+        let query = [("target", target.to_string()), ("app", app.clone())];
+        let list: LockPage = server.get("/api/v1/locks", &query).await?;
+        let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
+        let ids: Vec<String> = own.map(|lock| lock.id).collect();
+        if ids.is_empty() {
+            let message = format!("{app} on {target} has no lock of its own");
+            let hint = format!("`bart locks {target}` shows what else stops it");
+            let none = CliError::refused(message).hint(hint);
+            return server.suggest(Err(none), &self.about.names(Some(&target))).await;
+        }
+        Ok(ids)
+    }
+}
+
+impl LocksArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let Context { about, server, output } = &self.context;
+        let mut query = Vec::new();
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        if about.is_said() {
+            query.push(("app", server.find_app(about).await?.to_string()));
+        }
+        let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;
+        // Locks on everything stop what is not there, too.
+        let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
+        if !list.locks.iter().any(named) {
+            server.check_names(&about.names(self.target.as_ref())).await?;
+        }
+        output.print(&list, || self::list(&list.locks))
+    }
+}
+
+/// That a lock ends, where it does by itself.
+pub(super) fn ends(until: Option<Timestamp>) -> String {
+    until.map_or_else(String::new, |at| format!(", ends {}", TimeFormatter::system().ahead(at)))
+}
+
+/// The locks in a table.
+pub(super) fn list(locks: &[LockSummary]) -> String {
+    if locks.is_empty() {
+        return "nothing is locked\n".to_owned();
+    }
+    let times = TimeFormatter::system();
+    let row = |LockSummary { id, scope, reason, by, since, until }: &LockSummary| {
+        let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
+        [id.clone(), scope.to_string(), by.clone(), since, until, reason.clone()]
+    };
+    let columns = [
+        Column::whole("LOCK"),
+        Column::middle("STOPS", 16),
+        Column::cut("BY", 6).drop(2),
+        times.column(SINCE).drop(1),
+        times.column(UNTIL),
+        Column::fold("REASON", 16),
+    ];
+    table(columns, locks.iter().map(row).collect())
+}

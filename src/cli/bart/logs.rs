@@ -1,0 +1,147 @@
+//! `bart logs`: what happened to a deployment, in order, and as it happens.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::api::deployments::{DeploymentLog, DeploymentPage, DeploymentSummary, LogLine};
+use crate::cli::client::ServiceEndpoint;
+use crate::cli::context::{AppSelector, Context};
+use crate::cli::deployment;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, DIM, Format};
+use crate::cli::verbatim::Verbatim;
+use crate::model::deployment::State;
+use crate::model::id::{DeployId, TargetName};
+
+/// Shows what happened to a deployment, in order; with --follow, until it has ended.
+///
+/// Without an id it is the newest deployment of the app in this folder. Times are in UTC.
+///
+/// With --follow it ends with 0 when the deployment has succeeded, and with 1 when it has not. It only
+/// looks: Ctrl-C does nothing to the deployment, and the same command goes on with it.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart logs                                  the newest deployment
+  bart logs --follow --target dev            the newest one to a target, as it goes on
+  bart logs 20261121-054812123-3f9a2c
+  bart logs --follow --output json           a JSON object for each line")]
+pub(super) struct Logs {
+    /// A deployment's id; without it, the newest one
+    deployment: Option<DeployId>,
+    /// The newest one to this target
+    #[arg(long, short, conflicts_with = "deployment")]
+    target: Option<TargetName>,
+    /// Go on until it has ended
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    context: Context,
+}
+
+/// What happened.
+type Log = Verbatim<DeploymentLog<Verbatim<LogLine>>>;
+
+/// The lines that were printed.
+type Printed = BTreeSet<(Timestamp, String)>;
+
+impl Logs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let Context { about, server, output } = &self.context;
+        if self.follow && *output == Format::Yaml {
+            return Err(CliError::usage("lines that come one by one are no YAML")
+                .hint("follow with --output json"));
+        }
+        let id = match &self.deployment {
+            Some(id) => id.clone(),
+            None => newest_id(server, about, self.target.as_ref()).await?,
+        };
+        if self.follow {
+            return self.following(&id).await;
+        }
+        let log = self.log(&id).await?;
+        output.print(&log, || log.lines.iter().map(format_line).collect())
+    }
+
+    async fn following(&self, id: &DeployId) -> CommandOutcome {
+        let mut events = self.context.server.follow(id);
+        let mut printed = Printed::new();
+        let mut state = State::Queued;
+        while let Some(now) = events.next().await? {
+            state = now.summary.state;
+            self.print_new(id, &mut printed).await?;
+            if state.is_final() {
+                break;
+            }
+        }
+        if !self.context.output.is_data() {
+            output::note(&format!("{} {id}\n", deployment::state(state)));
+        }
+        if state == State::Succeeded { Ok(()) } else { Err(CliError::rejected()) }
+    }
+
+    /// Prints what has come since; a line of earlier may come later, where somebody heard of it late.
+    async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> CommandOutcome {
+        for line in self.log(id).await?.value.lines {
+            if !printed.insert((line.at, line.text.clone())) {
+                continue;
+            }
+            let text = match self.context.output {
+                Format::Text => format_line(&line),
+                Format::Json | Format::Yaml => {
+                    serde_json::to_string(&line).map_err(CliError::failed)? + "\n"
+                }
+            };
+            output::print(&text)?;
+        }
+        Ok(())
+    }
+
+    async fn log(&self, id: &DeployId) -> Result<Log, CliError> {
+        self.context.server.get(&format!("/api/v1/deployments/{id}/log"), &[]).await
+    }
+}
+
+/// The newest deployment of an app, in that state.
+pub(super) async fn newest(
+    server: &ServiceEndpoint,
+    about: &AppSelector,
+    target: Option<&TargetName>,
+    state: Option<State>,
+) -> Result<Option<DeploymentSummary>, CliError> {
+    let mut query = vec![("limit", "1".to_owned()), server.find_parameter(about).await?];
+    query.extend(target.map(|target| ("target", target.to_string())));
+    query.extend(state.map(|state| ("state", state.as_str().to_owned())));
+    let list: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
+    Ok(list.deployments.into_iter().next())
+}
+
+/// The id of the newest deployment of an app.
+pub(super) async fn newest_id(
+    server: &ServiceEndpoint,
+    about: &AppSelector,
+    target: Option<&TargetName>,
+) -> Result<DeployId, CliError> {
+    let newest = newest(server, about, target, None).await?;
+    match newest.map(|one| DeployId::parse(one.id)) {
+        Some(Ok(id)) => Ok(id),
+        Some(Err(error)) => {
+            Err(CliError::io(format!("the service names a deployment oddly: {error}")))
+        }
+        None => {
+            let none = CliError::refused("there is no such deployment yet")
+                .hint("`bart history --all` shows those of every app");
+            server.suggest(Err(none), &about.names(target)).await
+        }
+    }
+}
+
+fn format_line(line: &Verbatim<LogLine>) -> String {
+    let at = line.at.strftime("%Y-%m-%d %H:%M:%S");
+    let mut lines = line.text.lines();
+    let first = lines.next().unwrap_or_default();
+    let rest: String = lines.map(|more| format!("                     {more}\n")).collect();
+    format!("{DIM}{at}{DIM:#}  {first}\n{rest}")
+}

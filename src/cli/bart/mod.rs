@@ -1,0 +1,149 @@
+//! `bart`: the one tool besides GitHub that a developer needs.
+
+mod validate;
+mod render;
+mod explain;
+mod deploy;
+mod builds;
+mod status;
+mod history;
+mod logs;
+mod open;
+mod plan;
+mod lock; // bart lock, unlock, locks
+mod cancel;
+mod rollback;
+mod hold;
+mod remove;
+mod login;
+mod configure; // `bart config`
+mod completion;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use super::error::{CliError, CommandOutcome, on_runtime};
+use super::output;
+use super::settings::{self, Settings};
+use super::times::TimesArgument;
+use crate::waml::document;
+
+/// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
+///
+/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app
+/// from the WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or
+/// `bart config set server URL`. validate, render, explain and schema need no service and no network.
+#[derive(Debug, Parser)]
+#[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]
+pub struct Bart {
+    /// The file with your settings, instead of the one in the system's folder for settings
+    #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    times: TimesArgument,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What `bart --help` and `docs/bart.md` say of all commands.
+const AFTER: &str = "\
+Exit codes:
+  0    done; what was followed has succeeded
+  1    violations, a deployment that failed or was superseded, or a refusal
+  2    wrong usage, or something that could not be read or reached in time
+  130  interrupted by Ctrl-C; what bart said last tells how to go on
+
+Environment:
+  BART_SERVER        the service's address, before the settings
+  BART_TOKEN         an API token of the service, before `bart login`; it goes by https, or stays on this machine
+  BART_CONFIG        the file with your settings
+  BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN count
+                     as well for github.com, for the GitHub of the git remote, and for that of the login
+  NO_COLOR           no colour, if it is set and not empty
+  HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
+
+Results go to standard output, everything else to standard error. Colour is for terminals only. For programs
+there is `--output json` and `--output yaml`, whose keys are stable: new ones may come, none goes.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Validate(validate::Validate),
+    Render(render::Render),
+    Explain(explain::Explain),
+    /// Prints the JSON Schema of the WAML, which editors complete and check with.
+    ///
+    /// Save it and name it in the first line of `.weave.yaml`:
+    /// `# yaml-language-server: $schema=./waml.schema.json`
+    Schema,
+    Deploy(deploy::Deploy),
+    Builds(builds::BuildsArgs),
+    Status(status::StatusArgs),
+    History(history::HistoryArgs),
+    Logs(logs::Logs),
+    Open(open::Open),
+    Plan(plan::PlanArgs),
+    Lock(lock::LockArgs),
+    Unlock(lock::UnlockArgs),
+    Locks(lock::LocksArgs),
+    Cancel(cancel::Cancel),
+    Rollback(rollback::RollbackArgs),
+    Hold(hold::HoldArgs),
+    Unhold(hold::Unhold),
+    Remove(remove::Remove),
+    #[command(name = "login")]
+    LogIn(login::LogIn),
+    #[command(name = "logout")]
+    LogOut(login::LogOut),
+    #[command(subcommand, name = "config")]
+    Configure(configure::Configure),
+    Completion(completion::ShellCompletion),
+}
+
+impl Bart {
+    fn run(self, settings: Result<Settings, CliError>) -> CommandOutcome {
+        self.times.set();
+        let command = match self.command {
+            Command::Configure(command) => return command.run(settings),
+            Command::Completion(command) => return command.run(),
+            command => command,
+        };
+        // Everything else takes its defaults from the settings.
+        let settings = settings?;
+        match command {
+            Command::Validate(command) => on_runtime(command.run()),
+            Command::Render(command) => on_runtime(command.run()),
+            Command::Explain(command) => command.run(),
+            Command::Schema => output::json(&document::json_schema()),
+            Command::Deploy(command) => on_runtime(command.run()),
+            Command::Builds(command) => on_runtime(command.run()),
+            Command::Status(command) => on_runtime(command.run()),
+            Command::History(command) => on_runtime(command.run()),
+            Command::Logs(command) => on_runtime(command.run()),
+            Command::Open(command) => on_runtime(command.run()),
+            Command::Plan(command) => on_runtime(command.run()),
+            Command::Lock(command) => on_runtime(command.run()),
+            Command::Unlock(command) => on_runtime(command.run()),
+            Command::Locks(command) => on_runtime(command.run()),
+            Command::Cancel(command) => on_runtime(command.run()),
+            Command::Rollback(command) => on_runtime(command.run()),
+            Command::Hold(command) => on_runtime(command.run()),
+            Command::Unhold(command) => on_runtime(command.run()),
+            Command::Remove(command) => on_runtime(command.run()),
+            Command::LogIn(command) => on_runtime(command.run(settings)),
+            Command::LogOut(command) => command.run(),
+            Command::Configure(_) | Command::Completion(_) => Ok(()),
+        }
+    }
+}
+
+/// Parses the arguments, runs the command, and gives the exit code.
+pub fn main() -> ExitCode {
+    completion::answer(Bart::command);
+    let settings = Settings::read(settings::place());
+    let defaults = settings.as_ref().ok().cloned().unwrap_or_default();
+    let matches = defaults.defaults(Bart::command()).get_matches();
+    let bart = Bart::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    bart.run(settings).map_or_else(|error| error.report(), |()| ExitCode::SUCCESS)
+}

@@ -1,0 +1,173 @@
+//! `bart open`: the page of a deployment, the app, and whatever its WAML links to, in a browser.
+
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::logs;
+use crate::api::deployments::DeploymentDetail;
+use crate::cli::client::ServiceEndpoint;
+use crate::cli::context::{self, AppSelector};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::Format;
+use crate::cli::table::{Column, table};
+use crate::model::deployment::State;
+use crate::model::id::{DeployId, TargetName};
+use crate::waml::document::Link;
+
+/// Opens a page in the browser: of a deployment, the app itself, or a link of the WAML.
+///
+/// WHAT is `page` (of the newest deployment; the default), a deployment's id, `app` (where the app is
+/// reached), `service` (the newest deployments of all apps), or the name of a link in the WAML. Letters
+/// may be of either case. The browser is the one of the variable BROWSER, or the system's.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart open                       the page of the newest deployment
+  bart open app --target dev      the app
+  bart open runbook               the link that the WAML calls so
+  bart open --list                all of them
+  bart open app --print           only the address")]
+pub(super) struct Open {
+    /// What to open
+    #[arg(default_value = "page")]
+    what: String,
+    /// On this target
+    #[arg(long, short)]
+    target: Option<TargetName>,
+    /// Print the address, and open nothing
+    #[arg(long)]
+    print: bool,
+    /// List what there is to open
+    #[arg(long, conflicts_with_all = ["print"])]
+    list: bool,
+    #[command(flatten)]
+    about: AppSelector,
+    #[command(flatten)]
+    server: ServiceEndpoint,
+    /// How to print the list or the address
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Something that can be opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Place {
+    name: String,
+    url: String,
+}
+
+impl Open {
+    pub(super) async fn run(self) -> CommandOutcome {
+        if self.list {
+            return self.listed().await;
+        }
+        let place = self.place().await?;
+        let url = reqwest::Url::parse(&place.url).ok();
+        // Anything else might be a program to a system's opener.
+        let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+            return Err(CliError::refused(format!("{:?} is no address of a page", place.url)));
+        };
+        if !self.print {
+            open(&url)?;
+        }
+        self.output.print(&place, || format!("{url}\n"))
+    }
+
+    async fn place(&self) -> Result<Place, CliError> {
+        let what = self.what.to_lowercase();
+        let named = |url: String| Place { name: self.what.clone(), url };
+        match what.as_str() {
+            "page" => self.page(None).await.map(named),
+            "app" => self.address().await.map(named),
+            "service" => Ok(named(self.server.url().to_owned())),
+            _ => match DeployId::parse(what.as_str()) {
+                Ok(id) => self.page(Some(id)).await.map(named),
+                Err(_) => self.link(&what),
+            },
+        }
+    }
+
+    async fn page(&self, id: Option<DeployId>) -> Result<String, CliError> {
+        let id = match id {
+            Some(id) => id,
+            None => logs::newest_id(&self.server, &self.about, self.target.as_ref()).await?,
+        };
+        let detail: DeploymentDetail =
+            self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        // An older service does not say it.
+        let here = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
+        Ok(detail.log_url.unwrap_or_else(here))
+    }
+
+    /// Returns where the newest release that arrived is reached.
+    async fn address(&self) -> Result<String, CliError> {
+        let (about, target) = (&self.about, self.target.as_ref());
+        let newest = logs::newest(&self.server, about, target, Some(State::Succeeded)).await?;
+        let address = newest.and_then(|one| one.address);
+        let address = address.ok_or_else(|| {
+            CliError::refused(
+                "the app has no address there: it has no ingress, or was not deployed",
+            )
+            .hint("`bart status` shows where it is")
+        });
+        self.server.suggest(address, &about.names(target)).await
+    }
+
+    fn link(&self, what: &str) -> Result<Place, CliError> {
+        let links = links().unwrap_or_default();
+        let found = links.iter().find(|link| link.name.to_lowercase() == what);
+        found.cloned().ok_or_else(|| {
+            let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let hint = format!(
+                "use page, app, service, a deployment's id, or a link of the WAML: {names}"
+            );
+            CliError::usage(format!("there is nothing called {:?} to open", self.what)).hint(hint)
+        })
+    }
+
+    async fn listed(&self) -> CommandOutcome {
+        let mut places =
+            vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
+        // What is not there cannot be opened.
+        let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
+        if found.iter().all(|(_, url)| url.is_none()) {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
+        let there = found.into_iter();
+        places.extend(
+            there.filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? })),
+        );
+        places.extend(links().unwrap_or_default());
+        self.output.print(&places, || {
+            let rows = places.iter().map(|place| [place.name.clone(), place.url.clone()]);
+            table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect())
+        })
+    }
+}
+
+fn links() -> Result<Vec<Place>, CliError> {
+    let waml = context::waml()?;
+    let place = |Link { name, url }: &Link| Place { name: name.clone(), url: url.clone() };
+    Ok(waml.links.iter().map(place).collect())
+}
+
+#[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]
+fn open(url: &reqwest::Url) -> CommandOutcome {
+    let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
+    let browser = browser.unwrap_or_else(|| system.into());
+    let mut command = Command::new(&browser);
+    command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let failed = |why: String| {
+        CliError::io(format!("{} did not open it: {why}", browser.to_string_lossy()))
+            .hint(format!("open it by hand: {url}"))
+    };
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(status.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

@@ -1,0 +1,143 @@
+//! `bart plan`: what a deployment would do, before the deed.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
+use crate::cli::changes::{self, ShownChange};
+use crate::cli::context::{self, RepositorySelector, ServiceArgs, WAML_FILE};
+use crate::cli::diagnostics::{self, SourceTexts};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, BAD, BOLD, GOOD, note_line};
+use crate::cli::verbatim::Verbatim;
+use crate::model::change::How;
+use crate::model::id::{IdError, ImageTag, TargetName};
+
+/// Shows what a deployment would change on each target, object by object and field by field, and what
+/// would speak against it now. Nothing is deployed.
+///
+/// The WAML of the working folder is planned as it is, saved and not yet pushed; with --ref, the one that
+/// the code host has. All rules run as for a deployment, those about branches, locks and windows too.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "bart plan [OPTIONS] TAG TARGET...\n       bart plan [OPTIONS] --live TARGET...",
+    after_long_help = "\
+Examples:
+  bart plan 1.0.202611211506 prod-cluster-1
+  bart plan --live dev-cluster-1 prod-cluster-1     the tag stays, the WAML and templates may not
+  bart plan 1.1 prod-cluster-1 --ref main --diff
+  bart plan 1.1 prod-cluster-1 --output json | jq '.plans[].changes[].fields'
+
+Exit codes: 0 it could be deployed, whether something would change or not; 1 it would be refused, or the
+service refuses to say; 2 wrong usage or no answer."
+)]
+pub(super) struct PlanArgs {
+    /// The image tag, then the targets; with --live targets alone
+    #[arg(value_name = "TAG TARGET", required = true, num_args = 1..)]
+    names: Vec<String>,
+    /// With the tag that is live on each target
+    #[arg(long)]
+    live: bool,
+    /// The WAML at this branch, tag or commit of the code host, not the one in the working folder
+    #[arg(long = "ref", value_name = "REF")]
+    git_ref: Option<String>,
+    /// Show the lines that differ, not the fields
+    #[arg(long)]
+    diff: bool,
+    #[command(flatten)]
+    whose: RepositorySelector,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl PlanArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let ServiceArgs { server, output } = &self.service;
+        let (tag, targets) = self.parse_names()?;
+        let (mut request, sources) = self.request(tag)?;
+        let mut plans = Vec::new();
+        for target in targets {
+            request.target = target.to_string();
+            let planned = server.consult("/api/v1/plan", &request).await;
+            let planned: Verbatim<PlanAnswer> =
+                server.suggest(planned, &self.whose.names(&target)).await?;
+            if !output.is_data() {
+                let gap = if plans.is_empty() { "" } else { "\n" };
+                output::print(&format!("{gap}{}", page(&planned, self.diff, &sources)))?;
+            }
+            plans.push(planned);
+        }
+        let refused = plans.iter().any(|plan| plan.outcome == PlanOutcome::Refused);
+        output.print(&json!({"plans": plans}), String::new)?;
+        if refused { Err(CliError::rejected()) } else { Ok(()) }
+    }
+
+    /// Parses the tag and the targets.
+    fn parse_names(&self) -> Result<(Option<ImageTag>, Vec<TargetName>), CliError> {
+        let wrong = |error: IdError| CliError::usage(error.to_string());
+        let target = |text: &String| TargetName::parse(text.as_str()).map_err(wrong);
+        if self.live {
+            return Ok((None, self.names.iter().map(target).collect::<Result<_, _>>()?));
+        }
+        let missing = || {
+            CliError::usage("which target? a tag and at least one target are needed")
+                .hint("bart plan TAG TARGET, or bart plan --live TARGET")
+        };
+        let (tag, targets) = self.names.split_first().ok_or_else(missing)?;
+        if targets.is_empty() {
+            return Err(missing());
+        }
+        let tag = ImageTag::parse(tag.as_str()).map_err(wrong)?;
+        Ok((Some(tag), targets.iter().map(target).collect::<Result<_, _>>()?))
+    }
+
+    fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, SourceTexts), CliError> {
+        let mut sources = SourceTexts::default();
+        let mut request = PlanRequest {
+            repository: self.whose.repository()?.to_string(),
+            target: String::new(),
+            tag: tag.map(String::from),
+            commit: None,
+            git_ref: self.git_ref.clone(),
+            waml: None,
+        };
+        if self.git_ref.is_none() {
+            let (file, bytes) = context::waml_text()?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| CliError::usage(format!("{} is not UTF-8 text", file.display())))?;
+            sources.add(WAML_FILE, text.as_str());
+            (request.waml, request.commit) = (Some(text), context::head());
+        }
+        Ok((request, sources))
+    }
+}
+
+/// One target's plan.
+fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
+    let app = plan.app.as_deref().unwrap_or("the app");
+    let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
+    let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
+    let shown = if diff { ShownChange::Lines } else { ShownChange::Fields };
+    text += &changes::page(&plan.changes, shown);
+    text += &plan.notes.iter().map(note_line).collect::<String>();
+    let met: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
+    if !met.is_empty() {
+        text += &format!("\n{}", diagnostics::render(&met, sources));
+        text += &diagnostics::left_out(plan.violations_left_out + plan.warnings_left_out);
+    }
+    text
+}
+
+fn verdict(plan: &PlanAnswer) -> String {
+    let of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
+    match plan.outcome {
+        PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
+        PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
+        PlanOutcome::Changes => {
+            let kinds = [(How::Added, "new"), (How::Changed, "changed"), (How::Removed, "gone")];
+            let counts = kinds.map(|(how, word)| (of(how), word)).into_iter();
+            let some = counts.filter(|(n, _)| *n > 0);
+            some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `bart remove`: an app is taken off a target, on purpose and with a reason.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use clap::Args;
+
+use crate::api::apps::{RemovalAnswer, RemovalRequest};
+use crate::cli::context::{self, Names, ServiceArgs};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::names::act_path;
+use crate::cli::output::{self, BOLD, DIM, GOOD, NOTE, note_line, short};
+use crate::cli::times::TimeFormatter;
+use crate::cli::verbatim::Verbatim;
+use crate::model::id::{AppKey, TargetName};
+use crate::model::removal;
+
+/// Takes an app off a target: its Application and all its manifests, in one commit; Argo CD then
+/// deletes what it deployed.
+///
+/// Nothing else ever removes an app: not a WAML without the target, not a deleted repository. An app
+/// with objects that keep data (a volume claim, a database) is refused without --with-data. A
+/// later deployment brings the app back, without the data.
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    // With their places: completion takes arguments out and puts them back at the end.
+    /// The target
+    #[arg(index = 1)]
+    target: TargetName,
+    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
+    #[arg(index = 2, value_name = "APP", required_unless_present = "said")]
+    app: Option<String>,
+    /// The same, as other commands take it
+    #[arg(id = "said", long = "app", value_name = "APP", conflicts_with = "app")]
+    said: Option<String>,
+    /// Why; it is kept with the commit and in the record
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    /// Remove objects that keep data as well
+    #[arg(long)]
+    with_data: bool,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Remove {
+    pub(super) async fn run(self) -> CommandOutcome {
+        // A removal takes no app from the working folder: it is named.
+        let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
+        let app = context::key(named)?;
+        if !self.dry_run && !self.yes {
+            self.confirm(&app).await?;
+        }
+        let removed = self.ask(&app, self.dry_run).await?;
+        self.service.output.print(&removed, || page(&removed))
+    }
+
+    async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {
+        let Self { target, reason, with_data, service: ServiceArgs { server, .. }, .. } = self;
+        let request = RemovalRequest { reason: reason.clone(), with_data: *with_data, dry_run };
+        let removed = server.post(&act_path(target, app, "remove"), &request).await;
+        let (target, app) = (Some(target.clone()), Some(app.clone()));
+        server.suggest(removed, &Names { target, app, ..Names::default() }).await
+    }
+
+    /// Shows what would go, and waits for the app's name.
+    async fn confirm(&self, app: &AppKey) -> CommandOutcome {
+        if !std::io::stdin().is_terminal() {
+            return Err(CliError::usage("this is no terminal to confirm a removal on")
+                .hint("add --yes, or look at it first with --dry-run"));
+        }
+        let would = self.ask(app, true).await?;
+        if would.outcome != "would-remove" {
+            return Ok(());
+        }
+        output::note(&page(&would));
+        output::note(&format!("Type {BOLD}{app}{BOLD:#} to remove it from {}: ", self.target));
+        let mut typed = String::new();
+        match std::io::stdin().lock().read_line(&mut typed) {
+            Ok(_) if typed.trim() == app.to_string() => Ok(()),
+            _ => Err(CliError::usage("not confirmed; nothing was removed")),
+        }
+    }
+}
+
+fn page(removed: &RemovalAnswer) -> String {
+    let RemovalAnswer { target, app, files, objects, notes, .. } = removed;
+    let mut text = match removed.outcome.as_str() {
+        "removed" => format!(
+            "{GOOD}removed{GOOD:#} {BOLD}{app}{BOLD:#} from {target}, commit {}\n",
+            removed.commit.as_deref().map_or("unknown", short)
+        ),
+        "already-removed" => format!(
+            "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
+            TimeFormatter::system().ago(removed.asked_at),
+            removed.actor,
+            removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
+                "commit {}",
+                short(commit)
+            )),
+            removed.reason,
+        ),
+        _ => format!("{NOTE}would remove{NOTE:#} {BOLD}{app}{BOLD:#} from {target}\n"),
+    };
+    if removed.outcome != "already-removed" {
+        for object in objects {
+            let data = if removed.keeps_data.contains(object) { "  with its data" } else { "" };
+            text += &format!("  {object}{data}\n");
+        }
+        text += &format!("  {DIM}{} files{DIM:#}\n", files.len());
+        text += &notes.iter().map(note_line).collect::<String>();
+    }
+    text
+}

@@ -1,0 +1,195 @@
+//! `bart render`: the manifests that a deployment would push, without any service.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::context;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::host::Host;
+use crate::cli::local::{self, LocalInput, LocalPlan};
+use crate::cli::output::{self, BOLD, Format, GOOD};
+use crate::cli::platform::{self, KnownTargets};
+use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::revision::ManifestFile;
+use crate::model::target::Clusters;
+use crate::model::violation::Severity;
+use crate::pipeline::fact_requests;
+use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, plan};
+use crate::waml::Waml;
+
+/// The service does not hold up a command that can do without it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Public hosts that are no GitHub: no service has its repositories there.
+const NO_GITHUB: [&str; 6] = [
+    "gitlab.com",
+    "bitbucket.org",
+    "codeberg.org",
+    "git.sr.ht",
+    "dev.azure.com",
+    "ssh.dev.azure.com",
+];
+
+/// Renders the manifests of a WAML for one target, as a deployment would push them.
+///
+/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers is
+/// asked of the service where one is named, remembered where it does not answer, or read from --platform. The
+/// repository names the image where the WAML does not. Prints one YAML stream, or writes one file per object with
+/// --out.
+#[derive(Debug, Args)]
+pub(super) struct Render {
+    #[command(flatten)]
+    local: LocalPlan,
+    /// The target under `deploy`
+    #[arg(long, short)]
+    target: TargetName,
+    /// The image tag
+    #[arg(long)]
+    tag: ImageTag,
+    /// Write the files into this folder, instead of printing them; it must be empty or new
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Render {
+    pub(super) async fn run(&self) -> CommandOutcome {
+        let repository = self.repository().await;
+        let known = self.local.known_targets(repository.as_ref().ok()).await?;
+        let world = self.local.source.open(self.output, &known)?;
+        if self.output == Format::Text {
+            output::note(&known.note(std::slice::from_ref(&self.target)));
+        }
+        let waml = match &world.waml {
+            Ok(waml) => waml.clone(),
+            Err(rejection) => {
+                return Err(offline::refuse(&rejection.violations, &world.sources, self.output)?);
+            }
+        };
+        let input = self.input(&waml, repository, &world, &known)?;
+        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let Ok(rendered) = plan(&input, &platform::facts(clusters)) else {
+            return Err(self.refused(&input, &world, &known)?);
+        };
+        if self.output == Format::Text && !rendered.warnings.is_empty() {
+            offline::print_violations(&rendered.warnings, &world.sources, self.output)?;
+        }
+        match &self.out {
+            Some(folder) => self.write(folder, &rendered, &known),
+            None => self.print(&rendered, &known),
+        }
+    }
+
+    /// The repository, if its name is one at the service's code host: of another host's the image is another, too.
+    async fn repository(&self) -> Result<RepoName, CliError> {
+        let repository = self.local.whose.repository()?;
+        let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
+            return Ok(repository);
+        };
+        let asked = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
+        let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
+        match of_service.and_then(Result::ok) {
+            Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
+            None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),
+            Some(_) | None => Ok(repository),
+        }
+    }
+
+    /// Returns what is planned. Where nobody says which repository this is, it must not matter.
+    fn input(
+        &self,
+        waml: &Arc<Waml>,
+        repository: Result<RepoName, CliError>,
+        world: &LocalInput,
+        known: &KnownTargets,
+    ) -> Result<Input, CliError> {
+        let of = |repository: RepoName| Input {
+            waml: waml.clone(),
+            target: self.target.clone(),
+            release: offline::release(waml, Some(repository), Some(self.tag.clone())),
+            templates: world.templates.clone(),
+        };
+        let unknown = match repository {
+            Ok(repository) => return Ok(of(repository)),
+            Err(unknown) => unknown,
+        };
+        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let [one, other] = ["one/one", "other/other"].map(|name| {
+            let input = of(RepoName::parse(name).expect("two words are a repository"));
+            let image = fact_requests::collect_questions(&input, &clusters)
+                .map(|questions| questions.image);
+            (input, image)
+        });
+        if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
+    }
+
+    /// Returns why it cannot be rendered.
+    fn refused(
+        &self,
+        input: &Input,
+        world: &LocalInput,
+        known: &KnownTargets,
+    ) -> Result<CliError, CliError> {
+        let violations = platform::judge(input, known);
+        let sure = violations.iter().any(|one| one.severity == Severity::Error);
+        let rejected = offline::refuse(&violations, &world.sources, self.output)?;
+        if sure {
+            return Ok(rejected);
+        }
+        let message =
+            format!("what {} offers is not known for sure, and the app needs it", self.target);
+        Ok(CliError::usage(message)
+            .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
+    }
+
+    fn print(&self, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
+        if self.output.is_data() {
+            return output::data(self.output, &as_json(rendered, known));
+        }
+        let document = |file: &ManifestFile| {
+            format!("---\n# {}\n{}", file.name, String::from_utf8_lossy(&file.bytes))
+        };
+        output::document(&rendered.files.iter().map(document).collect::<String>())
+    }
+
+    fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> CommandOutcome {
+        let failed = CliError::file("write into", folder);
+        std::fs::create_dir_all(folder).map_err(&failed)?;
+        if std::fs::read_dir(folder).map_err(&failed)?.next().is_some() {
+            return Err(CliError::usage(format!("{} is not empty", folder.display()))
+                .hint("name a new folder, so that nothing stale stays beside the manifests"));
+        }
+        for file in &rendered.files {
+            std::fs::write(folder.join(&file.name), &file.bytes).map_err(&failed)?;
+        }
+        self.output.print(&as_json(rendered, known), || {
+            let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
+            let (folder, names, digest) = (folder.display(), names.join(", "), &rendered.digest);
+            format!("{GOOD}ok{GOOD:#} {BOLD}{folder}{BOLD:#}: {names}\n   {digest}\n")
+        })
+    }
+}
+
+fn elsewhere(host: &str) -> CliError {
+    CliError::usage(format!(
+        "which repository is this? its git remote is at {host}, and the service's repositories are not"
+    ))
+    .hint("name it with --repository OWNER/NAME, or write `image.repository` into the WAML")
+}
+
+fn as_json(rendered: &Rendered, known: &KnownTargets) -> serde_json::Value {
+    let files = rendered.files.iter().map(|file| {
+        (file.name.clone(), serde_json::Value::from(String::from_utf8_lossy(&file.bytes)))
+    });
+    serde_json::json!({
+        "app": rendered.app, "target": rendered.target.name, "template": rendered.template,
+        "digest": rendered.digest, "files": files.collect::<serde_json::Map<_, _>>(),
+        "warnings": rendered.warnings, "platform": known.as_json(),
+    })
+}

@@ -1,0 +1,263 @@
+//! `bart rollback`: a former revision is made live again.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::api::deployments::DeploymentSummary;
+use crate::api::revisions::RevisionRollback;
+use crate::api::rollbacks::{
+    HoldList, HoldSummary, RollbackAnswer, RollbackRequest, RollbackVersion,
+};
+use crate::cli::changes::{self, ShownChange};
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::event_stream::Picture;
+use crate::cli::names::act_path;
+use crate::cli::output::{self, BAD, BOLD, DIM, GOOD, NOTE, note_line};
+use crate::cli::times;
+use crate::cli::verbatim::Verbatim;
+use crate::model::deployment::State;
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::removal;
+
+/// Makes a former revision of the app live again, its manifests byte for byte.
+///
+/// Nothing is rendered and nothing is built anew: the revision is one of the five that the manifest
+/// repository keeps (`bart history`), and the app's `latest` becomes exactly its files. It works while
+/// GitHub and the templates cannot be reached. Without --to it is the revision that was live before, but never
+/// one that was itself rolled back from; again, the one before that.
+///
+/// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
+/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it. One
+/// that hands a live number of pods over to an autoscaler is refused without --with-fewer-pods: Kubernetes may go
+/// down to one pod until that counts.
+///
+/// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
+/// another release ends the hold, and so does `bart unhold`.
+///
+/// Ctrl-C ends the waiting and not the rollback: bart then says how to follow it.
+///
+/// Exit codes: 0 the revision is live, 1 the service refuses or the rollback failed, 2 wrong usage or
+/// something that could not be reached or did not end in time, 130 after Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart rollback prod-cluster-1 --reason 'checkout fails since 1.10'
+  bart rollback prod-cluster-1 --to 20261121-054812123-3f9a2c --reason 'before the migration'
+  bart rollback prod-cluster-1 --reason test --dry-run      what would change")]
+pub(super) struct RollbackArgs {
+    /// The target
+    target: TargetName,
+    /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
+    #[arg(long, value_name = "ID")]
+    to: Option<DeployId>,
+    /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    #[command(flatten)]
+    accepted: Accepted,
+    /// Only say what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not wait until it is done
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to wait until it is done: `90s`, `15m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
+    timeout: Duration,
+    #[command(flatten)]
+    context: Context,
+}
+
+/// What a rollback may cost.
+#[derive(Debug, Clone, Copy, Args)]
+struct Accepted {
+    /// Also where objects that keep data are removed by it
+    #[arg(long)]
+    with_data: bool,
+    /// Also where Kubernetes may go down to one pod until the revision's autoscaler counts
+    #[arg(long)]
+    with_fewer_pods: bool,
+}
+
+/// The hold that the app has since before a rollback that failed, and took none; `Err` where the service did not say.
+type HoldAfter = Result<Option<HoldSummary>, CliError>;
+
+impl RollbackArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let app = self.context.server.find_app(&self.context.about).await?;
+        // From here on Ctrl-C ends nothing without a word.
+        let stop = tokio::signal::ctrl_c();
+        tokio::pin!(stop);
+        let mut answer = tokio::select! {
+            answer = self.ask(&app) => answer?,
+            _ = &mut stop => return Err(self.unanswered()),
+        };
+        let mut after = Ok(None);
+        let mut newest = None;
+        let watched = match &answer.deployment {
+            Some(begun) if !self.no_wait => self.watch(&begun.id, &mut newest, stop).await,
+            _ => return self.print(&app, &answer, &after),
+        };
+        if let Some(now) = newest {
+            answer.set("deployment", json!(now));
+            answer.value.deployment = Some(now.value);
+        }
+        let ended = answer.deployment.as_ref().map(|one| one.state);
+        if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
+            // It took none. Another one may be there all the same: whether, the service knows.
+            after = self.hold_after(&app).await;
+            answer.value.hold = matches!(after, Ok(Some(_)));
+            answer.set("hold", json!(answer.hold));
+        }
+        self.print(&app, &answer, &after)?;
+        watched?;
+        match answer.deployment.as_ref().map(|one| one.state) {
+            Some(State::Succeeded) => Ok(()),
+            _ => Err(CliError::rejected()),
+        }
+    }
+
+    async fn hold_after(&self, app: &AppKey) -> HoldAfter {
+        let query = [("target", self.target.to_string())];
+        let HoldList { holds } = self.context.server.get("/api/v1/holds", &query).await?;
+        Ok(holds.into_iter().find(|hold| hold.app == app.to_string()))
+    }
+
+    async fn ask(&self, app: &AppKey) -> Result<Verbatim<RollbackAnswer>, CliError> {
+        let Self { dry_run, accepted: Accepted { with_data, with_fewer_pods }, .. } = *self;
+        let (to, reason) = (self.to.clone().map(String::from), self.reason.clone());
+        let request = RollbackRequest { to, reason, with_data, with_fewer_pods, dry_run };
+        let Context { about, server, .. } = &self.context;
+        let answer = server.post(&act_path(&self.target, app, "rollback"), &request).await;
+        server.suggest(answer, &about.names(Some(&self.target))).await
+    }
+
+    /// Stopped before the service has answered.
+    fn unanswered(&self) -> CliError {
+        if self.dry_run {
+            return CliError::interrupted("nothing was changed");
+        }
+        CliError::interrupted("the service has not answered yet; it may have begun the rollback")
+            .hint(format!("`bart status --target {}` shows whether it has", self.target))
+    }
+
+    /// Keeps the record up to date until its end. Who stops waiting stops nothing else.
+    async fn watch(
+        &self,
+        id: &str,
+        newest: &mut Option<Verbatim<DeploymentSummary>>,
+        stop: impl Future<Output = std::io::Result<()>>,
+    ) -> CommandOutcome {
+        if !self.context.output.is_data() {
+            output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
+        }
+        let watched = tokio::select! {
+            followed = self.follow(id, newest) => followed.map_err(|error| {
+                CliError::io(format!("rollback {id} goes on, and cannot be followed: {error}"))
+            }),
+            () = tokio::time::sleep(self.timeout) => Err(CliError::io(format!(
+                "rollback {id} has not ended within {:?}; it goes on", self.timeout
+            ))),
+            _ = stop => Err(CliError::interrupted(format!("rollback {id} goes on without you"))),
+        };
+        watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
+    }
+
+    async fn follow(
+        &self,
+        id: &str,
+        newest: &mut Option<Verbatim<DeploymentSummary>>,
+    ) -> CommandOutcome {
+        let id = DeployId::parse(id)
+            .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
+        let mut events = self.context.server.follow(&id);
+        while let Some(Picture { summary: now, .. }) = events.next().await? {
+            let is_over = now.state.is_final();
+            *newest = Some(now);
+            if is_over {
+                return Ok(());
+            }
+        }
+        // Nothing more is told of it: it has ended meanwhile.
+        let path = format!("/api/v1/deployments/{id}");
+        let ended: Picture = self.context.server.get(&path, &[]).await?;
+        *newest = Some(ended.summary);
+        Ok(())
+    }
+
+    fn print(
+        &self,
+        app: &AppKey,
+        answer: &Verbatim<RollbackAnswer>,
+        after: &HoldAfter,
+    ) -> CommandOutcome {
+        self.context.output.print(answer, || page(app, &self.target, answer, after))
+    }
+}
+
+fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &HoldAfter) -> String {
+    let RollbackAnswer { deployment, from, to, warning, notes, hold, changes } = answer;
+    let (from, back) = (
+        from.as_ref().map_or("files that were edited by hand".to_owned(), format_version),
+        format_version(to),
+    );
+    let place = format!("{BOLD}{app}{BOLD:#} on {target}");
+    let mut text = match deployment {
+        None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
+        Some(DeploymentSummary { id, state, summary, .. }) => match state {
+            // The lines below say all that there is to say of what went as it was meant.
+            State::Succeeded if summary.starts_with("rolled back") => {
+                format!("{GOOD}rolled back{GOOD:#} {place}\n")
+            }
+            State::Succeeded => format!("{GOOD}done{GOOD:#} {place}: {summary}\n"),
+            State::Failed | State::Cancelled | State::Superseded => {
+                format!("{BAD}not rolled back{BAD:#} {place}: {summary}\n")
+            }
+            State::Queued | State::Running | State::Pushing => {
+                format!("{NOTE}asked for{NOTE:#} rollback {id} of {place}\n")
+            }
+        },
+    };
+    text += &format!("  from {from}\n  to   {back}\n");
+    if let Some(RevisionRollback { by, reason, .. }) = warning {
+        text += &format!(
+            "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
+        );
+    }
+    text += &notes.iter().map(note_line).collect::<String>();
+    // Who only asks wants to know it all.
+    let shown = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
+    text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
+    text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
+}
+
+/// Returns what keeps automation off the app by now.
+fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
+    let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
+    let said = match state {
+        Some(State::Failed | State::Cancelled | State::Superseded) => match after {
+            Ok(None) => "none was taken: automation may deploy".to_owned(),
+            Ok(Some(HoldSummary { by, reason, .. })) => {
+                format!("this took none; {by} holds it since before: {reason}; {unhold}")
+            }
+            Err(_) => "this took none; `bart status` shows whether there is another".to_owned(),
+        },
+        _ if !hold => return String::new(),
+        Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
+        None | Some(State::Queued | State::Running | State::Pushing) => {
+            format!("once it is done automation does not deploy over it; {unhold}")
+        }
+    };
+    format!("{NOTE}hold{NOTE:#}: {said}\n")
+}
+
+fn format_version(version: &RollbackVersion) -> String {
+    // The id begins with its time.
+    let RollbackVersion { id, tag, actor, .. } = version;
+    let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}  "));
+    let who = actor.as_ref().map_or(String::new(), |actor| format!("  {DIM}by {actor}{DIM:#}"));
+    format!("{tag}{id}{who}")
+}

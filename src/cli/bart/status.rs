@@ -1,0 +1,249 @@
+//! `bart status`: what is live where, what goes on, what is locked, and what the service waits for.
+
+mod view; // as text
+
+use std::collections::BTreeSet;
+
+use clap::{Args, ValueEnum};
+use futures::StreamExt as _;
+use serde::Serialize;
+
+use crate::api::apps::{AppDetail, AppSummary, MissingRepository};
+use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
+use crate::api::service::Readiness;
+use crate::cli::context::{self, Context, Names};
+use crate::cli::deployment;
+use crate::cli::error::{CliError, CliErrorKind, CommandOutcome};
+use crate::cli::names::AppPages;
+use crate::cli::output::{self, word};
+use crate::cli::times::TimeFormatter;
+use crate::cli::verbatim::Verbatim;
+use crate::model::deployment::State;
+use crate::model::id::{AppKey, DeployId, TargetName};
+
+/// So many targets are asked for at once.
+const AT_ONCE: usize = 8;
+/// So many deployments of each state are under way on a bad day.
+const MOST_UNDER_WAY: usize = 50;
+
+/// Shows where an app is: what is live, what is under way, what is locked, and what the service waits
+/// for; or one deployment with all that is known of it.
+///
+/// Where no app is named and the working folder is no service's, it shows all apps.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart status                             the app in this folder, on all its targets
+  bart status --app devx/my-app -t dev    another one, on one target
+  bart status --all                       every app
+  bart status --owner squad@example.com   the apps of a team
+  bart status --state locked              those that a lock stops
+  bart status 20261121-054812123-3f9a2c   one deployment
+
+Exit codes: 0 shown, 1 there is no such deployment, 2 wrong usage or no answer; also where a target could not be
+looked at: what is known of the others is shown all the same.")]
+pub(super) struct StatusArgs {
+    /// A deployment's id
+    #[arg(conflicts_with_all = ["target", "all"])]
+    deployment: Option<DeployId>,
+    /// Only on this target
+    #[arg(long, short)]
+    target: Option<TargetName>,
+    /// Every app
+    #[arg(long)]
+    all: bool,
+    /// Every app of this owner, as WAMLs say it
+    #[arg(long, value_name = "EMAIL", conflicts_with_all = ["deployment", "app", "repository"])]
+    owner: Option<String>,
+    /// Every app in this state: live, edited (by hand), locked or held
+    #[arg(long, value_enum, conflicts_with_all = ["deployment", "app", "repository"])]
+    state: Option<AppState>,
+    #[command(flatten)]
+    context: Context,
+}
+
+/// How an app is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AppState {
+    /// A revision is live, as it was pushed.
+    Live,
+    /// Somebody edited what is live by hand.
+    Edited,
+    /// A lock stops deployments of it.
+    Locked,
+    /// Automation is held off it.
+    Held,
+}
+
+/// An app on all its targets.
+#[derive(Debug, Serialize)]
+struct OneApp {
+    app: String,
+    /// Where it is, or may be: what its WAML names and it was never deployed to is there without more.
+    targets: Vec<Target>,
+    /// The repositories whose targets could not be looked at.
+    missing: Vec<Verbatim<MissingRepository>>,
+    service: Readiness,
+}
+
+#[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the word that programs read")]
+struct Target {
+    target: String,
+    /// As the service has it; null where it was never deployed to, or nothing is known.
+    state: Option<Verbatim<AppDetail>>,
+    /// Why nothing is known.
+    error: Option<String>,
+    /// Whether that is because the caller may not see it.
+    hidden: bool,
+}
+
+/// All apps.
+#[derive(Debug, Serialize)]
+struct Everything {
+    apps: Vec<Verbatim<AppSummary>>,
+    missing: Vec<Verbatim<MissingRepository>>,
+    under_way: Vec<Verbatim<DeploymentSummary>>,
+    /// What is left out.
+    notes: Vec<String>,
+    service: Readiness,
+}
+
+/// Returns whether a deployment is of the app.
+fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
+    app.target == one.target
+        && match &one.app {
+            Some(theirs) => *theirs == format!("{}/{}", app.namespace, app.app),
+            None => app.repository.as_ref() == Some(&one.repository),
+        }
+}
+
+impl StatusArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        if let Some(id) = &self.deployment {
+            return self.one(id).await;
+        }
+        if self.all || self.owner.is_some() || self.state.is_some() {
+            return self.everything().await;
+        }
+        let Context { about, server, .. } = &self.context;
+        match server.find_app(about).await {
+            Ok(app) => self.app(app).await,
+            Err(_) if !about.is_said() && context::waml_file().is_none() => self.everything().await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn one(&self, id: &DeployId) -> CommandOutcome {
+        let Context { server, output, .. } = &self.context;
+        let detail: Verbatim<DeploymentDetail> =
+            server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        output.print(&detail, || deployment::page(&detail, TimeFormatter::system()))
+    }
+
+    async fn app(&self, app: AppKey) -> CommandOutcome {
+        let Context { about, server, output } = &self.context;
+        let service = server.ready().await?;
+        let (targets, missing) = self.or_readiness(self.targets(&app).await, &service)?;
+        let key = &app;
+        let asking = targets.into_iter().map(|target| async move {
+            (server.find(&format!("/api/v1/apps/{target}/{key}")).await, target)
+        });
+        let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
+        let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
+        for (found, target) in asked {
+            targets.push(match found {
+                Ok(state) => Target { target, state, error: None, hidden: false },
+                Err(error) => {
+                    let (why, hidden) = (error.to_string(), error.kind == CliErrorKind::Forbidden);
+                    let first = if hidden { &mut forbidden } else { &mut unknown };
+                    first.get_or_insert(error);
+                    Target { target, state: None, error: Some(why), hidden }
+                }
+            });
+        }
+        // What is hidden is no failure beside what is shown.
+        if targets.iter().all(|one| one.hidden) {
+            unknown = unknown.or(forbidden);
+        }
+        let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
+        if !is_known {
+            server.check_names(&about.names(self.target.as_ref())).await?;
+        }
+        let found = OneApp { app: app.to_string(), targets, missing, service };
+        output.print(&found, || view::of_app(&found, TimeFormatter::system()))?;
+        unknown.map_or(Ok(()), Err)
+    }
+
+    /// Returns what could be read; else people are told at least what the service waits for.
+    fn or_readiness<T>(
+        &self,
+        read: Result<T, CliError>,
+        service: &Readiness,
+    ) -> Result<T, CliError> {
+        if read.is_err() && !self.context.output.is_data() {
+            output::note(&view::waits(service));
+        }
+        read
+    }
+
+    /// Returns where the app is, and where its WAML says that it may be; and what could not be
+    /// looked at.
+    async fn targets(
+        &self,
+        app: &AppKey,
+    ) -> Result<(BTreeSet<String>, Vec<Verbatim<MissingRepository>>), CliError> {
+        if let Some(target) = &self.target {
+            return Ok(([target.to_string()].into(), Vec::new()));
+        }
+        let AppPages { apps, missing, all: _ } =
+            self.context.server.apps(&[("app", app.to_string())], usize::MAX).await?;
+        let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
+        if let Ok(waml) = context::waml()
+            && waml.app == *app
+        {
+            targets.extend(waml.deploy.keys().map(ToString::to_string));
+        }
+        Ok((targets, missing))
+    }
+
+    async fn everything(&self) -> CommandOutcome {
+        let Context { server, output, .. } = &self.context;
+        let service = server.ready().await?;
+        let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
+        let mut which = on.clone();
+        which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        which.extend(self.state.iter().map(|state| ("state", word(state))));
+        let found = server.apps(&which, usize::MAX).await;
+        if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
+            let (target, owner) = (self.target.clone(), self.owner.clone());
+            server.check_names(&Names { target, owner, ..Names::default() }).await?;
+        }
+        let AppPages { apps, missing, all } = self.or_readiness(found, &service)?;
+        let mut notes = Vec::new();
+        if !all {
+            notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));
+        }
+        let mut under_way = Vec::new();
+        for state in [State::Pushing, State::Running, State::Queued] {
+            let mut query = vec![("limit", MOST_UNDER_WAY.to_string())];
+            query.push(("state", state.as_str().to_owned()));
+            query.extend(on.iter().cloned());
+            let list: Result<DeploymentPage<Verbatim<DeploymentSummary>>, CliError> =
+                server.get("/api/v1/deployments", &query).await;
+            let list = self.or_readiness(list, &service)?;
+            if list.next.is_some() {
+                notes.push(format!(
+                    "more than {MOST_UNDER_WAY} are {0}: `bart history --all --state {0}` lists them",
+                    state.as_str()
+                ));
+            }
+            under_way.extend(list.deployments);
+        }
+        if self.owner.is_some() || self.state.is_some() {
+            under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
+        }
+        let found = Everything { apps, missing, under_way, notes, service };
+        output.print(&found, || view::of_all(&found, TimeFormatter::system()))
+    }
+}

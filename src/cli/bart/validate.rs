@@ -1,0 +1,108 @@
+//! `bart validate`: every rule that can be checked without a service.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::local;
+use crate::cli::local::{LocalInput, LocalPlan};
+use crate::cli::output::{self, Format, GOOD};
+use crate::cli::platform::{self, KnownTargets};
+use crate::model::id::TargetName;
+use crate::model::violation::{Severity, Violation, distinct, sort};
+use crate::pipeline::Input;
+use crate::waml::Waml;
+
+/// Checks a WAML: that it is well formed, and that what it gives for each target keeps the rules.
+///
+/// All violations are told at once, each with its line and what to do. Exit code 0 when nothing is
+/// wrong, 1 when there are violations, 2 when the file cannot be read.
+///
+/// What the targets offer is asked of the service where one is named, remembered where it does not answer, or read
+/// from --platform. Where it is not known, what depends on it is a warning.
+#[derive(Debug, Args)]
+pub(super) struct Validate {
+    #[command(flatten)]
+    local: LocalPlan,
+    /// Only this target; without it, every target under `deploy`
+    #[arg(long, short)]
+    target: Option<TargetName>,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Validate {
+    pub(super) async fn run(&self) -> CommandOutcome {
+        let repository = self.local.whose.repository().ok();
+        let known = self.local.known_targets(repository.as_ref()).await?;
+        let world = self.local.source.open(self.output, &known)?;
+        let mut violations = match &world.waml {
+            Err(rejection) => rejection.violations.clone(),
+            Ok(waml) => {
+                // What stands under a name that no target can have is looked at too.
+                let whole = Arc::new((**waml).clone().with_misnamed_targets());
+                let targets = self.targets(&whole);
+                let all =
+                    targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
+                distinct(all.chain(waml.violations.clone()))
+            }
+        };
+        sort(&mut violations);
+        let wrong = violations.iter().any(|v| v.severity == Severity::Error);
+        if self.output.is_data() {
+            let mut told = local::as_json(&violations);
+            if let Some(map) = told.as_object_mut() {
+                map.insert("platform".to_owned(), known.as_json());
+            }
+            output::data(self.output, &told)?;
+        } else {
+            // Before the violations, which may come of it.
+            let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
+            output::note(&known.note(&targets));
+            if !violations.is_empty() {
+                local::print_violations(&violations, &world.sources, self.output)?;
+            }
+        }
+        match &world.waml {
+            Ok(_) if !wrong && self.output.is_data() => Ok(()),
+            Ok(waml) if !wrong => self.praise(waml),
+            _ => Err(CliError::rejected()),
+        }
+    }
+
+    fn targets(&self, waml: &Waml) -> Vec<TargetName> {
+        match &self.target {
+            Some(target) => vec![target.clone()],
+            None => waml.targets().into_iter().cloned().collect(),
+        }
+    }
+
+    fn praise(&self, waml: &Waml) -> CommandOutcome {
+        let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
+        let file = self.local.source.file.display();
+        let for_targets = if targets.is_empty() {
+            ", but has no target under `deploy`".to_owned()
+        } else {
+            format!(" for {}", targets.join(", "))
+        };
+        output::print(&format!("{GOOD}ok{GOOD:#} {file} is valid{for_targets}\n"))
+    }
+}
+
+/// Returns what is said of one target; warnings too.
+pub(super) fn of_target(
+    waml: &Arc<Waml>,
+    target: &TargetName,
+    world: &LocalInput,
+    known: &KnownTargets,
+) -> Vec<Violation> {
+    let input = Input {
+        waml: waml.clone(),
+        target: target.clone(),
+        release: local::release(waml, None, None),
+        templates: world.templates.clone(),
+    };
+    platform::judge(&input, known)
+}

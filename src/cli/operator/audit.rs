@@ -1,0 +1,149 @@
+//! `the-deployer audit`: who did what, why, and from where.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::config::ConfigSource;
+use super::ledger::{app, open, unusable};
+use crate::api::audit::AuditPage;
+use crate::cli::error::CommandOutcome;
+use crate::cli::local;
+use crate::cli::output::{self, Format};
+use crate::cli::table::{Column, layout};
+use crate::cli::times::{self, TimeFormatter, WHEN};
+use crate::model::audit::{AuditRecord, Search};
+use crate::model::id::{AppKey, TargetName};
+
+/// Shows who did what on purpose, why, and from where, newest first.
+///
+/// Rollbacks, holds, locks, removals, cancellations and changes of an app's owner, by whomever:
+/// over the API, or with this program. Deployments that came as events are in the list of
+/// deployments. Entries are written with the act and never changed. Works on the database of the
+/// configuration, beside a service that is running or not.
+#[derive(Debug, Args)]
+pub(super) struct Audit {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// By somebody of this name only
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Of this kind only: `lock`, `rollback`, `remove`, `move-owner`
+    #[arg(long, value_name = "ACT")]
+    act: Option<String>,
+    /// On this target only
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// On this app only
+    #[arg(long, value_name = "NAMESPACE/APP", value_parser = app)]
+    app: Option<AppKey>,
+    /// At this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC), 2026-11-21T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
+    since: Option<Timestamp>,
+    /// Before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
+    until: Option<Timestamp>,
+    /// At most so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = local::count::<500>)]
+    limit: u32,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Audit {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let ledger = open(&self.source).await?;
+        let Self { source: _, by, act, target, app, since, until, limit, output } = self;
+        let search = Search { by, act, target, app, since, until, before: None, limit };
+        let found = ledger.audited(&search).await.map_err(unusable)?;
+        ledger.close().await;
+        if output.is_data() {
+            return output::data(output, &AuditPage::from(found));
+        }
+        if found.entries.is_empty() {
+            output::print("nobody did anything\n")?;
+        } else {
+            output::print(&list(&found.entries, TimeFormatter::system(), output::width()))?;
+        }
+        // For people; programs asked for so many.
+        if found.next.is_some() {
+            output::note("there are older ones: ask with --limit or --until\n");
+        }
+        Ok(())
+    }
+}
+
+fn list(entries: &[AuditRecord], times: TimeFormatter, width: Option<usize>) -> String {
+    let row = |entry: &AuditRecord| {
+        let AuditRecord { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
+        let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
+        let who = format!("{} ({}{from})", by.name, by.via.as_str());
+        let place = match (app, target) {
+            (Some(app), Some(target)) => format!("{app} on {target}"),
+            (None, Some(target)) => target.to_string(),
+            (_, None) => subject.clone(),
+        };
+        let what = if place == *subject { "" } else { subject.as_str() };
+        let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
+        let what = why.collect::<Vec<_>>().join(": ");
+        [times.past_cell(Some(*at)), who, act.to_string(), place, what]
+    };
+    let columns = [
+        times.column(WHEN),
+        Column::cut("WHO", 12),
+        Column::middle("ACT", 10),
+        Column::middle("WHERE", 12),
+        Column::fold("WHAT AND WHY", 20),
+    ];
+    layout(&columns, entries.iter().map(row).collect(), width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::times::TimeStyle;
+    use crate::model::audit::{AuthMethod, Principal};
+    use crate::model::id::DeployId;
+
+    #[test]
+    fn an_audit_log_fits_80_columns_in_every_style() {
+        let at = "2026-11-11T09:00:00Z".parse().unwrap();
+        let entry = |act: &str| AuditRecord {
+            id: DeployId::parse("20261111-090000000-3f9a2c").unwrap(),
+            at,
+            by: Principal {
+                name: "somebody-with-a-long-name".to_owned(),
+                via: AuthMethod::Operator,
+                from: Some("2001:db8::4711".to_owned()),
+                request: None,
+            },
+            act: act.to_owned().into(),
+            target: TargetName::parse("prod-cluster-1").ok(),
+            app: app("devx/shop").ok(),
+            subject: "20261121-115900000-3f9a2c".to_owned(),
+            reason: "the checkout does not work, and nobody knows why".to_owned(),
+            outcome: "created deployment.yaml, service.yaml, ingress.yaml and 5 more".to_owned(),
+        };
+        let acts = [
+            "lock",
+            "unlock",
+            "hold",
+            "release",
+            "deploy",
+            "cancel",
+            "rollback",
+            "move-owner",
+            "remove",
+            "restore",
+            "rebuild",
+        ];
+        let entries: Vec<_> = acts.map(entry).into();
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for style in [TimeStyle::Relative, TimeStyle::Absolute] {
+            let times = TimeFormatter { now, style };
+            let text = list(&entries, times, Some(80));
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains("move-owner"), "{text}");
+        }
+    }
+}

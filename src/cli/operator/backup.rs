@@ -1,0 +1,211 @@
+//! `the-deployer backup`, `restore` and `rebuild`: the service's own record kept, put back, made
+//! again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::config::ConfigSource;
+use crate::app::backup::{self, NotCopied};
+use crate::app::rebuild::{self, NotRebuilt, RebuildOptions, RebuildReport};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{Format, GOOD, NOTE, note_line};
+use crate::config::SettingsSources;
+use crate::support::clock::Clock;
+
+/// Copies the embedded database into a file, while the service runs on it.
+///
+/// The copy is of one moment, is proved before it gets its name, and is readable by its owner only.
+/// A file that is there is not replaced: put the date into the name. A backup is worth as much as the
+/// disk it lies on is another one.
+///
+/// Not in it: the webhook's secret and the embedded manifest repository, which lie beside the
+/// database in the storage folder, and whatever the configuration names. A database of PostgreSQL's is
+/// copied by `pg_dump`.
+///
+/// Exit codes: 0 copied, 1 the file is there already, 2 it could not be copied.
+///
+/// Example, each night: the-deployer backup --config /etc/the-deployer.yaml /backup/$(date +%F).db
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// Where to; must not be there
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Puts a backup in the place of the embedded database.
+///
+/// Refused while a service runs in the storage folder, for a file that is damaged or that a newer
+/// version made, and over a database that knows more than the backup, unless --force is given. What
+/// was there is kept beside, with `.before-` and an id behind its name.
+///
+/// What happened since the backup is not in it. Before the service starts again, `the-deployer
+/// rebuild --merge` brings back what the manifest repositories know; without it, a deployment that
+/// waited at the time of the backup could be made once more, over newer ones. Messages that waited
+/// then are looked for before they are sent.
+///
+/// Exit codes: 0 restored, 1 refused, 2 it could not be restored. After 1 and 2 the database is what
+/// it was.
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// What `backup` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Also over a database that knows more, or cannot be read
+    #[arg(long)]
+    force: bool,
+    /// Who does it; for the audit log
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
+    by: String,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Makes the service's record again of what others know.
+///
+/// From the manifest repositories: each deployment that made a commit, with its release, who, why and
+/// when; rollbacks, and the hold of each that is the newest of its app; removals; whose the apps are that
+/// stand. From GitHub: its numbers of those deployments, so that
+/// their lanes go on in order and what a newer one replaces is shown so. Lost are the times of stages,
+/// deployments that made no commit, messages, locks, and the audit log.
+///
+/// Into an empty record, or with --merge beside what is there: what is there stays as it is, and
+/// running it again adds nothing. What waits there and was overtaken, the service supersedes when it
+/// starts. Nobody is told anything of what was. Works for SQLite and PostgreSQL, beside a service that
+/// runs or not; it is best done before it starts, so that nothing is taken for new.
+///
+/// Exit codes: 0 done, 1 the record has deployments and --merge is not given, 2 something could not
+/// be read or reached. After 1 and 2 nothing was written.
+#[derive(Debug, Args)]
+pub(super) struct Rebuild {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// Only say what would be added
+    #[arg(long)]
+    dry_run: bool,
+    /// Add to a record that has deployments
+    #[arg(long)]
+    merge: bool,
+    /// Do without GitHub's numbers
+    #[arg(long)]
+    offline: bool,
+    /// Who does it; for the audit log
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
+    by: String,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Backup {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let storage = self.source.load_storage(self.output)?;
+        let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
+        let database = backup::shown_place(&storage);
+        // As it is found again from another folder.
+        let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let data = json!({
+            "file": self.file, "database": database, "migration": contents.migration,
+            "deployments": contents.deployments, "newest": contents.newest,
+        });
+        self.output.print(&data, || {
+            format!("{GOOD}copied{GOOD:#} {contents}, from {database} to {}\n", file.display())
+        })
+    }
+}
+
+impl RestoreArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let storage = self.source.load_storage(self.output)?;
+        let clock = Clock::system();
+        let restored = backup::restore(&storage, &self.file, self.force, &self.by, &clock).await;
+        let restored = restored.map_err(not_copied)?;
+        let contents = &restored.contents;
+        let data = json!({
+            "database": restored.database, "kept": restored.kept, "migration": contents.migration,
+            "deployments": contents.deployments, "newest": contents.newest,
+        });
+        self.output.print(&data, || {
+            let kept = restored.kept.as_ref();
+            let kept = kept.map(|kept| format!("what was there is kept as {}\n", kept.display()));
+            format!(
+                "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \
+                 `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
+                 the time since, before `serve`\n",
+                restored.database.display(),
+                kept.unwrap_or_default(),
+                self.source.argument()
+            )
+        })
+    }
+}
+
+impl Rebuild {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let settings =
+            self.source.load_with(self.output, SettingsSources::load_for_rebuild)?.settings;
+        let database = backup::shown_place(&settings.storage);
+        let Self { dry_run, merge, offline, by, output: format, .. } = self;
+        let options = RebuildOptions { dry_run, merge, offline, by };
+        let report = rebuild::rebuild(&settings, &options, &Clock::system()).await;
+        let report = report.map_err(not_rebuilt)?;
+        let RebuildReport { deployments, numbered, removals, apps, added, notes } = &report;
+        let data = json!({
+            "dry_run": dry_run,
+            "database": database,
+            "found": {
+                "deployments": deployments, "numbered": numbered, "removals": removals, "apps": apps,
+            },
+            "added": {
+                "deployments": added.deployments, "removals": added.removals, "owners": added.owners,
+            },
+            "notes": notes,
+        });
+        format.print(&data, || page(&report, &database, dry_run))
+    }
+}
+
+fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
+    let RebuildReport { deployments, numbered, removals, apps, added, notes } = report;
+    let done = if dry_run { "would add" } else { "added" };
+    let notes: String = notes.iter().map(note_line).collect();
+    format!(
+        "found {deployments} deployments ({numbered} of them with the code host's number), \
+         {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \
+         removals, {} owners of apps, to {database}\n{notes}",
+        added.deployments, added.removals, added.owners
+    )
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
+fn not_copied(error: NotCopied) -> CliError {
+    let text = error.to_string();
+    match &error {
+        NotCopied::NotEmbedded { .. } => CliError::usage(text).hint(
+            "PostgreSQL copies itself: `pg_dump --format=custom --file=FILE DATABASE`, and \
+             `pg_restore --clean --if-exists --dbname=DATABASE FILE` while no service runs; \
+             docs/operations.md has both",
+        ),
+        error if error.is_refusal() => CliError::refused(text),
+        NotCopied::File(_) | NotCopied::Start(_) | NotCopied::Running { .. } => {
+            CliError::io(text).hint("name the service's own configuration with --config")
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
+fn not_rebuilt(error: NotRebuilt) -> CliError {
+    match &error {
+        NotRebuilt::NotEmpty(_) | NotRebuilt::Elsewhere(_) => CliError::refused(error.to_string()),
+        NotRebuilt::Start(_) | NotRebuilt::Forge(_) => CliError::io(error.to_string()),
+    }
+}

@@ -1,0 +1,131 @@
+//! `the-deployer demo`: the whole main job on the embedded default, over real HTTP with a real
+//! signed event.
+//!
+//! ```text
+//! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
+//! ```
+
+mod story; // what is shown, step by step
+mod watch; // stages, as they happen
+
+use std::env::consts::EXE_SUFFIX;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use story::Story;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, BOLD, DIM};
+use crate::config::SettingsSources;
+use crate::config::settings::Settings;
+use crate::support::clock::Clock;
+
+/// Shows the main job: a signed event becomes manifests in a git repository.
+///
+/// Makes an example service repository, starts the service on the embedded default, sends it a
+/// deployment event over HTTP, and prints each stage with its time as it happens; then a second
+/// deployment with a changed WAML, and a broken one with its violations. Everything stays in the
+/// folder to be looked at.
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// End after the three deployments, instead of leaving the service running
+    #[arg(long)]
+    exit: bool,
+    /// The folder for everything; one that an earlier demo made is made anew
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    dir: PathBuf,
+}
+
+/// Tells that a folder is a demo's, and may be made anew.
+const MARKER: &str = ".the-deployer-demo";
+
+impl Demo {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let stages = watch::install()?;
+        fresh(&self.dir)?;
+        let settings = settings(&self.dir)?;
+        let app = App::build(settings.clone(), Clock::system()).await.map_err(CliError::failed)?;
+        let address = app.address().map_err(CliError::failed)?;
+        let manifests = app.manifests.values().next().cloned();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(app.run(stop.clone()));
+        let story = Story { dir: self.dir.clone(), address, settings, manifests, stages };
+        let told = story.run_chapters().await;
+        if told.is_ok() && !self.exit {
+            output::print(&format!(
+                "\n{BOLD}The service is still running.{BOLD:#} {}\n{DIM}Ctrl-C ends it.{DIM:#}\n",
+                next_step(bart().as_deref(), &format!("http://{address}"))
+            ))?;
+            let _ = tokio::signal::ctrl_c().await;
+        }
+        stop.cancel();
+        let ended = running.await;
+        ended
+            .map_err(|fault| CliError::io(format!("the service ended by a fault: {fault}")))?
+            .map_err(CliError::failed)?;
+        told
+    }
+}
+
+/// `bart`, if it lies beside this program. Cargo builds it only when it is asked to.
+fn bart() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
+    let here = std::env::current_dir().ok();
+    let shown = here.and_then(|here| Some(beside.strip_prefix(here).ok()?.to_owned()));
+    beside.is_file().then(|| shown.unwrap_or(beside))
+}
+
+/// Returns what a person may do now: only what is there.
+fn next_step(bart: Option<&Path>, server: &str) -> String {
+    match bart {
+        Some(bart) => format!("Ask it: {} status --all --server {server}", bart.display()),
+        None => format!("Look at it: {server}/"),
+    }
+}
+
+/// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
+fn fresh(dir: &Path) -> CommandOutcome {
+    let unusable = CliError::file("use", dir);
+    if dir.join(MARKER).is_file() {
+        return clear(dir).map_err(unusable);
+    }
+    std::fs::create_dir_all(dir).map_err(&unusable)?;
+    if std::fs::read_dir(dir).map_err(&unusable)?.next().is_some() {
+        return Err(CliError::usage(format!("{} is not empty, and no demo's", dir.display()))
+            .hint("name another folder with --dir"));
+    }
+    std::fs::write(dir.join(MARKER), "made by `the-deployer demo`; it is made anew each time\n")
+        .map_err(unusable)
+}
+
+/// Takes everything away but what tells that the folder is a demo's: one that is killed in the
+/// middle can be made anew as well.
+fn clear(dir: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            std::fs::remove_dir_all(path)?;
+        } else if path != dir.join(MARKER) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the demo's clusters offer: all that the small example makes something of.
+const CONFIG: &str = include_str!("the-deployer.yaml");
+
+/// The built-in settings and the demo's platform, with the folder for a home and whichever port is free.
+fn settings(dir: &Path) -> Result<Settings, CliError> {
+    let file = dir.join("the-deployer.yaml");
+    std::fs::write(&file, CONFIG).map_err(CliError::file("write", &file))?;
+    let listen = ("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
+    let sources = SettingsSources {
+        file: Some((file.display().to_string(), CONFIG.to_owned())),
+        variables: [listen].into(),
+        home: dir.to_owned(),
+    };
+    Ok(sources.load().map_err(CliError::failed)?.settings)
+}

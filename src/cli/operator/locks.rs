@@ -1,0 +1,147 @@
+//! `the-deployer lock`, `unlock` and `locks`: who may not be deployed, by a person's word.
+
+use clap::{ArgGroup, Args};
+use jiff::{SignedDuration, Timestamp};
+
+use super::config::ConfigSource;
+use super::ledger::{OperatorIdentity, app, open, open_for, unusable};
+use crate::api::locks::{LockPage, LockSummary};
+use crate::cli::bart::lock::{self, ends};
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::output::{self, Format, GOOD};
+use crate::cli::times::{self, TimeFormatter};
+use crate::deployments::locks::{Ends, NewLock, NotLocked, NotUnlocked};
+use crate::model::id::{AppKey, LockId, TargetName};
+use crate::model::lock::{Lock as Placed, LockFilter, LockScope};
+use crate::store::Reply;
+
+/// Keeps deployments back, until the lock is taken away or ends.
+///
+/// Everything, a target, an app on a target, or all apps of an owner (the WAML's `owner`). Whoever
+/// deploys is told the reason. Prints the lock's id.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("scope").required(true).args(["everything", "target", "owner"])))]
+pub(super) struct OperatorLockArgs {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// Every deployment
+    #[arg(long)]
+    everything: bool,
+    /// Every deployment to this target
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// Only this app on that target
+    #[arg(long, value_name = "NAMESPACE/APP", value_parser = app, requires = "target")]
+    app: Option<AppKey>,
+    /// Every app of this owner
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
+    until: Option<Timestamp>,
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
+    lasting: Option<SignedDuration>,
+    #[command(flatten)]
+    who: OperatorIdentity,
+}
+
+/// Takes a lock away.
+///
+/// Exit codes: 0 it is away, 1 there is none of that id, or no more, 2 wrong usage or a database that
+/// cannot be used.
+#[derive(Debug, Args)]
+pub(super) struct OperatorUnlockArgs {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// The lock's id, as `lock` and `locks` print it
+    #[arg(value_name = "ID")]
+    id: LockId,
+    #[command(flatten)]
+    who: OperatorIdentity,
+}
+
+/// Lists the locks that are placed.
+#[derive(Debug, Args)]
+pub(super) struct OperatorLocksArgs {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl OperatorLockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let (by, reason) = self.who.act()?;
+        let ledger = open_for(&self.source, self.target.as_ref()).await?;
+        let ends_by = self.lasting.map(Ends::After).or(self.until.map(Ends::At));
+        let request = NewLock { scope: self.scope()?, reason, ends: ends_by };
+        let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
+        ledger.close().await;
+        let (id, Placed { scope, until, .. }) = placed;
+        output::print(&format!("{GOOD}locked{GOOD:#} {scope}{}: {id}\n", ends(until)))
+    }
+
+    fn scope(&self) -> Result<LockScope, CliError> {
+        let Self { target, app, owner, .. } = self;
+        Ok(match (target.clone(), app.clone(), owner.as_deref().map(str::trim)) {
+            (Some(target), Some(app), _) => LockScope::App(target, app),
+            (Some(target), None, _) => LockScope::Target(target),
+            (None, _, Some("")) => return Err(CliError::usage("--owner must not be empty")),
+            (None, _, Some(owner)) => LockScope::Owner(owner.to_owned()),
+            (None, _, None) => LockScope::Everything,
+        })
+    }
+}
+
+fn not_locked(error: NotLocked) -> CliError {
+    match error {
+        NotLocked::Unmeant(_) => CliError::usage(error.to_string()),
+        NotLocked::TooLong => {
+            CliError::usage("--for is too long; a lock without it stays until `unlock`")
+        }
+        NotLocked::TooMany => CliError::io(format!("cannot place another lock: {error}")),
+        NotLocked::Fault(fault) => unusable(fault),
+    }
+}
+
+impl OperatorUnlockArgs {
+    pub(super) async fn run(self) -> CommandOutcome {
+        let (by, reason) = self.who.act()?;
+        let ledger = open(&self.source).await?;
+        let unlocked = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
+        ledger.close().await;
+        match unlocked {
+            Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
+            Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
+            Err(gone) => Err(CliError::refused(why_gone(&gone))
+                .hint("`the-deployer locks` lists those that are placed")),
+        }
+    }
+}
+
+/// Explains why a lock is not there to be taken away.
+fn why_gone(gone: &NotUnlocked) -> String {
+    match gone {
+        NotUnlocked::Gone { id, by, at, why } => {
+            let ago = TimeFormatter::system().ago(*at);
+            format!("there is no lock {id} any more: {by} took it away, {ago}: {why}")
+        }
+        NotUnlocked::RanOut(id) => {
+            format!("there is no lock {id} any more: it ran out by itself")
+        }
+        NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => gone.to_string(),
+    }
+}
+
+impl OperatorLocksArgs {
+    pub(super) async fn run(&self) -> CommandOutcome {
+        let ledger = open(&self.source).await?;
+        let locks = ledger.locks(&LockFilter::default()).await.map_err(unusable)?;
+        ledger.close().await;
+        let locks = locks.into_iter().map(LockSummary::from).collect();
+        let page = LockPage { locks };
+        self.output.print(&page, || keep_back::list(&page.locks))
+    }
+}

@@ -1,0 +1,120 @@
+//! `the-deployer owners`: whose apps are, and giving one to another repository.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::config::ConfigSource;
+use super::ledger::{OperatorIdentity, app, open, open_for, unusable};
+use crate::cli::error::CommandOutcome;
+use crate::cli::output::{self, Format, GOOD};
+use crate::cli::table::{Column, table};
+use crate::cli::times::{SINCE, TimeFormatter};
+use crate::model::id::{AppKey, RepoName, TargetName};
+use crate::store::{Moved, Owned};
+
+/// Shows whose apps are, and gives them to other repositories.
+///
+/// An app (its namespace and slug) belongs on each target to the repository that deployed it there
+/// first; another one may not deploy over it. Works on the database of the configuration, beside a
+/// service that is running or not.
+#[derive(Debug, Subcommand)]
+pub(super) enum Owners {
+    List(List),
+    Move(Move),
+}
+
+/// Lists apps, and whose they are.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// Of this target only
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Gives an app to another repository, which alone may deploy it from then on.
+///
+/// An app that nobody has deployed yet can be given, too: it is kept for that repository.
+#[derive(Debug, Args)]
+pub(super) struct Move {
+    #[command(flatten)]
+    source: ConfigSource,
+    /// The app
+    #[arg(value_name = "NAMESPACE/APP", value_parser = app)]
+    app: AppKey,
+    /// On which target
+    #[arg(long)]
+    target: TargetName,
+    /// The repository that it is given to
+    #[arg(long, value_name = "OWNER/REPO")]
+    to: RepoName,
+    #[command(flatten)]
+    who: OperatorIdentity,
+}
+
+impl Owners {
+    pub(super) async fn run(&self) -> CommandOutcome {
+        match self {
+            Self::List(list) => list.run().await,
+            Self::Move(moving) => moving.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(&self) -> CommandOutcome {
+        let ledger = open(&self.source).await?;
+        let owned = ledger.owners(self.target.as_ref()).await.map_err(unusable)?;
+        ledger.close().await;
+        let data: Vec<_> = owned.iter().map(as_json).collect();
+        self.output.print(&data, || match owned.as_slice() {
+            [] => "no app has been deployed yet\n".to_owned(),
+            some => list(some, TimeFormatter::system()),
+        })
+    }
+}
+
+impl Move {
+    async fn run(&self) -> CommandOutcome {
+        let (by, reason) = self.who.act()?;
+        let moved = Moved { by: by.name, reason };
+        let ledger = open_for(&self.source, Some(&self.target)).await?;
+        let from = ledger.move_owner(&self.target, &self.app, &self.to, &moved).await;
+        let from = from.map_err(unusable)?.map_or("nobody".to_owned(), String::from);
+        ledger.close().await;
+        let Self { app, target, to, .. } = self;
+        output::print(&format!("{GOOD}moved{GOOD:#} {app} on {target} from {from} to {to}\n"))
+    }
+}
+
+fn as_json(owned: &Owned) -> serde_json::Value {
+    let Owned { target, app, repository, since, moved } = owned;
+    let moved = moved.as_ref().map(|moved| json!({"by": moved.by, "reason": moved.reason}));
+    json!({
+        "target": target, "app": app.to_string(), "repository": repository, "since": since,
+        "moved": moved,
+    })
+}
+
+fn list(all: &[Owned], times: TimeFormatter) -> String {
+    let row = |Owned { target, app, repository, since, moved }: &Owned| {
+        let why = moved.as_ref().map_or_else(
+            || "deployed it first".to_owned(),
+            |moved| format!("moved by {}: {}", moved.by, moved.reason),
+        );
+        let [target, app] = [target.to_string(), app.to_string()];
+        [target, app, repository.to_string(), times.past_cell(Some(*since)), why]
+    };
+    let columns = [
+        Column::middle("TARGET", 8),
+        Column::middle("APP", 12),
+        Column::middle("REPOSITORY", 12),
+        times.column(SINCE),
+        Column::fold("WHY", 17).drop(1),
+    ];
+    table(columns, all.iter().map(row).collect())
+}

@@ -1,0 +1,119 @@
+//! The WAMLs that templates are tried with: of a folder, or of what is deployed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::app::{self, Deployed};
+use crate::cli::diagnostics::SourceTexts;
+use crate::cli::error::{CliError, CommandOutcome};
+use crate::cli::local;
+use crate::config::settings::Settings;
+use crate::model::id::TargetName;
+use crate::pipeline::impact::Case;
+use crate::support::clock::Clock;
+use crate::waml::Waml;
+
+/// What there is to compare.
+#[derive(Debug, Default)]
+pub(super) struct WamlsToCompare {
+    pub(super) cases: Vec<Case>,
+    /// What could not be had or read, and why.
+    pub(super) unreadable: Vec<(String, String)>,
+}
+
+/// More than a company has.
+const MOST_FILES: usize = 20_000;
+/// As a WAML may be large at most.
+const LARGEST: u64 = 262_144;
+/// Deeper than anybody sorts files.
+const DEEPEST: usize = 16;
+
+/// All files below a folder that end like YAML, each for all its targets. Links are not followed,
+/// folders that begin with a dot not looked into.
+pub(super) fn in_folder(
+    folder: &Path,
+    sources: &mut SourceTexts,
+) -> Result<WamlsToCompare, CliError> {
+    let mut files = Vec::new();
+    walk(folder, DEEPEST, &mut files)?;
+    files.sort();
+    let mut found = WamlsToCompare::default();
+    for path in files {
+        let name = path.display().to_string();
+        let text = std::fs::read(&path).map_err(unreadable(&path))?;
+        sources.add(&name, String::from_utf8_lossy(&text));
+        match Waml::parse(&name, &text) {
+            Ok(waml) => found.cases.extend(of_all_targets(&name, &Arc::new(waml))),
+            Err(rejection) => found.unreadable.push((name, rejection.to_string())),
+        }
+    }
+    if found.cases.is_empty() && found.unreadable.is_empty() {
+        let message = format!("there is no WAML in {}", folder.display());
+        return Err(CliError::io(message).hint("name a folder with files that end in .yaml"));
+    }
+    Ok(found)
+}
+
+fn of_all_targets(source: &str, waml: &Arc<Waml>) -> Vec<Case> {
+    let case = |target: &TargetName| Case {
+        source: source.to_owned(),
+        release: local::release(waml, None, None),
+        waml: Arc::clone(waml),
+        target: target.clone(),
+    };
+    waml.targets().into_iter().map(case).collect()
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> CommandOutcome {
+    let failed = unreadable(folder);
+    for entry in std::fs::read_dir(folder).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let kind = entry.metadata().map_err(&failed)?;
+        let hidden = name.to_string_lossy().starts_with('.');
+        let yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if kind.is_dir() && !hidden && depth > 1 {
+            walk(&path, depth - 1, files)?;
+        } else if kind.is_file() && yaml && kind.len() <= LARGEST {
+            files.push(path);
+        }
+        if files.len() > MOST_FILES {
+            let message = format!("{} has more than {MOST_FILES} files", folder.display());
+            return Err(CliError::io(message).hint("name a folder that has the WAMLs only"));
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
+    let failed = CliError::file("read", path);
+    move |error| failed(error).hint("name a folder with WAMLs in it under --wamls")
+}
+
+/// Returns what the service has deployed: each app for the targets where it is, as it is there.
+pub(super) async fn deployed(
+    settings: &Settings,
+    sources: &mut SourceTexts,
+) -> Result<WamlsToCompare, CliError> {
+    let all = app::deployed(settings, &Clock::system()).await;
+    let all = all.map_err(|error| {
+        CliError::failed(error)
+            .hint("name the service's configuration with --config, or a folder with --wamls")
+    })?;
+    let mut found = WamlsToCompare::default();
+    for Deployed { app, target, release, waml } in all {
+        let commit = release.commit.short();
+        let name = format!("{} at {commit}: {}", release.repository, settings.waml.path);
+        let parsed = waml.and_then(|bytes| {
+            sources.add(&name, String::from_utf8_lossy(&bytes));
+            Waml::parse(&name, &bytes).map_err(|rejection| rejection.to_string())
+        });
+        match parsed {
+            Ok(waml) => {
+                found.cases.push(Case { source: name, waml: Arc::new(waml), target, release });
+            }
+            Err(why) => found.unreadable.push((format!("{app} on {target}"), why)),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,89 @@
+//! A change that somebody decided on after a look: paths are set or removed, if what was seen there
+//! is still there.
+//!
+//! Other people's commits beside those paths do not matter, and the change is applied on top of
+//! them; a commit that touched one of them makes the decision void, and nothing is done.
+
+use git2::Oid;
+
+use crate::git::error::Trouble;
+use crate::git::layout::RepoPath;
+use crate::git::message::CommitMessage;
+use crate::git::objects::ObjectOverlay;
+use crate::git::objects::edits::{EditOutcome, Edits, Leaf};
+use crate::git::objects::folder::EntryKind;
+
+/// A change that was decided on after a look.
+#[derive(Debug, Clone)]
+pub struct ConditionalEdit {
+    /// What was at the paths that the decision went by.
+    pub seen: Vec<(RepoPath, Precondition)>,
+    /// What is to be done.
+    pub edits: Vec<(RepoPath, Edit)>,
+    /// What the commit says.
+    pub message: CommitMessage,
+}
+
+/// What a path is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// A file with these bytes. It never takes a folder's place.
+    File(Vec<u8>),
+    /// Nothing: the file, or the folder with everything in it.
+    Gone,
+}
+
+/// What was at a path, by its content; nothing else has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Precondition(pub(in crate::git) Option<Oid>);
+
+impl Precondition {
+    /// Returns whether something was there: a file or a folder.
+    pub fn is_something(self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Applies the change to the root of a tip; `None` is an empty repository.
+pub(in crate::git) fn edit(
+    objects: &mut ObjectOverlay<'_>,
+    root: Option<Oid>,
+    conditional_edit: &ConditionalEdit,
+) -> Result<EditOutcome, Trouble> {
+    let ConditionalEdit { seen, edits, message } = conditional_edit;
+    let mut wanted = Edits::default();
+    for (path, edit) in edits {
+        add(objects, root, path, edit, &mut wanted)?;
+    }
+    if wanted.is_empty() && root.is_some() {
+        let is_named = message.id.is_some();
+        return Ok(if is_named { EditOutcome::AlreadyThere } else { EditOutcome::Unchanged });
+    }
+    for (path, Precondition(seen)) in seen {
+        if objects.find(root, path)?.map(|(id, _)| id) != *seen {
+            return Err(objects.moved(path));
+        }
+    }
+    Ok(EditOutcome::Changed(wanted.apply(objects, root)?))
+}
+
+fn add(
+    objects: &mut ObjectOverlay<'_>,
+    root: Option<Oid>,
+    path: &RepoPath,
+    edit: &Edit,
+    wanted: &mut Edits,
+) -> Result<(), Trouble> {
+    let there = objects.find(root, path)?;
+    match (edit, there) {
+        (Edit::Gone, None) => Ok(()),
+        (Edit::Gone, Some(_)) => {
+            wanted.put(path, Leaf::Gone);
+            Ok(())
+        }
+        (Edit::File(_), Some((_, EntryKind::Folder))) => Err(objects.moved(path)),
+        (Edit::File(bytes), _) => {
+            Ok(wanted.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
+        }
+    }
+}

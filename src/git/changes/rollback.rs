@@ -1,0 +1,106 @@
+//! A rollback: `latest` becomes a former revision's folder again, the same object. Nothing is rendered
+//! and no file of it is written, so its bytes cannot be others. The app's Application may be written beside it.
+
+use git2::Oid;
+
+use crate::git::changes::conditional_edit::Precondition;
+use crate::git::changes::deployment;
+use crate::git::drift::Watch;
+use crate::git::error::Trouble;
+use crate::git::layout;
+use crate::git::message::{CommitMessage, RollbackNote};
+use crate::git::objects::ObjectOverlay;
+use crate::git::objects::edits::{EditOutcome, Edits, Leaf};
+use crate::git::objects::folder;
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::rollback::TreeId;
+
+/// One rollback's change.
+#[derive(Debug, Clone)]
+pub struct Restore {
+    /// Where.
+    pub target: TargetName,
+    /// Which app.
+    pub app: AppKey,
+    /// The revision that becomes live again.
+    pub to: DeployId,
+    /// Its tree, as it was when the rollback was decided on.
+    pub tree: TreeId,
+    /// The `latest` that it was judged by: another one makes it void.
+    pub over: ExpectedLatest,
+    /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
+    /// alone.
+    pub application: Option<(Precondition, Vec<u8>)>,
+    /// What the commit says.
+    pub message: CommitMessage,
+    /// What is to be done about what somebody edited by hand, and where that is told.
+    pub hand_edits: Watch,
+}
+
+/// Which `latest` a rollback may replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpectedLatest {
+    /// Any.
+    Any,
+    /// This tree, or none.
+    Exactly(Option<TreeId>),
+}
+
+impl Restore {
+    /// The change of that rollback, which its commit tells of.
+    pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
+        let RollbackNote { target, app, to, .. } = note.clone();
+        let message = CommitMessage::of_rollback(note);
+        let over = ExpectedLatest::Any;
+        Self { target, app, to, tree, over, application: None, message, hand_edits }
+    }
+
+    /// The same, void if `latest` is another tree than that one by then.
+    #[must_use]
+    pub fn over(self, latest: Option<TreeId>) -> Self {
+        Self { over: ExpectedLatest::Exactly(latest), ..self }
+    }
+
+    /// The same, which also writes the app's Application if that is still what was seen.
+    #[must_use]
+    pub fn with_application(self, application: Option<(Precondition, Vec<u8>)>) -> Self {
+        Self { application, ..self }
+    }
+}
+
+/// Applies a rollback to the root of a tip. A revision that is gone, or is not what was decided on, makes
+/// it void.
+pub(in crate::git) fn edit(
+    objects: &mut ObjectOverlay<'_>,
+    root: Option<Oid>,
+    restore: &Restore,
+) -> Result<EditOutcome, Trouble> {
+    let Restore { target, app, to, tree, over, application, message: _, hand_edits } = restore;
+    let folder = layout::revision_folder(target, app, to);
+    let found = objects.find(root, &folder)?;
+    let Some((wanted, folder::EntryKind::Folder)) =
+        found.filter(|(id, _)| id.to_string() == tree.0)
+    else {
+        return Err(objects.moved(&folder));
+    };
+    let present = deployment::PresentRevisions::read(objects, root, target, app)?;
+    if present.latest == Some(wanted) {
+        return Ok(EditOutcome::AlreadyThere);
+    }
+    let latest = layout::latest_folder(target, app);
+    let now = present.latest.map(|id| TreeId(id.to_string()));
+    if matches!(over, ExpectedLatest::Exactly(expected) if *expected != now) {
+        return Err(objects.moved(&latest));
+    }
+    present.watch(objects, &latest, wanted, hand_edits)?;
+    let mut edits = Edits::default();
+    if let Some((Precondition(seen), bytes)) = application {
+        let file = layout::application_file(target, app);
+        if objects.find(root, &file)?.map(|(id, _)| id) != *seen {
+            return Err(objects.moved(&file));
+        }
+        edits.file_if(objects, root, &file, Some(bytes), |now, new| now != Some(new))?;
+    }
+    edits.put(&latest, Leaf::Folder(wanted));
+    Ok(EditOutcome::Changed(edits.apply(objects, root)?))
+}

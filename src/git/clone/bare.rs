@@ -1,0 +1,140 @@
+//! Bare repositories are made beside their place and renamed into it.
+//!
+//! A process may be killed between any two of the dozen files of a new repository, and git does not
+//! go on with what it finds then: a lock that was left is anybody's. So at its place a repository is
+//! whole, or it is not there. What an earlier version left half made is moved aside.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{Repository, RepositoryInitOptions};
+
+/// Says that a folder is a clone of ours, and of which repository and branch.
+pub(in crate::git) const MARKER: &str = "the-deployer-clone";
+
+/// Makes a bare repository with these files in it, unless another process is faster. `place` puts the
+/// new one, which is whole, into its place.
+pub(in crate::git) fn make(
+    folder: &Path,
+    options: &mut RepositoryInitOptions,
+    files: &[(&str, &str)],
+    place: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let beside = with_suffix(folder, "new");
+    let _ours = loop {
+        let Some(ours) = enter(&beside, folder)? else { return Ok(()) };
+        if is_skeleton(&beside) {
+            break ours;
+        }
+        move_aside(&beside, "it has the name of a repository that is being made, and is none")?;
+    };
+    clear(&beside)?;
+    for (name, text) in files {
+        fs::write(beside.join(name), text)?;
+    }
+    options.bare(true).external_template(false);
+    Repository::init_opts(&beside, options).map_err(Error::other)?;
+    place(&beside)
+}
+
+/// The folder beside, for this process alone until what is returned is dropped or the process ends.
+/// `None` where another one had it, and has put it in its place by now.
+fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
+    loop {
+        fs::create_dir_all(beside)?;
+        let lock = match File::open(beside) {
+            // Another one has just renamed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        lock.lock()?;
+        if is_same(&lock, beside) {
+            return Ok(Some(lock));
+        }
+        if Repository::open_bare(folder).is_ok() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Returns whether that folder is still at that path.
+fn is_same(opened: &File, path: &Path) -> bool {
+    let Ok((opened, there)) = opened.metadata().and_then(|one| Ok((one, fs::metadata(path)?)))
+    else {
+        return false;
+    };
+    (opened.dev(), opened.ino()) == (there.dev(), there.ino())
+}
+
+/// Removes what a process left that was killed while it made a repository.
+fn clear(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a folder is a repository that was begun and not finished: it never had an object
+/// or a branch.
+pub(in crate::git) fn is_half_made(folder: &Path) -> bool {
+    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    !empty && is_skeleton(folder) && Repository::open_bare(folder).is_err()
+}
+
+/// Returns whether nothing is in a folder but what a new repository has.
+fn is_skeleton(folder: &Path) -> bool {
+    const NEW: [&str; 11] = [
+        "HEAD",
+        "HEAD.lock",
+        "config",
+        "config.lock",
+        "description",
+        "description.lock",
+        "hooks",
+        "info",
+        "objects",
+        "refs",
+        MARKER,
+    ];
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let known = |name: OsString| NEW.iter().any(|new| name == *new);
+    entries.into_iter().all(|entry| entry.is_ok_and(|entry| known(entry.file_name())))
+        && ["objects", "refs"].iter().all(|inner| has_no_file(&folder.join(inner)))
+}
+
+/// A folder that is not there has none either.
+fn has_no_file(folder: &Path) -> bool {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return error.kind() == ErrorKind::NotFound,
+    };
+    entries.into_iter().all(|entry| {
+        let folder = entry.ok().filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()));
+        folder.is_some_and(|folder| has_no_file(&folder.path()))
+    })
+}
+
+/// Moves a folder out of the way; nothing in it is touched.
+pub(in crate::git) fn move_aside(folder: &Path, why: &str) -> Result<()> {
+    let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
+    let free = names.into_iter().find(|name| !name.exists());
+    let aside = free.unwrap_or_else(|| with_suffix(folder, "aside"));
+    tracing::warn!(folder = %folder.display(), to = %aside.display(), why, "a folder is moved aside");
+    fs::rename(folder, aside)
+}
+
+/// A name beside that folder's.
+pub(in crate::git) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(suffix);
+    folder.with_file_name(name)
+}

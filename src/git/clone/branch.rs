@@ -1,0 +1,345 @@
+//! The branch that is written, and who holds it: a folder of this machine (`local`), or a server with
+//! our clone of it here.
+//!
+//! The clone is a cache: the server has the truth. One that is damaged, or of another repository,
+//! is made again; one in which too much has piled up is replaced by a new one, which is made beside
+//! it while the old one is in use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use git2::{ErrorCode, Oid, Repository, Tree};
+
+use crate::git::clone::bare::with_suffix;
+use crate::git::clone::local::LocalBranch;
+use crate::git::clone::{self, BranchLocation, CachedClone, TRACKING};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::objects::pack::Load;
+use crate::git::objects::tree;
+use crate::git::transport::push::{self, Push, PushBy, Update};
+use crate::git::transport::remote::{HEADS, Remote};
+use crate::git::writer::fence::Fence;
+use crate::git::writer::outcome::Published;
+
+/// After a clone could not be made anew, so many writes go by before the next attempt.
+const REST: u32 = 100;
+
+/// Where the branch is. It shows from outside whether the repository is there, while the writer is busy.
+#[derive(Clone)]
+pub(in crate::git) enum Location {
+    Local { path: PathBuf, reference: String, alone: bool },
+    Server { remote: Remote, clone: PathBuf },
+}
+
+impl Location {
+    pub(in crate::git) fn open(
+        self,
+        reference: &str,
+        by: PushBy,
+    ) -> Result<BranchBackend, Trouble> {
+        Ok(match self {
+            Self::Local { path, alone, .. } => {
+                BranchBackend::Local(LocalBranch::open(&path, reference, alone)?)
+            }
+            Self::Server { remote, clone } => {
+                BranchBackend::Remote(RemoteBranch::open(&clone, reference, remote, by)?)
+            }
+        })
+    }
+
+    /// Returns the place where the branch can be read beside the writer.
+    pub(in crate::git) fn place(&self) -> BranchPlace {
+        match self {
+            Self::Local { path, reference, .. } => {
+                BranchPlace { folder: path.clone(), reference: reference.clone(), live: true }
+            }
+            Self::Server { clone, .. } => {
+                BranchPlace { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
+            }
+        }
+    }
+
+    /// Checks that a write could begin: one small request.
+    pub(in crate::git) fn ready(&self) -> Result<(), Trouble> {
+        match self {
+            Self::Local { path, reference, alone } => {
+                LocalBranch::open(path, reference, *alone)?.ready()
+            }
+            Self::Server { remote, .. } => {
+                remote.probe().map_err(|failure| remote.error(failure).into())
+            }
+        }
+    }
+}
+
+/// Where the branch can be read beside the writer, as far as it is known here.
+#[derive(Debug, Clone)]
+pub(in crate::git) struct BranchPlace {
+    pub(in crate::git) folder: PathBuf,
+    pub(in crate::git) reference: String,
+    /// Whether others' pushes are here as soon as they are made.
+    live: bool,
+}
+
+impl BranchPlace {
+    /// The commit that the branch is at; `None` where a folder of this machine has no such branch.
+    ///
+    /// A clone without it is an error: it may just be made anew, and not know the branch yet.
+    pub(in crate::git) fn tip(&self, repo: &Repository) -> Result<Option<Oid>, git2::Error> {
+        match repo.refname_to_id(&self.reference) {
+            Err(error)
+                if self.live && error.code() == ErrorCode::NotFound && self.folder.exists() =>
+            {
+                Ok(None)
+            }
+            tip => tip.map(Some),
+        }
+    }
+
+    /// The tree that the branch is at.
+    pub(in crate::git) fn root<'r>(
+        &self,
+        repo: &'r Repository,
+    ) -> Result<Option<Tree<'r>>, git2::Error> {
+        tree::root(repo, self.tip(repo)?)
+    }
+
+    pub(in crate::git) fn failed(&self, error: &git2::Error) -> WriteError {
+        WriteError::of_git(self.folder.display().to_string(), &self.folder, error)
+    }
+}
+
+/// Who holds the branch.
+pub(in crate::git) enum BranchBackend {
+    Local(LocalBranch),
+    Remote(RemoteBranch),
+}
+
+/// A tip, and whether it was seen in this write.
+pub(in crate::git) struct Tip {
+    pub(in crate::git) at: Option<Oid>,
+    pub(in crate::git) fresh: bool,
+}
+
+impl BranchBackend {
+    pub(in crate::git) fn repo(&self) -> &Repository {
+        match self {
+            Self::Local(local) => &local.repo,
+            Self::Remote(remote) => &remote.clone.repo,
+        }
+    }
+
+    /// The tip to begin with: the last one seen, where asking costs a request.
+    pub(in crate::git) fn first_tip(&mut self) -> Result<Tip, Trouble> {
+        match self {
+            Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {
+                Ok(Tip { at: *at, fresh: false })
+            }
+            Self::Local(_) | Self::Remote(_) => Ok(Tip { at: self.fetch_tip()?, fresh: true }),
+        }
+    }
+
+    pub(in crate::git) fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
+        match self {
+            Self::Local(local) => local.read_tip(),
+            Self::Remote(remote) => remote.fetch_tip(),
+        }
+    }
+
+    /// Moves the branch from `base` to `tip`, with the objects that it needs, as long as the fence
+    /// is open.
+    pub(in crate::git) fn publish(
+        &mut self,
+        base: Option<Oid>,
+        tip: Oid,
+        load: &Load,
+        fence: &Fence,
+    ) -> Result<Published, Trouble> {
+        match self {
+            Self::Local(local) => local.publish(base, tip, load, fence),
+            Self::Remote(remote) => remote.publish(base, tip, load, fence),
+        }
+    }
+
+    pub(in crate::git) fn repair(&mut self) -> Result<(), Trouble> {
+        match self {
+            Self::Local(local) => local.reopen(),
+            Self::Remote(remote) => remote.renew(),
+        }
+    }
+
+    pub(in crate::git) fn keep_house(&mut self) {
+        match self {
+            Self::Local(local) => local.keep_house(),
+            Self::Remote(remote) => remote.keep_house(),
+        }
+    }
+}
+
+/// A branch on a server.
+pub(in crate::git) struct RemoteBranch {
+    clone: CachedClone,
+    reference: String,
+    remote: Remote,
+    by: PushBy,
+    push: Box<dyn Push>,
+    /// The server's branch as last seen.
+    tip: Seen,
+    next: Next,
+}
+
+/// What is known of the server's branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Nothing: the server was not asked yet.
+    NotYet,
+    /// It was there; `None` when there was no such branch.
+    At(Option<Oid>),
+}
+
+/// The clone that takes this one's place when too much has piled up in it.
+enum Next {
+    /// There is none, and for so many writes nobody asks whether one is needed.
+    None(u32),
+    /// It is being made, beside this one.
+    Making(JoinHandle<bool>),
+}
+
+impl RemoteBranch {
+    /// Opens the clone in `folder`, or begins one there. Asks the server nothing yet.
+    fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, Trouble> {
+        let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
+            .map_err(|error| WriteError::disk(&remote, folder, error))?;
+        let tip = tip.map_or(Seen::NotYet, |tip| Seen::At(Some(tip)));
+        let (reference, push) = (reference.to_owned(), push::build_push(by, remote.clone()));
+        Ok(Self { clone, reference, remote, by, push, tip, next: Next::None(0) })
+    }
+
+    /// Throws the clone away and begins another.
+    fn renew(&mut self) -> Result<(), Trouble> {
+        self.clone
+            .renew()
+            .map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
+        self.tip = Seen::NotYet;
+        Ok(())
+    }
+
+    /// Asks the server where the branch is, and gets the objects that are new to us.
+    ///
+    /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
+    /// sees: it would take every other app away.
+    fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
+        let found = self.clone.fetch(&self.remote, &self.reference);
+        let found = found.map_err(|error| error.trouble(&self.remote))?;
+        let (repository, branch) = (self.remote.to_string(), self.branch());
+        let tip = match found {
+            BranchLocation::At(tip) => {
+                self.remember(tip)?;
+                Some(tip)
+            }
+            BranchLocation::Empty if !self.had_a_branch() => None,
+            BranchLocation::Empty => {
+                self.tip = Seen::NotYet;
+                let note = self.note();
+                let anew = format!("remove {} where the-deployer runs", note.display());
+                return Err(WriteError::Emptied { repository, branch, anew }.into());
+            }
+            BranchLocation::Others(others) => {
+                self.tip = Seen::NotYet;
+                let others = others.join(", ");
+                return Err(WriteError::NoBranch { repository, branch, others }.into());
+            }
+        };
+        self.tip = Seen::At(tip);
+        Ok(tip)
+    }
+
+    /// Pushes, if the server's branch is at `base`; then the clone has what the server has.
+    fn publish(
+        &mut self,
+        base: Option<Oid>,
+        tip: Oid,
+        load: &Load,
+        fence: &Fence,
+    ) -> Result<Published, Trouble> {
+        let update = Update { base, tip, reference: &self.reference, load, fence };
+        let published = self.push.push(&self.clone.repo, &update)?;
+        match published {
+            Published::Done => {
+                load.save_to(&self.clone.repo)?;
+                self.remember(tip)?;
+                self.tip = Seen::At(Some(tip));
+            }
+            Published::Lost => self.tip = Seen::NotYet,
+            Published::Late
+            | Published::Locked(_)
+            | Published::Refused(_)
+            | Published::Unclear(_) => {}
+        }
+        Ok(published)
+    }
+
+    /// Returns whether there was a branch at this address, as far as this service knows. The clone
+    /// itself does not tell: it may have been made anew since.
+    fn had_a_branch(&self) -> bool {
+        fs::read_to_string(self.note()).is_ok_and(|known| known == self.clone.marker)
+    }
+
+    fn note(&self) -> PathBuf {
+        with_suffix(&self.clone.folder, "seen")
+    }
+
+    fn branch(&self) -> String {
+        self.reference.strip_prefix(HEADS).unwrap_or(&self.reference).to_owned()
+    }
+
+    fn remember(&self, tip: Oid) -> Result<(), Trouble> {
+        self.clone.remember(tip)?;
+        if !self.had_a_branch() {
+            let noted = fs::write(self.note(), &self.clone.marker);
+            noted.map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces a clone in which too much has piled up. The new one is made on a thread of its own;
+    /// a failure leaves the old one in use.
+    fn keep_house(&mut self) {
+        self.next = match std::mem::replace(&mut self.next, Next::None(0)) {
+            Next::None(0) if self.clone.is_full() => Next::Making(self.make_next()),
+            Next::None(rest) => Next::None(rest.saturating_sub(1)),
+            Next::Making(making) if !making.is_finished() => Next::Making(making),
+            Next::Making(making) => {
+                if making.join().unwrap_or(false) && self.swap().is_ok() {
+                    Next::None(0)
+                } else {
+                    tracing::warn!(clone = %self.clone.folder.display(), "the manifest clone is full and could not be made anew");
+                    Next::None(REST)
+                }
+            }
+        };
+    }
+
+    fn make_next(&self) -> JoinHandle<bool> {
+        let beside = with_suffix(&self.clone.folder, "next");
+        let (reference, remote, by) = (self.reference.clone(), self.remote.clone(), self.by);
+        std::thread::spawn(move || {
+            let next = Self::open(&beside, &reference, remote, by);
+            next.and_then(|mut next| next.fetch_tip()).is_ok()
+        })
+    }
+
+    /// Takes the new clone, which first gets what was pushed since it was made: readers go by what
+    /// the clone says of the branch, and it must not fall back.
+    fn swap(&mut self) -> Result<(), Trouble> {
+        let folder = self.clone.folder.clone();
+        let beside = with_suffix(&folder, "next");
+        let open = |at: &Path| Self::open(at, &self.reference, self.remote.clone(), self.by);
+        open(&beside)?.fetch_tip()?;
+        clone::replace(&folder, &beside)
+            .map_err(|error| WriteError::disk(&self.remote, &folder, error))?;
+        *self = open(&folder)?;
+        Ok(())
+    }
+}

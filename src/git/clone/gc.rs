@@ -1,0 +1,68 @@
+//! Packing a repository of this machine: by git itself, which knows how.
+//!
+//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a
+//! process of its own, as a git server does after a push. Without a git on this machine
+//! the repository works as well, and grows.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::git::PROGRAMS;
+
+/// So many writes lie between two turns; a write makes some twenty objects, and git packs from
+/// 6,700 on.
+const TURN: u32 = 100;
+
+/// When git had its last turn.
+#[derive(Default)]
+pub(in crate::git) struct Tidying {
+    writes: u32,
+    running: Option<Child>,
+    /// There is no git here.
+    without: bool,
+}
+
+impl Tidying {
+    /// Counts a write, and gives git its turn when it is due and none is at work.
+    pub(in crate::git) fn turn(&mut self, repository: &Path) {
+        self.writes += 1;
+        if self.writes < TURN || self.without || self.is_running() {
+            return;
+        }
+        self.writes = 0;
+        match gc(repository).spawn() {
+            Ok(child) => self.running = Some(child),
+            Err(error) => {
+                self.without = true;
+                tracing::info!(repository = %repository.display(), %error, "git cannot be run: the repository is not packed");
+            }
+        }
+    }
+
+    fn is_running(&mut self) -> bool {
+        let ended = self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+        if ended {
+            self.running = None;
+        }
+        !ended
+    }
+}
+
+fn gc(repository: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .arg("--git-dir")
+        .arg(repository)
+        // In our child, so that it is known when it has ended.
+        .args(["-c", "gc.autoDetach=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["gc", "--auto", "--quiet"])
+        // Whoever configured this machine's git did not do it for us, and secrets can be variables.
+        .env_clear()
+        .env("PATH", PROGRAMS)
+        .env("HOME", repository)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}

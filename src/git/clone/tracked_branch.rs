@@ -1,0 +1,251 @@
+//! A branch that is followed and never written: where it is, and what lies in a folder at a commit.
+//!
+//! A bare clone of it is kept on our disk, so that it can be read while its host is down. The clone
+//! also remembers one commit by name, for whoever has judged it good. Knows nothing of what the
+//! files mean.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use git2::{Oid, Repository};
+
+use crate::git::clone::{BranchLocation, CachedClone};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::objects::tree;
+use crate::git::snapshot::{self, Failed, SnapshotEntry, SnapshotLimits};
+pub use crate::git::transport::remote::RemoteSettings;
+use crate::git::transport::remote::{Remote, RemoteSource};
+use crate::model::id::CommitSha;
+use crate::support::disk;
+use crate::support::sync::lock;
+
+/// The commit that was judged good last. A reference, so that its objects stay.
+const GOOD: &str = "refs/the-deployer/good";
+
+/// Why a branch cannot be followed at the moment. Texts hold no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FollowError {
+    /// The way to its host.
+    #[error(transparent)]
+    Remote(WriteError),
+    /// Nothing is there, or the token may not see it.
+    #[error(
+        "there is no repository at {repository}: create it, correct its address in the configuration, \
+         or let our token or key see it"
+    )]
+    NotFound {
+        /// The address that was tried.
+        repository: String,
+    },
+    /// The repository is there and the branch is not.
+    #[error("{repository} has no branch {branch}: push it, or name another one")]
+    NoBranch {
+        /// The repository.
+        repository: String,
+        /// The branch.
+        branch: String,
+    },
+    /// A folder holds more than the limits allow.
+    #[error("{repository} has too much in {folder}: at most {files} files of {bytes} bytes each")]
+    TooMuch {
+        /// The repository.
+        repository: String,
+        /// Where it became too much.
+        folder: String,
+        /// The limit of files.
+        files: usize,
+        /// The limit of one file.
+        bytes: usize,
+    },
+    /// Our own disk, or the clone on it, does not do what it must.
+    #[error("the clone of {repository} in {folder} cannot be used: {cause}")]
+    OnDisk {
+        /// The repository.
+        repository: String,
+        /// Where it is.
+        folder: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// A setting cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// A branch that is followed. Clones share the one clone on disk.
+#[derive(Clone)]
+pub struct TrackedBranch {
+    tracked: Arc<Mutex<Tracked>>,
+    remote: Option<Remote>,
+}
+
+/// The clone, and where its content comes from.
+struct Tracked {
+    source: RemoteSource,
+    name: String,
+    branch: String,
+    reference: String,
+    clone: CachedClone,
+}
+
+impl TrackedBranch {
+    /// Opens the clone or begins one; asks the host nothing yet.
+    ///
+    /// # Errors
+    /// When a setting or the folder cannot be used.
+    pub async fn open(settings: RemoteSettings) -> Result<Self, FollowError> {
+        let (name, reference, source) = settings.locate().map_err(FollowError::Invalid)?;
+        let RemoteSettings { branch, clone_dir, .. } = settings;
+        let remote = match &source {
+            RemoteSource::Folder(_) => None,
+            RemoteSource::Server(remote) => Some(remote.clone()),
+        };
+        let opened = blocking(move || {
+            let clone = CachedClone::open(&clone_dir, format!("follow {name} {branch}\n"));
+            let (clone, _) = clone.map_err(|error| on_disk(&name, &clone_dir, &error))?;
+            Ok(Tracked { source, name, branch, reference, clone })
+        });
+        Ok(Self { tracked: Arc::new(Mutex::new(opened.await?)), remote })
+    }
+
+    /// Takes away the copy of a key on this disk; the next look brings it back. A process that ends
+    /// calls it: what it follows may not be dropped any more.
+    pub async fn close(&self) {
+        let remote = self.remote.clone();
+        // Nothing of it can panic; and if the process is faster, the next one does it.
+        let _ = tokio::task::spawn_blocking(move || remote.iter().for_each(Remote::close)).await;
+    }
+
+    /// Asks the host where the branch is, and gets what is new.
+    ///
+    /// # Errors
+    /// Why it could not be had; what was had before is still there.
+    pub async fn fetch_tip(&self) -> Result<CommitSha, FollowError> {
+        self.with(Tracked::fetch_tip).await
+    }
+
+    /// The commit that was judged good last; it can be read without the host.
+    ///
+    /// # Errors
+    /// When the clone cannot be read.
+    pub async fn good(&self) -> Result<Option<CommitSha>, FollowError> {
+        self.with(|tracked| {
+            let good = tree::present(tracked.clone.repo.refname_to_id(GOOD));
+            Ok(good.map_err(|error| tracked.broken(&error))?.map(tree::sha))
+        })
+        .await
+    }
+
+    /// Remembers a commit as good.
+    ///
+    /// # Errors
+    /// When the clone cannot be written.
+    pub async fn keep(&self, commit: &CommitSha) -> Result<(), FollowError> {
+        let commit = commit.clone();
+        self.with(move |tracked| {
+            let kept = Oid::from_str(commit.as_str())
+                .and_then(|id| tracked.clone.repo.reference(GOOD, id, true, "judged good"));
+            kept.map(drop).map_err(|error| tracked.broken(&error))
+        })
+        .await
+    }
+
+    /// Reads the entries of a folder at a commit, sorted by path; nothing where there is no such
+    /// folder. Names that begin with a dot, and what lies deeper than the limit, are left out.
+    ///
+    /// # Errors
+    /// When it is too much, or the clone cannot be read.
+    pub async fn folder(
+        &self,
+        commit: &CommitSha,
+        path: &str,
+        limits: SnapshotLimits,
+    ) -> Result<Vec<SnapshotEntry>, FollowError> {
+        let (commit, path) = (commit.clone(), path.to_owned());
+        self.with(move |tracked| {
+            let id = Oid::from_str(commit.as_str()).map_err(|error| tracked.broken(&error))?;
+            let read = snapshot::read(&tracked.clone.repo, id, &path, limits);
+            read.map_err(|failed| match failed {
+                Failed::TooMuch => FollowError::TooMuch {
+                    repository: tracked.name.clone(),
+                    folder: path,
+                    files: limits.files,
+                    bytes: limits.bytes,
+                },
+                Failed::Git(error) => tracked.broken(&error),
+            })
+        })
+        .await
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tracked) -> Result<T, FollowError> + Send + 'static,
+    ) -> Result<T, FollowError> {
+        let tracked = Arc::clone(&self.tracked);
+        blocking(move || work(&mut lock(&tracked))).await
+    }
+}
+
+impl Tracked {
+    fn fetch_tip(&mut self) -> Result<CommitSha, FollowError> {
+        let found = match self.fetch() {
+            // Another clone would fare no better, and this one would be lost.
+            Err(FollowError::OnDisk { cause, .. })
+                if disk::shortage(&self.clone.folder, &cause).is_none() =>
+            {
+                tracing::warn!(repository = %self.name, cause, "git failed; the clone is made again");
+                // What was judged good is lost with it.
+                let renewed = self.clone.renew();
+                renewed.map_err(|error| on_disk(&self.name, &self.clone.folder, &error))?;
+                self.fetch()
+            }
+            other => other,
+        }?;
+        let tip = found.tip().ok_or_else(|| FollowError::NoBranch {
+            repository: self.name.clone(),
+            branch: self.branch.clone(),
+        })?;
+        self.clone.remember(tip).map_err(|error| self.broken(&error))?;
+        Ok(tree::sha(tip))
+    }
+
+    fn fetch(&self) -> Result<BranchLocation, FollowError> {
+        let not_found = || FollowError::NotFound { repository: self.name.clone() };
+        match &self.source {
+            RemoteSource::Folder(path) if Repository::open(path).is_err() => Err(not_found()),
+            RemoteSource::Folder(path) => {
+                let found = self.clone.fetch_folder(path, &self.reference);
+                found.map_err(|error| self.broken(&error))
+            }
+            RemoteSource::Server(remote) => {
+                let found = self.clone.fetch(remote, &self.reference);
+                found.map_err(|error| match error.trouble(remote) {
+                    Trouble::Damaged(error) => self.broken(&error),
+                    Trouble::Error(WriteError::NotFound { .. }) => not_found(),
+                    Trouble::Error(error) => FollowError::Remote(error),
+                })
+            }
+        }
+    }
+
+    fn broken(&self, error: &git2::Error) -> FollowError {
+        on_disk(&self.name, &self.clone.folder, &error.message())
+    }
+}
+
+fn on_disk(name: &str, folder: &Path, cause: &dyn std::fmt::Display) -> FollowError {
+    FollowError::OnDisk {
+        repository: name.to_owned(),
+        folder: folder.display().to_string(),
+        cause: cause.to_string(),
+    }
+}
+
+/// Runs git's blocking work beside the async workers.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FollowError> + Send + 'static,
+) -> Result<T, FollowError> {
+    let stopped = |_| FollowError::Invalid("git stopped in the middle; it is tried again".into());
+    tokio::task::spawn_blocking(work).await.map_err(stopped)?
+}

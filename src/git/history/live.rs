@@ -1,0 +1,263 @@
+//! What is in a manifest repository: an app's history, what is live, and what a commit changed.
+//!
+//! Most questions look at the branch as it is now, after asking the server; `…_beside` do not wait
+//! for it, and `read_local_repository` reads what is known without asking. Reads only.
+
+use std::time::Duration;
+
+use git2::{Commit, Delta, Oid, Repository};
+
+use crate::git::clone::branch::{BranchPlace, Location};
+use crate::git::drift::detect::find_hand_edit;
+use crate::git::error::WriteError;
+use crate::git::objects::tree;
+use crate::git::writer::ManifestRepository;
+use crate::git::{layout, message};
+use crate::model::hand_edit::HandEdit;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::live_history::AppFolders;
+use crate::model::revision::ManifestFile;
+use crate::support::retry::Disposition;
+
+/// The most paths that a [`CommitChange`] has.
+const CHANGES_LIMIT: usize = 10_000;
+
+/// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
+const FILES_LIMIT: usize = 1_000;
+
+/// So long is a server asked before what was seen last is read.
+const LONGEST_LOOK: Duration = Duration::from_secs(3);
+
+/// A path that a commit touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathChange {
+    /// From the root of the repository.
+    pub path: String,
+    /// What happened to it.
+    pub what: PathTouch,
+}
+
+/// What a commit did to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathTouch {
+    /// It is new.
+    Added,
+    /// It has other bytes.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// All that a commit changed, against its first parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitChange {
+    /// That parent; `None` of a repository's first commit.
+    pub before: Option<CommitSha>,
+    /// Every path that it touched, in order.
+    pub paths: Vec<PathChange>,
+}
+
+impl ManifestRepository {
+    /// The commit that the branch is at; `None` in an empty repository.
+    pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
+        self.at_tip(|_, tip| Ok(tip.map(tree::sha))).await
+    }
+
+    /// The revisions of an app on a target, newest first, and its `latest`, each by its tree.
+    pub async fn history(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
+        let (target, app) = (target.clone(), app.clone());
+        self.at_tip(move |repo, tip| {
+            tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
+        })
+        .await
+    }
+
+    /// Reads the history without waiting for a push that is under way, or for a server that does
+    /// not answer: then it is as it was before that, and what is decided by it is looked at once
+    /// more when it is done.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn read_history_beside(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
+        let (target, app) = (target.clone(), app.clone());
+        self.beside(move |repo, tip| {
+            tree::read_history(repo, tree::root(repo, tip)?.as_ref(), &target, &app)
+        })
+        .await
+    }
+
+    /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
+    pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
+        let folder = folder.to_owned();
+        self.at_tip(move |repo, tip| files_in(repo, tip, &folder)).await
+    }
+
+    /// The same, without waiting for a push that is under way, or for a server that does not answer: then as
+    /// they were before.
+    pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
+        let folder = folder.to_owned();
+        self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
+    }
+
+    /// Runs `read` on the tip of now; while the writer is busy, or the server does not answer soon, on the one
+    /// that was seen last.
+    async fn beside<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Clone + Send + 'static,
+    ) -> Result<T, WriteError> {
+        if self.is_busy() {
+            return Ok(self.as_seen_last(read).await?.1);
+        }
+        let why = match tokio::time::timeout(LONGEST_LOOK, self.at_tip(read.clone())).await {
+            Ok(Ok(read)) => return Ok(read),
+            Ok(Err(error)) if error.disposition() == Disposition::Stop => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_elapsed) => {
+                WriteError::unreachable(self.place().folder.display(), "its server does not answer")
+            }
+        };
+        // What somebody else has pushed since is looked at when something is done with it.
+        match self.as_seen_last(read).await {
+            Ok((true, read)) => Ok(read),
+            Ok((false, _)) | Err(_) => Err(why),
+        }
+    }
+
+    /// Runs `read` on what is here, and asks nobody; and whether the branch was ever seen.
+    async fn as_seen_last<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<(bool, T), WriteError> {
+        self.read_local_repository(move |repo, place| {
+            let tip = tree::present(repo.refname_to_id(&place.reference))?;
+            Ok((tip.is_some(), read(repo, tip)?))
+        })
+        .await
+    }
+
+    /// Reads what is here with a handle of its own: waits for nobody, and asks no server.
+    pub(in crate::git) async fn read_local_repository<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Repository, &BranchPlace) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        let (place, there) = (self.place(), self.place());
+        let reading = tokio::task::spawn_blocking(move || {
+            read(&Repository::open_bare(&there.folder)?, &there)
+        });
+        match reading.await {
+            Ok(read) => read.map_err(|error| place.failed(&error)),
+            Err(_) => Err(WriteError::Corrupt {
+                repository: place.folder.display().to_string(),
+                cause: "reading it failed by a fault of ours".to_owned(),
+            }),
+        }
+    }
+
+    /// The paths that the commit at the tip touched, in order; none where that cannot be told here.
+    pub async fn last_change(&self) -> Result<Vec<PathChange>, WriteError> {
+        let Some(tip) = self.tip().await? else { return Ok(Vec::new()) };
+        Ok(self.change_of(&tip).await?.map_or_else(Vec::new, |change| change.paths))
+    }
+
+    /// Reads what a commit changed. `None` if that cannot be told here: a clone does not have it,
+    /// or not its parent; and if it touched more than ten thousand paths.
+    ///
+    /// Reads what is here, beside the writer, and asks no server.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn change_of(&self, commit: &CommitSha) -> Result<Option<CommitChange>, WriteError> {
+        let commit = commit.clone();
+        self.read_local_repository(move |repo, _| {
+            let Some((before, commit)) = with_parent(repo, &commit)? else { return Ok(None) };
+            let tree = before.as_ref().map(Commit::tree).transpose()?;
+            let diff = repo.diff_tree_to_tree(tree.as_ref(), Some(&commit.tree()?), None)?;
+            if diff.deltas().len() > CHANGES_LIMIT {
+                return Ok(None);
+            }
+            Ok(Some(CommitChange {
+                before: before.map(|before| tree::sha(before.id())),
+                paths: diff.deltas().map(|one| path_change(&one)).collect(),
+            }))
+        })
+        .await
+    }
+
+    /// Reads what a deployment has replaced of somebody's hand, as its commit and the one before
+    /// say; `None` where it replaced nothing, or where our clone does not go back so far. For one
+    /// whose process died before it could be recorded.
+    pub async fn replaced_edit(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        id: &DeployId,
+    ) -> Result<Option<HandEdit>, WriteError> {
+        let (target, app, id) = (target.clone(), app.clone(), id.clone());
+        self.at_tip(move |repo, tip| {
+            let Some(commit) = tip.and_then(|tip| tree::commit_of(repo, tip, &id)) else {
+                return Ok(None);
+            };
+            if !message::says_replaced(&String::from_utf8_lossy(commit.message_bytes())) {
+                return Ok(None);
+            }
+            let Ok(before) = commit.parent(0) else { return Ok(None) };
+            let root = before.tree()?;
+            let revisions = tree::revision_folders(repo, Some(&root), &target, &app)?;
+            let latest = layout::latest_folder(&target, &app);
+            let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
+            let found =
+                find_hand_edit(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
+            Ok(found.map(|found| HandEdit { replaced: true, ..found }))
+        })
+        .await
+    }
+
+    /// Returns the place where the branch can be read beside the writer.
+    pub(in crate::git) fn place(&self) -> BranchPlace {
+        self.location().place()
+    }
+
+    /// Returns whether the repository is a folder of this machine: then there is no server to ask.
+    pub fn is_local(&self) -> bool {
+        matches!(self.location(), Location::Local { .. })
+    }
+}
+
+/// A commit behind its parent, if it has one; `None` where one of both is not here.
+pub(in crate::git) fn with_parent<'r>(
+    repo: &'r Repository,
+    commit: &CommitSha,
+) -> Result<Option<(Option<Commit<'r>>, Commit<'r>)>, git2::Error> {
+    let id = Oid::from_str(commit.as_str())?;
+    let Some(commit) = tree::present(repo.find_commit(id))? else { return Ok(None) };
+    let Some(parent) = tree::parent(&commit)? else { return Ok(Some((None, commit))) };
+    let parent = tree::present(repo.find_commit(parent))?;
+    Ok(parent.map(|parent| (Some(parent), commit)))
+}
+
+fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
+    let (file, what) = match delta.status() {
+        Delta::Added => (delta.new_file(), PathTouch::Added),
+        Delta::Deleted => (delta.old_file(), PathTouch::Removed),
+        _ => (delta.new_file(), PathTouch::Changed),
+    };
+    let path = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
+    PathChange { path, what }
+}
+
+fn files_in(
+    repo: &Repository,
+    tip: Option<Oid>,
+    folder: &str,
+) -> Result<Vec<ManifestFile>, git2::Error> {
+    let folder = tree::folder(repo, tree::root(repo, tip)?.as_ref(), folder)?;
+    Ok(tree::read_folder(repo, folder.as_ref(), FILES_LIMIT, None)?.0)
+}

@@ -1,0 +1,195 @@
+//! THE PAST: what the commits of the branch say was done, and what stands now. For who has lost the
+//! record of it.
+//!
+//! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a
+//! clone of its own, which goes again. Reads only.
+
+pub mod revisions;
+pub(super) mod trailers;
+pub mod app_files;
+pub mod live;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use git2::{ObjectType, Oid, Repository, Sort, Tree};
+use jiff::Timestamp;
+
+use crate::git::clone::bare::with_suffix;
+use crate::git::clone::branch::Location;
+use crate::git::clone::{self, CachedClone, TRACKING};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::history::trailers::{Words, deed};
+use crate::git::layout::{self, RepoPath};
+use crate::git::objects::tree;
+use crate::git::transport::remote::{HEADS, Remote};
+use crate::git::writer::{ManifestRepository, blocking};
+use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName};
+use crate::model::past::{CommitRecord, PastDeployment};
+use crate::model::rollback::TreeId;
+
+/// The most deeds that are read, the newest: a hundred a day for years.
+const MOST: usize = 200_000;
+
+/// Of commits that cannot be read, so many are named.
+const MOST_UNREAD: usize = 100;
+
+/// What a branch says of the past, and what it has now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Past {
+    /// What was done, oldest first; each id once.
+    pub records: Vec<CommitRecord>,
+    /// Every app that stands, in order.
+    pub standing: Vec<PresentApp>,
+    /// Commits that speak of a deed and that nothing can be made of: which, and why.
+    pub unread: Vec<(CommitSha, String)>,
+    /// Whether there was more than is read.
+    pub cut: bool,
+}
+
+/// An app that a target has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresentApp {
+    /// Where.
+    pub target: TargetName,
+    /// What.
+    pub app: AppKey,
+    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
+    pub live: Option<DeployId>,
+    /// The bytes of its Application.
+    pub application: Option<Vec<u8>>,
+}
+
+impl ManifestRepository {
+    /// Reads what was done on the branch, from its first commit on.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or the repository cannot be read.
+    pub async fn past(&self, branch: &str) -> Result<Past, WriteError> {
+        let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
+        blocking(move || match location {
+            Location::Local { path, reference, .. } => {
+                read(&Repository::open_bare(path)?, &reference)
+            }
+            Location::Server { remote, clone } => {
+                let folder = with_suffix(&clone, "past");
+                let past = whole(&remote, &folder, &reference);
+                clone::remove(&folder);
+                past
+            }
+        })
+        .await
+    }
+}
+
+/// Fetches everything that the branch has.
+fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<Past, Trouble> {
+    let disk = |error| WriteError::disk(remote, folder, error);
+    let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
+    clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
+    read(&clone.repo, TRACKING)
+}
+
+fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
+    let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
+        return Ok(Past::default());
+    };
+    let mut past = Past { standing: standing(repo, tip)?, ..Past::default() };
+    let mut seen = BTreeSet::new();
+    let mut walk = repo.revwalk()?;
+    walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
+    walk.push(tip)?;
+    for id in walk {
+        if past.records.len() >= MOST {
+            past.cut = true;
+            break;
+        }
+        read_commit(repo, id?, &mut past)?;
+    }
+    past.records.reverse();
+    // A commit that was taken over by somebody else's says the same again: the first one did it.
+    past.records.retain(|deed| match deed {
+        CommitRecord::Deployment(one) => seen.insert(one.id.clone()),
+        CommitRecord::Removal(one) => seen.insert(one.id.clone()),
+    });
+    Ok(past)
+}
+
+fn read_commit(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
+    let commit = repo.find_commit(id)?;
+    let message = String::from_utf8_lossy(commit.message_bytes());
+    let at = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let sha = tree::sha(id);
+    let words = Words { message: &message, commit: sha.clone(), at };
+    match deed(&words) {
+        None => {}
+        Some(Ok(CommitRecord::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
+            Some(one) => past.records.push(CommitRecord::Deployment(Box::new(one))),
+            None => not_read(past, sha, "it has no folder of that revision".to_owned()),
+        },
+        Some(Ok(removal @ CommitRecord::Removal(_))) => past.records.push(removal),
+        Some(Err(why)) => not_read(past, sha, why),
+    }
+    Ok(())
+}
+
+fn not_read(past: &mut Past, commit: CommitSha, why: String) {
+    if past.unread.len() < MOST_UNREAD {
+        past.unread.push((commit, why));
+    }
+}
+
+/// The deed with the files that its commit brought; `None` if it did not bring them. A deployment's
+/// commit has the folder of its revision, a rollback's has as `latest` the revision that it names.
+fn brought(
+    repo: &Repository,
+    root: &Tree<'_>,
+    mut one: PastDeployment,
+) -> Result<Option<PastDeployment>, Trouble> {
+    let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
+    let folder = layout::revision_folder(&one.target, &one.app, revision);
+    let Some((id, ObjectType::Tree)) = tree::find(Some(root), &folder)? else { return Ok(None) };
+    if let Some(rollback) = &mut one.rollback {
+        let latest = tree::find(Some(root), &layout::latest_folder(&one.target, &one.app))?;
+        if latest.is_none_or(|(latest, _)| latest != id) {
+            return Ok(None);
+        }
+        rollback.tree = TreeId(id.to_string());
+    }
+    let names = repo.find_tree(id)?;
+    one.pushed.files =
+        names.iter().filter_map(|entry| entry.name().ok().map(str::to_owned)).collect();
+    Ok(Some(one))
+}
+
+/// Every app that the tip has a `latest` of.
+fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
+    let root = repo.find_commit(tip)?.tree()?;
+    let folders = |path: &RepoPath| {
+        let folder = tree::folder(repo, Some(&root), &path.to_string())?;
+        Ok::<_, git2::Error>(folder.as_ref().map_or_else(Vec::new, tree::folders))
+    };
+    let mut all = Vec::new();
+    for (target, _) in folders(&layout::targets_folder())? {
+        let Ok(target) = TargetName::parse(target) else { continue };
+        for (namespace, _) in folders(&layout::target_folder(&target))? {
+            let Ok(namespace) = Namespace::parse(namespace) else { continue };
+            for (slug, _) in folders(&layout::namespace_folder(&target, &namespace))? {
+                let Ok(slug) = Slug::parse(slug) else { continue };
+                let app = AppKey { namespace: namespace.clone(), slug };
+                let kept = tree::read_history(repo, Some(&root), &target, &app)?;
+                if kept.latest.is_none() {
+                    continue;
+                }
+                let file = layout::application_file(&target, &app);
+                all.push(PresentApp {
+                    live: kept.live().cloned(),
+                    application: tree::file(repo, Some(&root), &file)?,
+                    target: target.clone(),
+                    app,
+                });
+            }
+        }
+    }
+    Ok(all)
+}

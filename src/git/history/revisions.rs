@@ -1,0 +1,141 @@
+//! An app's history on a target, for people who only look: its revisions with their trees, the files
+//! of one, what a commit changed in `latest`, and what commits say of deployments.
+//!
+//! Reads what is here, beside the writer, and asks no server: who wants to know what others have
+//! pushed looks at the tip before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use git2::{Commit, Repository, Tree};
+use jiff::Timestamp;
+
+use crate::git::error::WriteError;
+use crate::git::history::live::with_parent;
+use crate::git::history::trailers;
+pub use crate::git::history::trailers::RevisionTrailers;
+use crate::git::layout::{self, RepoPath};
+use crate::git::objects::tree;
+use crate::git::writer::ManifestRepository;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::live_history::AppFolders;
+use crate::model::revision::ManifestFile;
+
+/// How many commits back somebody looks for what a commit says.
+const LOOK_BACK: usize = 5_000;
+/// The most files that are read of a folder; a revision has a dozen.
+const FILES_LIMIT: usize = 200;
+/// The most bytes of one file; a manifest has some thousand.
+const LARGEST: usize = 1024 * 1024;
+
+/// What the commit of a deployment says, and when it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitNote {
+    /// What it says.
+    pub said: RevisionTrailers,
+    /// When it was committed.
+    pub at: Timestamp,
+}
+
+/// The files of an app's `latest` before and after a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Around {
+    /// Before; none where the app is new.
+    pub before: Vec<ManifestFile>,
+    /// After; none where the app is gone.
+    pub after: Vec<ManifestFile>,
+}
+
+impl ManifestRepository {
+    /// The revisions of an app on a target, newest first, and its `latest`; empty if there is no such
+    /// app.
+    ///
+    /// # Errors
+    /// When the repository cannot be read; so for all that follow.
+    pub async fn revisions(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<AppFolders, WriteError> {
+        let (target, app) = (target.clone(), app.clone());
+        self.read_local_repository(move |repo, place| {
+            tree::read_history(repo, place.root(repo)?.as_ref(), &target, &app)
+        })
+        .await
+    }
+
+    /// The files of a revision, or of `latest` where none is named, by name; `None` if there is no
+    /// such folder. Files of more than a mebibyte are left out, and those after the first 200.
+    pub async fn files_of(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        revision: Option<&DeployId>,
+    ) -> Result<Option<Vec<ManifestFile>>, WriteError> {
+        let folder = match revision {
+            Some(id) => layout::revision_folder(target, app, id),
+            None => layout::latest_folder(target, app),
+        };
+        self.read_local_repository(move |repo, place| {
+            files_at(repo, place.root(repo)?.as_ref(), &folder)
+        })
+        .await
+    }
+
+    /// The files of an app's `latest` around a commit. `None` if that cannot be told here: a clone
+    /// does not have the commit, or not its parent.
+    pub async fn around(
+        &self,
+        commit: &CommitSha,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Option<Around>, WriteError> {
+        let (commit, folder) = (commit.clone(), layout::latest_folder(target, app));
+        self.read_local_repository(move |repo, _| {
+            let Some((before, after)) = with_parent(repo, &commit)? else { return Ok(None) };
+            let before = before.as_ref().map(Commit::tree).transpose()?;
+            Ok(Some(Around {
+                before: files_at(repo, before.as_ref(), &folder)?.unwrap_or_default(),
+                after: files_at(repo, Some(&after.tree()?), &folder)?.unwrap_or_default(),
+            }))
+        })
+        .await
+    }
+
+    /// Reads what the commits of these deployments say, on the way back from the branch's tip: some
+    /// thousand commits, or as far as a clone goes.
+    pub async fn said_of(
+        &self,
+        wanted: BTreeSet<DeployId>,
+    ) -> Result<BTreeMap<DeployId, CommitNote>, WriteError> {
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        self.read_local_repository(move |repo, place| {
+            let mut found = BTreeMap::new();
+            let Some(tip) = place.tip(repo)? else { return Ok(found) };
+            repo.find_commit(tip)?;
+            for commit in tree::back(repo, tip).take(LOOK_BACK) {
+                let message = String::from_utf8_lossy(commit.message_bytes());
+                let Some((id, said)) = trailers::read_deployment(&message) else { continue };
+                let at = Timestamp::from_second(commit.time().seconds()).unwrap_or_default();
+                if wanted.contains(&id) {
+                    found.entry(id).or_insert(CommitNote { said, at });
+                }
+                if found.len() == wanted.len() {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+}
+
+fn files_at(
+    repo: &Repository,
+    root: Option<&Tree<'_>>,
+    folder: &RepoPath,
+) -> Result<Option<Vec<ManifestFile>>, git2::Error> {
+    let Some(folder) = tree::folder(repo, root, &folder.to_string())? else { return Ok(None) };
+    Ok(Some(tree::read_folder(repo, Some(&folder), FILES_LIMIT, Some(LARGEST))?.0))
+}

@@ -1,0 +1,158 @@
+//! Edits of a root folder, made in memory.
+//!
+//! No work tree and no index: only the folders on the way to a changed path are made anew, so the
+//! cost follows the depth of the path and not the size of the repository. What is not named in
+//! the edits is carried over by its object id and cannot be lost. Knows no branch and no remote,
+//! and not why anything is edited.
+
+use std::collections::BTreeMap;
+
+use git2::Oid;
+
+use crate::git::error::{Trouble, WriteError};
+use crate::git::layout::RepoPath;
+use crate::git::objects::ObjectOverlay;
+use crate::git::objects::folder::{EntryKind, Folder};
+use crate::model::revision::ManifestFile;
+
+/// What a change does to a root folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::git) enum EditOutcome {
+    /// The new root.
+    Changed(Oid),
+    /// Everything is there as it would be written.
+    Unchanged,
+    /// The change itself is there: an earlier try got through.
+    AlreadyThere,
+}
+
+/// Makes the files one folder. Revision and `latest` share it: the same object twice.
+pub(in crate::git) fn folder_of(
+    objects: &mut ObjectOverlay<'_>,
+    files: &[ManifestFile],
+) -> Result<Oid, git2::Error> {
+    let mut folder = Folder::default();
+    for file in files {
+        folder.put(&file.name, EntryKind::File, objects.file(&file.bytes)?);
+    }
+    objects.folder(folder, None)
+}
+
+/// Edits below one folder, by name.
+#[derive(Default)]
+pub(in crate::git) struct Edits(BTreeMap<String, Node>);
+
+enum Node {
+    Inner(Edits),
+    Leaf(Leaf),
+}
+
+/// What a path is made.
+pub(in crate::git) enum Leaf {
+    /// A file of these bytes.
+    File(Oid),
+    /// A folder that is there already as an object.
+    Folder(Oid),
+    /// Nothing.
+    Gone,
+}
+
+impl Edits {
+    pub(in crate::git) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
+    pub(in crate::git) fn file_if(
+        &mut self,
+        objects: &mut ObjectOverlay<'_>,
+        root: Option<Oid>,
+        path: &RepoPath,
+        bytes: Option<&[u8]>,
+        wanted: impl Fn(Option<Oid>, Oid) -> bool,
+    ) -> Result<(), git2::Error> {
+        let Some(bytes) = bytes else { return Ok(()) };
+        let there = objects.find(root, path)?.map(|(id, _)| id);
+        if wanted(there, ObjectOverlay::id_of(bytes)?) {
+            let made = objects.file(bytes)?;
+            self.put(path, Leaf::File(made));
+        }
+        Ok(())
+    }
+
+    pub(in crate::git) fn put(&mut self, path: &RepoPath, leaf: Leaf) {
+        let [folders @ .., name] = path.parts() else { return };
+        let mut at = self;
+        for folder in folders {
+            let node = at.0.entry(folder.clone()).or_insert(Node::Inner(Self::default()));
+            // The layout never names a path below another change; if it did, the outer one wins.
+            let Node::Inner(inner) = node else { return };
+            at = inner;
+        }
+        at.0.insert(name.clone(), Node::Leaf(leaf));
+    }
+
+    /// Makes the root that this makes of `base`.
+    pub(in crate::git) fn apply(
+        self,
+        objects: &mut ObjectOverlay<'_>,
+        base: Option<Oid>,
+    ) -> Result<Oid, Trouble> {
+        match self.build(objects, base, "")? {
+            Some(root) => Ok(root),
+            None => Ok(objects.folder(Folder::default(), None)?),
+        }
+    }
+
+    /// The folder that this makes of `base`, with its inner folders made before it; `None` if
+    /// nothing is left in it: git keeps no empty folder. `path` is where it is, for errors.
+    fn build(
+        self,
+        objects: &mut ObjectOverlay<'_>,
+        base: Option<Oid>,
+        path: &str,
+    ) -> Result<Option<Oid>, Trouble> {
+        let former = match base {
+            Some(base) => Some((base, objects.read_folder(base)?)),
+            None => None,
+        };
+        let mut folder = former.as_ref().map(|(_, folder)| folder.clone()).unwrap_or_default();
+        for (name, node) in self.0 {
+            match node {
+                Node::Inner(inner) => {
+                    let at = format!("{path}{name}");
+                    let below = inner_base(objects, &folder, &name, &at)?;
+                    match inner.build(objects, below, &format!("{at}/"))? {
+                        Some(made) => folder.put(&name, EntryKind::Folder, made),
+                        None => folder.remove(&name),
+                    }
+                }
+                Node::Leaf(Leaf::File(id)) => folder.put(&name, EntryKind::File, id),
+                Node::Leaf(Leaf::Folder(id)) => folder.put(&name, EntryKind::Folder, id),
+                Node::Leaf(Leaf::Gone) => folder.remove(&name),
+            }
+        }
+        if folder.is_empty() {
+            return Ok(None);
+        }
+        let former = former.as_ref().map(|(id, folder)| (*id, folder));
+        Ok(Some(objects.folder(folder, former)?))
+    }
+}
+
+/// The folder of that name as it is; a file there is somebody's, and stops the change.
+fn inner_base(
+    objects: &ObjectOverlay<'_>,
+    folder: &Folder,
+    name: &str,
+    path: &str,
+) -> Result<Option<Oid>, WriteError> {
+    match folder.get(name) {
+        None => Ok(None),
+        Some(entry) if entry.kind == EntryKind::Folder => Ok(Some(entry.id)),
+        Some(_) => Err(WriteError::Blocked {
+            repository: objects.repository.to_owned(),
+            path: path.to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,202 @@
+//! The objects that a push will bring, held in memory until the branch has them.
+//!
+//! Whoever edits makes objects here and reads through here, so that a second change finds what the
+//! first one made. In the end it is known exactly what is new: nothing has to walk the trees of a
+//! hundred thousand files to find it out. What is only here was never on a disk, so that an attempt
+//! that fails leaves nothing behind.
+//!
+//! New is what was not seen in the tip's own folders beside it. That an object lies in our clone
+//! says nothing: the server may have forgotten an old revision that the clone still has.
+
+pub(super) mod folder;
+pub(super) mod delta;
+pub(super) mod edits;
+pub(super) mod tree;
+pub(super) mod pack;
+pub(super) mod pack_index;
+
+use std::collections::HashSet;
+
+use git2::{ObjectType, Odb, Oid, Repository};
+use indexmap::IndexMap;
+use sha1::{Digest as _, Sha1};
+
+use crate::git::error::{Trouble, WriteError};
+use crate::git::layout::RepoPath;
+use crate::git::objects::folder::{EntryKind, Folder, FolderEntry};
+
+/// One object that the server has not.
+#[derive(Debug)]
+pub(super) struct NewObject {
+    pub(super) kind: ObjectType,
+    pub(super) bytes: Vec<u8>,
+    /// How it differs from a folder that the server has, or gets before it.
+    pub(super) delta: Option<Delta>,
+}
+
+/// An object as a difference.
+#[derive(Debug)]
+pub(super) struct Delta {
+    pub(super) base: Oid,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// New objects, in the order in which they were made: an object comes after those it is made of.
+pub(super) type New = IndexMap<Oid, NewObject>;
+
+/// Objects on top of a repository's.
+pub(super) struct ObjectOverlay<'r> {
+    repo: &'r Repository,
+    /// The repository's address, for errors.
+    pub(super) repository: &'r str,
+    /// The commit that all this is on top of.
+    tip: Option<Oid>,
+    odb: Odb<'r>,
+    new: New,
+    /// How many bytes that are, all together.
+    bytes: usize,
+    /// What the server has, as far as it was looked at.
+    there: HashSet<Oid>,
+}
+
+impl<'r> ObjectOverlay<'r> {
+    pub(super) fn over(
+        repo: &'r Repository,
+        repository: &'r str,
+        tip: Option<Oid>,
+    ) -> Result<Self, git2::Error> {
+        let (odb, there) = (repo.odb()?, HashSet::new());
+        Ok(Self { repo, repository, tip, odb, new: New::new(), bytes: 0, there })
+    }
+
+    /// Returns the error of a change that is void: it was decided on when something else was there.
+    pub(super) fn moved(&self, path: &RepoPath) -> Trouble {
+        let repository = self.repository.to_owned();
+        WriteError::Moved { repository, path: path.to_string() }.into()
+    }
+
+    /// The repository, and the commit in it that all this is on top of.
+    pub(super) fn base(&self) -> (&'r Repository, Option<Oid>) {
+        (self.repo, self.tip)
+    }
+
+    pub(super) fn into_new(self) -> New {
+        self.new
+    }
+
+    /// Returns the size of what was made, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns how many objects were made so far: a place to come back to.
+    pub(super) fn mark(&self) -> usize {
+        self.new.len()
+    }
+
+    /// Forgets what was made since.
+    pub(super) fn back_to(&mut self, mark: usize) {
+        self.new.truncate(mark);
+        self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
+    }
+
+    /// The id that a file with these bytes has, without making it.
+    pub(super) fn id_of(bytes: &[u8]) -> Result<Oid, git2::Error> {
+        hash_object(ObjectType::Blob, bytes)
+    }
+
+    pub(super) fn file(&mut self, bytes: &[u8]) -> Result<Oid, git2::Error> {
+        self.add(ObjectType::Blob, bytes.to_vec(), None)
+    }
+
+    pub(super) fn commit(&mut self, text: Vec<u8>) -> Result<Oid, git2::Error> {
+        self.add(ObjectType::Commit, text, None)
+    }
+
+    /// A folder; `former` is the one that it was made of.
+    pub(super) fn folder(
+        &mut self,
+        folder: Folder,
+        former: Option<(Oid, &Folder)>,
+    ) -> Result<Oid, git2::Error> {
+        let delta = former.and_then(|(base, former)| {
+            let bytes = delta::between(former.bytes(), folder.bytes())?;
+            Some(Delta { base, bytes })
+        });
+        self.add(ObjectType::Tree, folder.into_bytes(), delta)
+    }
+
+    fn add(
+        &mut self,
+        kind: ObjectType,
+        bytes: Vec<u8>,
+        delta: Option<Delta>,
+    ) -> Result<Oid, git2::Error> {
+        let id = hash_object(kind, &bytes)?;
+        if !self.there.contains(&id) && !self.new.contains_key(&id) {
+            self.bytes += bytes.len();
+            self.new.insert(id, NewObject { kind, bytes, delta });
+        }
+        Ok(id)
+    }
+
+    /// Notes that the server has what is named in a folder of its own.
+    pub(super) fn are_there(&mut self, folder: &Folder) {
+        self.there.extend(folder.entries().map(|entry| entry.id));
+    }
+
+    pub(super) fn read_folder(&self, id: Oid) -> Result<Folder, git2::Error> {
+        let bytes = match self.new.get(&id) {
+            Some(object) => object.bytes.clone(),
+            None => self.odb.read(id)?.data().to_vec(),
+        };
+        Folder::parse(bytes).ok_or_else(|| git2::Error::from_str("a folder's object is damaged"))
+    }
+
+    /// The bytes of a file; `None` where there are more than that.
+    pub(super) fn read_file(&self, id: Oid, most: usize) -> Result<Option<Vec<u8>>, git2::Error> {
+        if let Some(object) = self.new.get(&id) {
+            return Ok((object.bytes.len() <= most).then(|| object.bytes.clone()));
+        }
+        let (size, _) = self.odb.read_header(id)?;
+        if size > most {
+            return Ok(None);
+        }
+        Ok(Some(self.odb.read(id)?.data().to_vec()))
+    }
+
+    /// Finds what is at a path.
+    pub(super) fn find(
+        &self,
+        root: Option<Oid>,
+        path: &RepoPath,
+    ) -> Result<Option<(Oid, EntryKind)>, git2::Error> {
+        let mut at = root.map(|root| (root, EntryKind::Folder));
+        for name in path.parts() {
+            let Some((id, EntryKind::Folder)) = at else { return Ok(None) };
+            let folder = self.read_folder(id)?;
+            at = folder.get(name).map(|FolderEntry { id, kind, .. }| (id, kind));
+        }
+        Ok(at)
+    }
+
+    /// The folder at a path; `None` where nothing or something else is.
+    pub(super) fn folder_at(
+        &self,
+        root: Option<Oid>,
+        path: &RepoPath,
+    ) -> Result<Option<(Oid, Folder)>, git2::Error> {
+        match self.find(root, path)? {
+            Some((id, EntryKind::Folder)) => Ok(Some((id, self.read_folder(id)?))),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Computes the id of an object that we make. Whoever is sent objects looks for collisions by themselves.
+fn hash_object(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
+    let mut sum = Sha1::new();
+    sum.update(format!("{} {}\0", kind.str(), bytes.len()));
+    sum.update(bytes);
+    Oid::from_bytes(&sum.finalize())
+}

@@ -1,0 +1,161 @@
+//! Why an exchange with a git server did not work, over HTTP or ssh: the one error of the way to a
+//! remote, and what the writer makes of it. Plain values.
+
+use std::time::Duration;
+
+use crate::git::error::WriteError;
+use crate::git::transport::ssh::complaint::ComplaintKind;
+use crate::git::transport::token::NoToken;
+use crate::support::cause::innermost_cause;
+
+/// A failed exchange.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::git) enum Failure {
+    /// Over ssh it is the key that is missing.
+    #[error(transparent)]
+    NoToken(#[from] NoToken),
+    #[error("HTTP {status}: the token is not accepted")]
+    Unauthorized { status: u16 },
+    #[error("HTTP {status}: no repository there")]
+    NotFound { status: u16 },
+    #[error("HTTP {status}: the server asks us to wait")]
+    Limited { status: u16, wait: Option<Duration> },
+    #[error("the server answers with HTTP {status}")]
+    Server { status: u16 },
+    #[error("the repository has moved to {to}: write the new address into the configuration")]
+    Moved { to: String },
+    #[error("the answer is not git's ({0}): is the address a git repository's?")]
+    NotGit(String),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("{0}")]
+    Broken(String),
+    #[error("it was cut off: its lease had ended")]
+    LeaseOver,
+    #[error("{cause}")]
+    OnDisk { folder: String, cause: String },
+    #[error("`ssh` cannot be started ({0}): install OpenSSH's client where this service runs")]
+    NoSsh(String),
+    /// `ssh` or the program behind it complained; `trust` is what to do where the host is not
+    /// believed.
+    #[error("{words}")]
+    Said { kind: ComplaintKind, words: String, trust: String },
+}
+
+impl Failure {
+    /// Of the HTTP client's error: the innermost cause says most, and the address is left out.
+    pub(in crate::git) fn of(error: &reqwest::Error) -> Self {
+        let what = match error {
+            error if error.is_connect() => "no connection",
+            error if error.is_timeout() => "no answer in time",
+            error if error.is_body() || error.is_decode() => "the connection was cut",
+            _ => "the request failed",
+        };
+        let cause = innermost_cause(error);
+        let inner =
+            if std::ptr::addr_eq(cause, error) { String::new() } else { format!(" ({cause})") };
+        Self::Broken(clean(&format!("{what}{inner}")))
+    }
+
+    pub(in crate::git) fn silent(after: Duration) -> Self {
+        Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
+    }
+
+    /// Of an answer to a push that only says something else.
+    pub(in crate::git) fn unreported(words: &str) -> Self {
+        Self::Broken(clean(&unreported(words)))
+    }
+
+    pub(in crate::git) fn late(after: Duration) -> Self {
+        Self::Broken(format!("the exchange was not over after {} s", after.as_secs_f32()))
+    }
+
+    /// Returns whether the server surely did nothing with what was sent.
+    pub(in crate::git) fn is_definite(&self) -> bool {
+        matches!(
+            self,
+            Self::NoToken(_)
+                | Self::Unauthorized { .. }
+                | Self::NotFound { .. }
+                | Self::Limited { .. }
+        )
+    }
+
+    /// The same, as the writer's error; `help` is what to do about a token or a key that is not
+    /// accepted.
+    pub(in crate::git) fn into_error(self, repository: String, help: &str) -> WriteError {
+        let cause = self.to_string();
+        match self {
+            Self::NoToken(why) => WriteError::NoToken { repository, why },
+            Self::Unauthorized { status } => {
+                WriteError::Unauthorized { repository, status, help: help.to_owned() }
+            }
+            Self::NotFound { .. } => WriteError::NotFound { repository },
+            Self::LeaseOver => WriteError::LeaseOver { repository },
+            Self::OnDisk { folder, cause } => WriteError::Disk { repository, folder, cause },
+            Self::Limited { wait, .. } => WriteError::Unreachable { repository, cause, wait },
+            Self::Moved { .. } | Self::NotGit(_) | Self::TooLarge(_) | Self::NoSsh(_) => {
+                WriteError::Invalid(format!("{repository}: {cause}"))
+            }
+            Self::Server { .. } | Self::Broken(_) => WriteError::unreachable(repository, cause),
+            Self::Said { kind, words, trust } => {
+                convert_complaint(kind, words, &trust, repository, help)
+            }
+        }
+    }
+}
+
+fn convert_complaint(
+    kind: ComplaintKind,
+    said: String,
+    trust: &str,
+    repository: String,
+    help: &str,
+) -> WriteError {
+    let refused = |help: &str| WriteError::KeyRefused {
+        repository: repository.clone(),
+        said: said.clone(),
+        help: help.to_owned(),
+    };
+    let not_trusted = |cause: &str| WriteError::NotTrusted {
+        repository: repository.clone(),
+        cause: cause.to_owned(),
+        help: trust.to_owned(),
+    };
+    match kind {
+        ComplaintKind::HostUnknown => {
+            not_trusted("its host key is not among those that are believed")
+        }
+        ComplaintKind::HostChanged => not_trusted("its host key is another one than is believed"),
+        ComplaintKind::KeyRefused => refused(help),
+        ComplaintKind::ReadOnly => refused("give that key the right to write there"),
+        ComplaintKind::NoRepository => WriteError::NotFound { repository },
+        // What nobody knows may pass: a host that is being worked on has many words for it.
+        ComplaintKind::NoConnection | ComplaintKind::Other => {
+            WriteError::unreachable(repository, said)
+        }
+    }
+}
+
+/// Describes a push whose answer is only these words.
+pub(in crate::git) fn unreported(words: &str) -> String {
+    let said = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("the server did not report what became of the push, but said: {said}")
+}
+
+/// Text of others for our messages: one line, bounded, and no NUL for libgit2 to trip over.
+pub(in crate::git) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_of_the_door_is_definite() {
+        assert!(Failure::Unauthorized { status: 401 }.is_definite());
+        assert!(!Failure::Server { status: 502 }.is_definite());
+        assert!(!Failure::silent(Duration::from_secs(1)).is_definite());
+    }
+}

@@ -1,0 +1,130 @@
+//! Our own client of `git receive-pack`: one exchange with exactly the new objects.
+//!
+//! It does not ask first where the branch is: it says where the branch was when it was seen last,
+//! and the server compares that under its own lock. Only when the server cannot take the pack as
+//! it is, is its advertisement fetched, and the same objects are sent once more, whole.
+
+use git2::Repository;
+
+use crate::git::error::{Trouble, WriteError};
+use crate::git::objects::pack::Deltas;
+use crate::git::transport::failure::Failure;
+use crate::git::transport::push::report::{self, Carried, NotCarried, PushReport, Word};
+use crate::git::transport::push::update::{Push, Update, refused, request};
+use crate::git::transport::remote::Remote;
+use crate::git::writer::outcome::Published;
+
+/// Pushes to one repository.
+pub(super) struct Direct {
+    remote: Remote,
+    /// How many thin packs in a row the server could not read, and whole ones it could.
+    unread: u32,
+    /// So many pushes more go whole at once.
+    whole: u32,
+}
+
+/// A server that could not read so many thin packs in a row does not want them; one may be a full disk.
+const UNREAD: u32 = 2;
+/// Then so many pushes go whole before a thin one is tried again: servers are updated.
+const WHOLE: u32 = 100;
+
+impl Direct {
+    pub(super) fn new(remote: Remote) -> Self {
+        Self { remote, unread: 0, whole: 0 }
+    }
+
+    fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Carried, NotCarried> {
+        let body = match deltas {
+            Deltas::Thin => request(update, update.load.thin()),
+            Deltas::None => request(update, &update.load.whole()),
+        };
+        self.remote.receive_pack((update.base, update.reference), body, update.fence)
+    }
+
+    /// The server could not read the pack. If the branch is elsewhere, that is why: what our
+    /// differences begin with may be gone. If not, differences are not for this server.
+    fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, Trouble> {
+        let advertisement =
+            self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
+        let there = report::advertised(&advertisement, update.reference);
+        if there.is_ok_and(|there| there != update.base) {
+            return Ok(Published::Lost);
+        }
+        if self.whole > 0 {
+            return Ok(why.refused());
+        }
+        let carried = match self.send(update, Deltas::None) {
+            Ok(carried) => carried,
+            Err(failed) => return self.not_carried(failed),
+        };
+        let published = match self.published(&carried, update) {
+            Ok(published) => published,
+            Err(why) => return Ok(why.refused()),
+        };
+        if matches!(published, Published::Done) {
+            self.unread += 1;
+        }
+        if self.unread >= UNREAD {
+            tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
+            (self.unread, self.whole) = (0, WHOLE);
+        }
+        Ok(published)
+    }
+
+    /// Reads the outcome of a push from the answer; the error is why the pack was not read.
+    fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, Unread> {
+        let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
+        let PushReport { word, printed } = report::read(answer, update.reference);
+        match word {
+            Word::Done => Ok(Published::Done),
+            Word::Not(status) => Ok(refused(&status, &printed)),
+            Word::NotUnpacked(why) => Err(Unread { why, printed }),
+            // The server said something, but not what became of our branch.
+            Word::None => Ok(Published::Unclear(WriteError::unreachable(
+                &self.remote,
+                "the server did not report what became of the push",
+            ))),
+        }
+    }
+
+    fn not_carried(&self, NotCarried { failure, sent }: NotCarried) -> Result<Published, Trouble> {
+        if failure == (Failure::Server { status: 413 }) {
+            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+        }
+        let unclear = sent && !failure.is_definite();
+        let error = self.remote.error(failure);
+        if unclear { Ok(Published::Unclear(error)) } else { Err(error.into()) }
+    }
+}
+
+/// A pack that the server did not read: its reason, and what it printed.
+struct Unread {
+    why: String,
+    printed: Vec<u8>,
+}
+
+impl Unread {
+    fn refused(&self) -> Published {
+        refused(&self.why, &self.printed)
+    }
+}
+
+impl Push for Direct {
+    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
+        let deltas = if self.whole > 0 { Deltas::None } else { Deltas::Thin };
+        let carried = match self.send(update, deltas) {
+            Ok(carried) => carried,
+            Err(failed) => return self.not_carried(failed),
+        };
+        match self.published(&carried, update) {
+            Ok(published) => {
+                self.whole = self.whole.saturating_sub(1);
+                if deltas == Deltas::Thin && matches!(published, Published::Done) {
+                    self.unread = 0;
+                }
+                Ok(published)
+            }
+            Err(why) => self.unreadable(update, &why),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! libgit2's own push: the fallback for a server that our client does not get on with.
+//!
+//! It needs the objects on disk first, asks for the server's branches, and walks the trees of the
+//! commits to find out what is new.
+
+use std::cell::{Cell, RefCell};
+
+use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
+
+use crate::git::error::{Trouble, WriteError};
+use crate::git::transport::failure::{self, Failure};
+use crate::git::transport::push::pkt::PRINTED_LIMIT;
+use crate::git::transport::push::report::Word;
+use crate::git::transport::push::update::{Push, Update, refused};
+use crate::git::transport::remote::Remote;
+use crate::git::transport::{self, WireError};
+use crate::git::writer::outcome::Published;
+
+/// Pushes to one repository.
+pub(super) struct Libgit2 {
+    remote: Remote,
+}
+
+impl Libgit2 {
+    pub(super) fn new(remote: Remote) -> Self {
+        Self { remote }
+    }
+
+    fn send(
+        &self,
+        repo: &Repository,
+        update: &Update<'_>,
+        report: &Report,
+    ) -> Result<(), WireError> {
+        let Update { base, tip, reference, load: _, fence } = update;
+        transport::over(&self.remote, fence, |address| {
+            let mut options = PushOptions::new();
+            options.remote_callbacks(report.callbacks(base.unwrap_or(Oid::ZERO_SHA1)));
+            let mut remote = repo.remote_anonymous(address)?;
+            remote.push(&[format!("{tip}:{reference}")], Some(&mut options))
+        })
+    }
+
+    fn failed(&self, error: WireError) -> Result<Published, Trouble> {
+        if error.failure == Some(Failure::Server { status: 413 }) {
+            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+        }
+        let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
+        let unclear = error.pack_sent && !definite;
+        match (unclear, error.trouble(&self.remote)) {
+            (true, Trouble::Error(error)) => Ok(Published::Unclear(error)),
+            (true, Trouble::Damaged(error)) => {
+                Ok(Published::Unclear(WriteError::unreachable(&self.remote, error.message())))
+            }
+            (false, trouble) => Err(trouble),
+        }
+    }
+}
+
+impl Push for Libgit2 {
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
+        update.load.save_to(repo)?;
+        let report = Report::default();
+        let pushed = self.send(repo, update, &report);
+        match (pushed, report.word.into_inner()) {
+            (Ok(()), Word::Done) => Ok(Published::Done),
+            // Of a pack that the server did not read libgit2 says that the push failed. The server's
+            // word on the branch is there nevertheless.
+            (Ok(()) | Err(WireError { failure: None, .. }), Word::Not(status)) => {
+                Ok(refused(&status, &report.printed.into_inner()))
+            }
+            (Err(_), _) if report.moved.get() => Ok(Published::Lost),
+            (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
+            (Err(error), _) => self.failed(error),
+            // No word about our branch: the server said something, but not what became of it.
+            (Ok(()), Word::None | Word::NotUnpacked(_)) => {
+                let printed = report.printed.into_inner();
+                let words = String::from_utf8_lossy(&printed);
+                Ok(Published::Unclear(WriteError::unreachable(
+                    &self.remote,
+                    failure::unreported(&words),
+                )))
+            }
+        }
+    }
+}
+
+/// What the server says during a push; libgit2's callbacks write it.
+#[derive(Default)]
+struct Report {
+    /// The branch was not where we thought, and nothing was sent.
+    moved: Cell<bool>,
+    word: RefCell<Word>,
+    printed: RefCell<Vec<u8>>,
+}
+
+impl Report {
+    fn callbacks(&self, base: Oid) -> RemoteCallbacks<'_> {
+        let mut callbacks = RemoteCallbacks::new();
+        // Stricter than a fast-forward: a branch that somebody moved back or deleted on purpose
+        // would otherwise be moved forward again by us, with what they took out.
+        callbacks.push_negotiation(move |updates| {
+            let stays = updates.iter().all(|update| update.src() == base);
+            self.moved.set(!stays);
+            if stays { Ok(()) } else { Err(git2::Error::from_str("the branch has moved")) }
+        });
+        callbacks.push_update_reference(|_, status| {
+            *self.word.borrow_mut() = status.map_or(Word::Done, |why| Word::Not(why.to_owned()));
+            Ok(())
+        });
+        callbacks.sideband_progress(|bytes| {
+            let mut printed = self.printed.borrow_mut();
+            let room = PRINTED_LIMIT.saturating_sub(printed.len());
+            printed.extend(bytes.iter().take(room));
+            true
+        });
+        callbacks
+    }
+}

@@ -1,0 +1,283 @@
+//! What `git receive-pack` answers, and where a branch is by its advertisement. Pure.
+//! `gitprotocol-pack(5)`, "Report Status" and "Reference Discovery".
+
+use git2::Oid;
+
+use crate::git::transport::failure::Failure;
+use crate::git::transport::push::pkt::{Lines, PRINTED_LIMIT, PktLine, StreamEnd};
+
+/// What came of a push that was carried to the server.
+#[derive(Debug)]
+pub(in crate::git) enum Carried {
+    /// The server's answer, from its first byte.
+    Answer(Vec<u8>),
+    /// The server said before anything was sent that the branch is elsewhere. Only a server that
+    /// speaks first can say so.
+    Moved,
+}
+
+/// A push that did not come to an answer.
+#[derive(Debug)]
+pub(in crate::git) struct NotCarried {
+    pub(in crate::git) failure: Failure,
+    /// Whether the pack had begun to go out: the server may have taken it.
+    pub(in crate::git) sent: bool,
+}
+
+/// The server's answer to a push of one branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PushReport {
+    pub(super) word: Word,
+    /// What hooks and the server printed.
+    pub(super) printed: Vec<u8>,
+}
+
+/// What became of the branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Word {
+    /// It was moved.
+    Done,
+    /// The objects were not taken; why. Nothing was moved.
+    NotUnpacked(String),
+    /// It was not moved; why.
+    Not(String),
+    /// The answer does not say, or ends before it does.
+    #[default]
+    None,
+}
+
+/// Reads the answer to a push of `reference`.
+pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
+    let (status, mut printed) = bands(answer);
+    let word = word(&status, reference);
+    if word == Word::None {
+        let room = PRINTED_LIMIT.saturating_sub(printed.len());
+        printed.extend(errors(&status).into_iter().take(room));
+    }
+    PushReport { word, printed }
+}
+
+/// Returns what the server says, if it does not say what became of the branch.
+pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
+    let PushReport { word, printed } = read(answer, reference);
+    let words = String::from_utf8_lossy(&printed);
+    (word == Word::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
+}
+
+/// Lines in place of an answer: what is wrong. `gitprotocol-pack(5)`, "pkt-line Format".
+fn errors(status: &[u8]) -> Vec<u8> {
+    let (mut lines, mut texts) = (Lines(status), Vec::new());
+    while let Ok(line) = lines.next() {
+        if let PktLine::Data(data) = line {
+            texts.extend_from_slice(error(data).unwrap_or_default());
+        }
+    }
+    texts
+}
+
+fn error(data: &[u8]) -> Option<&[u8]> {
+    data.strip_prefix(b"ERR ")
+}
+
+/// Returns whether the answer says already what became of the branch, though more of it may come.
+pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
+    read(answer, reference).word != Word::None
+}
+
+/// Status and printed text: on two bands of one stream, or the status alone. The first line tells which, so
+/// that no line that follows makes another thing of what was read before it.
+fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut status, mut printed) = (Vec::new(), Vec::new());
+    let print = |printed: &mut Vec<u8>, text: &[u8]| {
+        let room = PRINTED_LIMIT.saturating_sub(printed.len());
+        printed.extend(text.iter().take(room));
+    };
+    let (mut lines, mut banded) = (Lines(answer), false);
+    while let Ok(line) = lines.next() {
+        let PktLine::Data(data) = line else { continue };
+        match data.split_first() {
+            Some((1, data)) => status.extend_from_slice(data),
+            Some((2 | 3, text)) => print(&mut printed, text),
+            // A line of no band: the server gave up, and may say why.
+            _ if banded => print(&mut printed, error(data).unwrap_or_default()),
+            _ => return (answer.to_vec(), printed),
+        }
+        banded = true;
+    }
+    (status, printed)
+}
+
+fn word(status: &[u8], reference: &str) -> Word {
+    let mut lines = Lines(status);
+    let mut unpacked = false;
+    loop {
+        let text = match lines.next() {
+            Ok(PktLine::Data(data)) => String::from_utf8_lossy(data).trim_end().to_owned(),
+            Ok(PktLine::Flush) => continue,
+            Err(StreamEnd::Whole | StreamEnd::Broken) => return Word::None,
+        };
+        match text.split_once(' ') {
+            Some(("unpack", "ok")) => unpacked = true,
+            Some(("unpack", why)) => return Word::NotUnpacked(why.to_owned()),
+            Some(("ok", name)) if name == reference && unpacked => return Word::Done,
+            Some(("ng", rest)) => match rest.split_once(' ') {
+                Some((name, why)) if name == reference => return Word::Not(why.to_owned()),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Why an answer is no list of branches.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::git) enum NoList {
+    #[error("no list of branches")]
+    Broken,
+    /// The server says why.
+    #[error("{0}")]
+    Said(String),
+}
+
+/// Finds the commit of a branch in an advertisement of `receive-pack`, which may begin with a line
+/// of its service.
+pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, NoList> {
+    let mut lines = Lines(answer);
+    let mut any = false;
+    loop {
+        let data = match lines.next() {
+            Ok(PktLine::Data(data)) => data,
+            Ok(PktLine::Flush) => continue,
+            Err(StreamEnd::Whole) if any => return Ok(None),
+            Err(_) => return Err(NoList::Broken),
+        };
+        if let Some(text) = error(data) {
+            return Err(NoList::Said(String::from_utf8_lossy(text).trim().to_owned()));
+        }
+        let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
+        let text = String::from_utf8_lossy(text);
+        any = true;
+        if let Some((id, name)) = text.trim_end().split_once(' ')
+            && name == reference
+        {
+            return Oid::from_str(id).map(Some).map_err(|_| NoList::Broken);
+        }
+    }
+}
+
+/// Any answer is read, and what the service takes as told once is not told otherwise by the bytes that follow.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz(data: &[u8]) {
+    const REFERENCE: &str = "refs/heads/main";
+    let Some((cut, answer)) = data.split_first() else { return };
+    let whole = read(answer, REFERENCE);
+    assert!(whole.printed.len() <= PRINTED_LIMIT, "{} bytes printed", whole.printed.len());
+    let end = answer.len() * usize::from(*cut) / 255;
+    let part = answer.get(..end).unwrap_or_default();
+    if is_told(part, REFERENCE) {
+        assert_eq!(read(part, REFERENCE).word, whole.word, "told after {end} bytes");
+    }
+    let _ = words_without_a_report(answer, REFERENCE);
+    let _ = advertised(answer, REFERENCE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::transport::push::pkt;
+
+    const MAIN: &str = "refs/heads/main";
+
+    fn lines(texts: &[&str]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for text in texts {
+            pkt::write(&mut bytes, format!("{text}\n").as_bytes());
+        }
+        pkt::flush(&mut bytes);
+        bytes
+    }
+
+    /// The status on the first band, cut where a server may cut it; the text on the second.
+    fn banded(status: &[u8], text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        pkt::write(&mut bytes, &[&[2], text.as_bytes()].concat());
+        for part in status.chunks(7) {
+            pkt::write(&mut bytes, &[&[1], part].concat());
+        }
+        pkt::flush(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_word_on_our_branch_counts() {
+        let cases: [(&[&str], Word); 6] = [
+            (&["unpack ok", "ok refs/heads/main"], Word::Done),
+            (&["unpack ok", "ok refs/heads/main", "option refname refs/heads/x"], Word::Done),
+            (&["unpack ok", "ng refs/heads/main hook declined"], Word::Not("hook declined".into())),
+            (
+                &["unpack unpacker error", "ng refs/heads/main unpacker error"],
+                Word::NotUnpacked("unpacker error".into()),
+            ),
+            (&["unpack ok", "ok refs/heads/other"], Word::None),
+            (&["ok refs/heads/main"], Word::None),
+        ];
+        for (texts, word) in cases {
+            let status = lines(texts);
+            assert_eq!(read(&status, MAIN).word, word, "{texts:?}");
+            let report = read(&banded(&status, "remote: no"), MAIN);
+            assert_eq!((report.word, report.printed), (word, b"remote: no".to_vec()), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_says_nothing() {
+        let whole = banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello");
+        let words = (0..whole.len()).map(|end| read(&whole[..end], MAIN).word);
+        assert!(words.filter(|word| *word == Word::Done).count() <= 8, "only its last bytes");
+        assert_eq!(read(&whole[..30], MAIN).word, Word::None);
+        assert!(!is_told(&whole[..30], MAIN) && is_told(&whole, MAIN));
+        assert_eq!(read(b"<html>", MAIN).word, Word::None);
+    }
+
+    #[test]
+    fn what_is_said_in_place_of_a_report_is_kept() {
+        let mut dead = Vec::new();
+        pkt::write(&mut dead, b"\x03fatal: no space\n");
+        let after = [dead.clone(), lines(&["ERR gone"])].concat();
+        for (answer, words) in [
+            (lines(&["ERR closed for today"]), Some("closed for today")),
+            (dead, Some("fatal: no space")),
+            (after, Some("fatal: no space\ngone")),
+            (banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello"), None),
+            (lines(&["unpack ok"]), None),
+        ] {
+            assert_eq!(words_without_a_report(&answer, MAIN).as_deref(), words);
+        }
+    }
+
+    #[test]
+    fn what_is_printed_is_bounded() {
+        let mut bytes = Vec::new();
+        for _ in 0..1000 {
+            pkt::write(&mut bytes, &[&[2], "x".repeat(60_000).as_bytes()].concat());
+        }
+        assert_eq!(read(&bytes, MAIN).printed.len(), PRINTED_LIMIT);
+    }
+
+    #[test]
+    fn an_advertisement_says_where_the_branch_is() {
+        let id = "1".repeat(40);
+        let mut bytes = lines(&["# service=git-receive-pack"]);
+        bytes.extend(lines(&[
+            &format!("{id} refs/heads/a\0report-status delete-refs"),
+            &format!("{} {MAIN}", "2".repeat(40)),
+        ]));
+        assert_eq!(advertised(&bytes, "refs/heads/a"), Ok(Some(Oid::from_str(&id).unwrap())));
+        assert_eq!(advertised(&bytes, MAIN).unwrap().unwrap().to_string(), "2".repeat(40));
+        assert_eq!(advertised(&bytes, "refs/heads/none"), Ok(None));
+        assert_eq!(advertised(b"<html>", MAIN), Err(NoList::Broken));
+        assert_eq!(advertised(b"", MAIN), Err(NoList::Broken));
+        let said = NoList::Said("closed for today".to_owned());
+        assert_eq!(advertised(&lines(&["ERR closed for today"]), MAIN), Err(said));
+    }
+}

@@ -1,0 +1,54 @@
+//! What is asked of a server: one branch, from here to there, and a pack; and what its no means.
+//! `gitprotocol-pack(5)`, "Reference Update Request".
+
+use git2::{Oid, Repository};
+
+use crate::git::error::Trouble;
+use crate::git::objects::pack::Load;
+use crate::git::transport::push::pkt;
+use crate::git::transport::push_rejection::{self, PushVerdict};
+use crate::git::writer::fence::Fence;
+use crate::git::writer::outcome::Published;
+
+/// The branch is to be moved from `base` to `tip`.
+pub(in crate::git) struct Update<'a> {
+    /// Where it must be; `None` where there must be no such branch.
+    pub(in crate::git) base: Option<Oid>,
+    pub(in crate::git) tip: Oid,
+    /// `refs/heads/main`
+    pub(in crate::git) reference: &'a str,
+    /// What the server has not.
+    pub(in crate::git) load: &'a Load,
+    /// When it closes, what is under way is cut.
+    pub(in crate::git) fence: &'a Fence,
+}
+
+/// A way to move a branch. Never forces: on a branch that is elsewhere it is [`Published::Lost`].
+pub(in crate::git) trait Push: Send {
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble>;
+}
+
+/// Classifies a server's refusal: its status for the branch, and what it printed beside it.
+pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
+    match push_rejection::classify(status, &String::from_utf8_lossy(printed)) {
+        PushVerdict::LostRace => Published::Lost,
+        PushVerdict::Refused(refusal) => Published::Refused(refusal),
+    }
+}
+
+/// A server does of these what it can, and leaves the others: so they are asked for unseen. `quiet`
+/// because what it prints is for people, who want the words of hooks and not how far it is.
+const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k quiet object-format=sha1";
+
+/// The bytes of a push.
+pub(super) fn request(update: &Update<'_>, pack: &[u8]) -> Vec<u8> {
+    let Update { base, tip, reference, load: _, fence: _ } = update;
+    let base = base.unwrap_or(Oid::ZERO_SHA1);
+    let agent = concat!("agent=the-deployer/", env!("CARGO_PKG_VERSION"));
+    let mut bytes = Vec::with_capacity(pack.len() + 256);
+    let command = format!("{base} {tip} {reference}\0 {CAPABILITIES} {agent}");
+    pkt::write(&mut bytes, command.as_bytes());
+    pkt::flush(&mut bytes);
+    bytes.extend_from_slice(pack);
+    bytes
+}

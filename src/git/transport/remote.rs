@@ -1,0 +1,159 @@
+//! A repository on a server, whatever the way to it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use git2::Oid;
+
+use crate::git::error::WriteError;
+use crate::git::transport::address::RepositoryAddress;
+use crate::git::transport::failure::Failure;
+use crate::git::transport::http::{Exchange, HttpRemote};
+use crate::git::transport::push::report::{self, Carried, NotCarried};
+use crate::git::transport::ssh::{SshAccess, SshRemote};
+use crate::git::transport::token::Tokens;
+use crate::git::writer::fence::Fence;
+
+/// What a branch's reference begins with.
+pub(in crate::git) const HEADS: &str = "refs/heads/";
+
+/// The way to one repository. Clones share it.
+#[derive(Debug, Clone)]
+pub(in crate::git) enum Remote {
+    /// Smart HTTP.
+    Http(Arc<HttpRemote>),
+    /// The system's ssh.
+    Ssh(Arc<SshRemote>),
+}
+
+/// Where a repository's branch is, and how to come in.
+#[derive(Debug, Clone)]
+pub struct RemoteSettings {
+    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
+    pub url: String,
+    /// The branch: `main`.
+    pub branch: String,
+    /// Where the bare clone is kept; who writes to a local path needs none. Nobody else may use it.
+    pub clone_dir: PathBuf,
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
+    /// private key.
+    pub tokens: Tokens,
+    /// How to come in, where it is behind ssh.
+    pub ssh: Option<SshAccess>,
+    /// The HTTP client of the process.
+    pub client: reqwest::Client,
+    /// The longest silence of the server.
+    pub silence: Duration,
+    /// The longest that one request may take in all.
+    pub total: Duration,
+}
+
+/// Where a repository is.
+pub(in crate::git) enum RemoteSource {
+    Folder(PathBuf),
+    Server(Remote),
+}
+
+impl RemoteSettings {
+    /// The address, as people may see it, the branch's reference, and the way there. Must be called in
+    /// a runtime; the error says what is wrong or missing.
+    pub(in crate::git) fn locate(&self) -> Result<(String, String, RemoteSource), String> {
+        let address = RepositoryAddress::parse(&self.url)?;
+        let (name, reference) = (address.to_string(), reference(&self.branch)?);
+        let Self { tokens, client, silence, total, .. } = self.clone();
+        let source = match address {
+            RepositoryAddress::Local(path) => RemoteSource::Folder(path),
+            RepositoryAddress::Http(base) => {
+                let (runtime, fence) = (tokio::runtime::Handle::current(), Fence::none());
+                let wire = HttpRemote { base, client, tokens, silence, total, runtime, fence };
+                RemoteSource::Server(Remote::Http(Arc::new(wire)))
+            }
+            RepositoryAddress::Ssh(address) => {
+                let ssh = SshRemote::new(address, self.ssh.clone(), tokens, (silence, total))?;
+                RemoteSource::Server(Remote::Ssh(Arc::new(ssh)))
+            }
+        };
+        Ok((name, reference, source))
+    }
+}
+
+/// The reference of a branch that an operator named.
+pub(in crate::git) fn reference(branch: &str) -> Result<String, String> {
+    let reference = format!("{HEADS}{branch}");
+    if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
+        return Ok(reference);
+    }
+    let shown: String = branch.chars().take(60).collect();
+    Err(format!("{shown:?} is not a branch name: write one like `main`"))
+}
+
+impl Remote {
+    /// Hands a push (commands, then the pack) to the server's `git receive-pack`; `base` is where
+    /// the branch must be. When the fence closes, it is cut.
+    pub(in crate::git) fn receive_pack(
+        &self,
+        (base, reference): (Option<Oid>, &str),
+        body: Vec<u8>,
+        fence: &Fence,
+    ) -> Result<Carried, NotCarried> {
+        let carried = match self {
+            Self::Http(wire) => {
+                let answer = wire.within(fence).whole(Exchange::RECEIVE_PACK, body);
+                answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
+            }
+            Self::Ssh(ssh) => ssh.receive_pack((base, reference), &body, fence),
+        }?;
+        if let Carried::Answer(answer) = &carried
+            && let Some(words) = report::words_without_a_report(answer, reference)
+        {
+            return Err(NotCarried { failure: Failure::unreported(&words), sent: true });
+        }
+        Ok(carried)
+    }
+
+    /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
+    /// a moment.
+    pub(in crate::git) fn close(&self) {
+        match self {
+            Self::Http(_) => {}
+            Self::Ssh(ssh) => ssh.close(),
+        }
+    }
+
+    /// The branches of the server, as `git receive-pack` advertises them.
+    pub(in crate::git) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
+            Self::Ssh(ssh) => ssh.advertised(),
+        }
+    }
+
+    /// Asks whether the repository could be pushed to: one small request.
+    pub(in crate::git) fn probe(&self) -> Result<(), Failure> {
+        match self {
+            Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
+            Self::Ssh(ssh) => ssh.advertised().map(drop),
+        }
+    }
+
+    /// A failure in the writer's words.
+    pub(in crate::git) fn error(&self, failure: Failure) -> WriteError {
+        let help = match self {
+            Self::Http(wire) => wire.tokens.help(),
+            Self::Ssh(ssh) => ssh.help(),
+        };
+        failure.into_error(self.to_string(), help)
+    }
+}
+
+/// The address, as people may see it.
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(wire) => f.write_str(wire.base.as_str()),
+            Self::Ssh(ssh) => ssh.address.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The folder that `ssh` runs in: our key, the host keys that are believed, and the socket of the
+//! connection that is kept. For our eyes only.
+//!
+//! Both are copies, made anew when their source changes: ssh refuses a key that others of the
+//! machine can read, which is how an orchestrator may hand it to us. Who leaves the folder last takes
+//! them away: `init` may work beside a service, with the same folder.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::git::transport::ssh::options::{self, KEY, KNOWN_HOSTS, SOCKET};
+use crate::model::ssh::SshAddress;
+
+/// A file of known hosts is a few lines; what is larger is another file.
+const LARGEST: u64 = 1024 * 1024;
+/// Locked by everybody who uses the folder.
+const IN_USE: &str = "in-use";
+/// A connection that is told to end answers at once. So often it is looked whether it has, and with
+/// such a rest in between; then it is left alone.
+const LOOKS: u32 = 400;
+const REST: Duration = Duration::from_millis(5);
+
+/// The folder; several repositories do not share one, because they may have other keys.
+#[derive(Debug)]
+pub(super) struct KeyFolder {
+    pub(super) path: PathBuf,
+    address: SshAddress,
+    /// Ours from the first use until we leave.
+    in_use: Option<File>,
+}
+
+impl KeyFolder {
+    pub(super) fn new(path: PathBuf, address: SshAddress) -> Self {
+        Self { path, address, in_use: None }
+    }
+
+    /// Puts the key and the host keys there. When either has changed, the connection that was made
+    /// with the former one is not used again.
+    pub(super) fn prepare(&mut self, key: &SecretString, known_hosts: &Path) -> io::Result<()> {
+        make(&self.path)?;
+        self.enter()?;
+        // What was typed into a file by an editor may lack the last newline; ssh insists on it.
+        let key = format!("{}\n", key.expose_secret().trim_end());
+        let hosts = read(known_hosts)?;
+        let other_key = self.put(KEY, key.as_bytes())?;
+        let other_hosts = self.put(KNOWN_HOSTS, &hosts)?;
+        if other_key || other_hosts {
+            self.forget_connection();
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        if self.in_use.is_none() {
+            let file = self.in_use_file(true)?;
+            file.lock_shared()?;
+            self.in_use = Some(file);
+        }
+        Ok(())
+    }
+
+    fn in_use_file(&self, create: bool) -> io::Result<File> {
+        let mut options = File::options();
+        options.create(create).truncate(false).read(true).write(true);
+        options.open(self.path.join(IN_USE))
+    }
+
+    /// Takes the copies away, if nobody else uses them, and has the connection end; also what a
+    /// process left that was killed. The next use brings the copies back.
+    pub(super) fn leave(&mut self) -> Option<Leaving> {
+        let in_use = self.in_use.take().or_else(|| self.in_use_file(false).ok())?;
+        if in_use.unlock().is_err() || in_use.try_lock().is_err() {
+            return None;
+        }
+        for name in [KEY, KNOWN_HOSTS] {
+            let _absent = fs::remove_file(self.path.join(name));
+        }
+        let (socket, stopping) = (self.path.join(SOCKET), self.stop_connection());
+        Some(Leaving { socket, stopping, _in_use: in_use })
+    }
+
+    /// The next child makes a connection of its own. Whoever uses the former one still may end, and
+    /// it ends with them: without its socket nobody could tell it to.
+    pub(super) fn forget_connection(&self) {
+        if let Some(stopping) = self.stop_connection() {
+            finish(stopping);
+        }
+        let _absent = fs::remove_file(self.path.join(SOCKET));
+    }
+
+    /// Tells the connection to take nobody new, and to end with the last who uses it.
+    fn stop_connection(&self) -> Option<Child> {
+        if !self.path.join(SOCKET).exists() {
+            return None;
+        }
+        let mut command = Command::new("ssh");
+        command.args(options::letting_go(&self.address)).current_dir(&self.path).env_clear();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().ok()
+    }
+
+    /// Writes a file, and returns whether it was another one before. It is written beside its
+    /// place, so that ssh never reads half of it.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let path = self.path.join(name);
+        if fs::read(&path).is_ok_and(|found| found == bytes) {
+            // Somebody may have let others read it since.
+            keep_private(&path)?;
+            return Ok(false);
+        }
+        let draft = self.path.join(format!("{name}.draft-{}", std::process::id()));
+        let _left_by_a_crash = fs::remove_file(&draft);
+        private(&draft)?.write_all(bytes)?;
+        fs::rename(&draft, &path)?;
+        Ok(true)
+    }
+}
+
+/// Who was the last in the folder leaves it: nobody comes in before the connection has let go of its
+/// socket, because it would take away the next one's.
+pub(super) struct Leaving {
+    socket: PathBuf,
+    stopping: Option<Child>,
+    _in_use: File,
+}
+
+impl Leaving {
+    /// Waits for it; a moment.
+    pub(super) fn end(self) {
+        if let Some(stopping) = self.stopping {
+            finish(stopping);
+        }
+        let _absent = fs::remove_file(self.socket);
+    }
+
+    /// The same, and nobody waits.
+    pub(super) fn end_beside(self) {
+        let thread = thread::Builder::new().name("ssh-leaves".to_owned());
+        let _ended_with_the_process = thread.spawn(move || self.end());
+    }
+}
+
+/// Waits a moment for a child that ends by itself; one that does not, is killed.
+fn finish(mut child: Child) {
+    for _ in 0..LOOKS {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(REST);
+    }
+    let _ended = child.kill();
+    let _status = child.wait();
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let told =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(told)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(told)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(told(io::Error::other("it is larger than a file of known hosts")));
+    }
+    Ok(bytes)
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+fn keep_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_and_hosts_are_for_us_alone_and_a_change_forgets_the_connection() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut folder = folder_in(temporary.path());
+        let hosts = temporary.path().join("hosts");
+        fs::write(&hosts, "h ssh-ed25519 AAAA\n").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let socket = folder.path.join(SOCKET);
+
+        folder.prepare(&"one".into(), &hosts).unwrap();
+        assert_eq!(fs::read_to_string(folder.path.join(KEY)).unwrap(), "one\n");
+        assert_eq!((mode(&folder.path), mode(&folder.path.join(KEY))), (0o700, 0o600));
+        fs::write(&socket, "").unwrap();
+        folder.prepare(&"one\n".into(), &hosts).unwrap();
+        assert!(socket.exists(), "nothing has changed");
+        folder.prepare(&"two".into(), &hosts).unwrap();
+        assert!(!socket.exists(), "the key is another one");
+        fs::write(&socket, "").unwrap();
+        fs::write(&hosts, "h ssh-ed25519 BBBB\n").unwrap();
+        folder.prepare(&"two".into(), &hosts).unwrap();
+        assert!(!socket.exists(), "the host's key is another one");
+        let error = folder.prepare(&"two".into(), Path::new("/nowhere/hosts")).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/hosts"), "{error}");
+        assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 3, "no draft is left");
+    }
+
+    #[test]
+    fn a_copy_that_others_may_read_is_ours_alone_again() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (mut folder, hosts) = (folder_in(temporary.path()), temporary.path().join("hosts"));
+        fs::write(&hosts, "").unwrap();
+        folder.prepare(&"one".into(), &hosts).unwrap();
+        let key = folder.path.join(KEY);
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        folder.prepare(&"one".into(), &hosts).unwrap();
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn who_leaves_last_takes_the_copies_away() {
+        let temporary = tempfile::tempdir().unwrap();
+        let hosts = temporary.path().join("hosts");
+        fs::write(&hosts, "").unwrap();
+        let [mut first, mut second] = [folder_in(temporary.path()), folder_in(temporary.path())];
+        let key = first.path.join(KEY);
+        first.prepare(&"one".into(), &hosts).unwrap();
+        second.prepare(&"one".into(), &hosts).unwrap();
+        assert!(first.leave().is_none() && key.exists(), "somebody else needs it");
+        second.leave().unwrap().end();
+        assert!(!key.exists() && !first.path.join(KNOWN_HOSTS).exists());
+        // A late one, and one that was killed.
+        first.prepare(&"one".into(), &hosts).unwrap();
+        assert!(key.exists());
+        drop(first);
+        second.leave().unwrap().end();
+        assert!(!key.exists());
+    }
+
+    fn folder_in(temporary: &Path) -> KeyFolder {
+        let address = SshAddress::parse("git@127.0.0.1:m.git").expect("an address");
+        KeyFolder::new(temporary.join("a/ssh"), address)
+    }
+}

@@ -1,0 +1,176 @@
+//! Several changes become several commits, one on top of the other, for one push: who asked for each,
+//! who committed it, and over what.
+//!
+//! A change that cannot be made, or has nothing to do, leaves no commit and does not stop the
+//! others. Whether that is final is not decided here: the tip may be an old one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use git2::{Oid, Repository};
+use jiff::Timestamp;
+
+use crate::git::author::{CommitIdentity, author};
+use crate::git::changes::ManifestChange;
+use crate::git::error::{SigningError, Trouble, WriteError};
+use crate::git::objects::ObjectOverlay;
+use crate::git::objects::edits::EditOutcome;
+use crate::git::objects::pack::Load;
+use crate::git::signing::CommitSigner;
+use crate::git::writer::queue::Job;
+use crate::model::id::DeployId;
+
+/// From so many bytes of new objects on no more changes are added to a push. A deployment has some
+/// tens of kilobytes, and new versions of the folders on its way, which are held whole.
+const LARGEST: usize = 32 * 1024 * 1024;
+
+/// What the changes make of a tip.
+pub(in crate::git) struct Built {
+    /// What became of each change, in order; of the first ones only, where the others would have
+    /// made the push too large.
+    pub(in crate::git) outcomes: Vec<ChangeOutcome>,
+    /// The last commit; `None` if there was nothing to commit.
+    pub(in crate::git) tip: Option<Oid>,
+    /// Exactly what the server has not.
+    pub(in crate::git) load: Load,
+}
+
+impl Built {
+    /// Returns whether nothing could be signed just now, whatever the tip is.
+    pub(in crate::git) fn is_unsigned(&self) -> bool {
+        self.outcomes.iter().all(is_unsigned)
+    }
+}
+
+/// Returns whether gpg failed in a way that passes: that hits whoever comes next, too.
+fn is_unsigned(outcome: &ChangeOutcome) -> bool {
+    matches!(outcome, ChangeOutcome::Failed(WriteError::NotSigned { why, .. }) if why.passes())
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::git) enum ChangeOutcome {
+    /// It is that commit.
+    Commit(Oid),
+    /// Everything is there as it would be written.
+    Unchanged,
+    /// An earlier try of it is there.
+    AlreadyThere,
+    /// It cannot be made, or its commit not signed.
+    Failed(WriteError),
+}
+
+/// Applies the jobs' changes to the tip, one after the other, but for those that have `arrived`.
+pub(in crate::git) fn build(
+    (repo, repository): (&Repository, &str),
+    tip: Option<Oid>,
+    jobs: &[Job],
+    arrived: &HashSet<DeployId>,
+    committer: &Committer,
+) -> Result<Built, Trouble> {
+    let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
+    let mut objects = ObjectOverlay::over(repo, repository, tip)?;
+    let (mut at, mut made) = (tip, None);
+    let mut outcomes: Vec<ChangeOutcome> = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        // Each may take the whole time that gpg has.
+        if let Some(unsigned) = outcomes.last().filter(|outcome| is_unsigned(outcome)) {
+            outcomes.push(unsigned.clone());
+            continue;
+        }
+        if objects.bytes() > LARGEST {
+            break;
+        }
+        if job.change.id().is_some_and(|id| arrived.contains(id)) {
+            outcomes.push(ChangeOutcome::AlreadyThere);
+            continue;
+        }
+        let mark = objects.mark();
+        let outcome = match job.change.edit(&mut objects, root) {
+            Ok(EditOutcome::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at)
+            {
+                Ok(text) => {
+                    let commit = objects.commit(text)?;
+                    (root, at, made) = (Some(tree), Some(commit), Some(commit));
+                    ChangeOutcome::Commit(commit)
+                }
+                Err(why) => {
+                    let repository = repository.to_owned();
+                    ChangeOutcome::Failed(WriteError::NotSigned { repository, why })
+                }
+            },
+            Ok(EditOutcome::Unchanged) => ChangeOutcome::Unchanged,
+            Ok(EditOutcome::AlreadyThere) => ChangeOutcome::AlreadyThere,
+            Err(Trouble::Error(error)) => ChangeOutcome::Failed(error),
+            Err(damaged) => return Err(damaged),
+        };
+        if !matches!(outcome, ChangeOutcome::Commit(_)) {
+            objects.back_to(mark);
+        }
+        outcomes.push(outcome);
+    }
+    Ok(Built { outcomes, tip: made, load: Load::of(objects.into_new()) })
+}
+
+/// Who makes commits.
+#[derive(Debug, Clone)]
+pub(in crate::git) struct Committer {
+    pub(in crate::git) identity: CommitIdentity,
+    /// The domain of the addresses that people have whom the code host names.
+    pub(in crate::git) people: String,
+    /// What proves that a commit is ours.
+    pub(in crate::git) signing: Option<Arc<CommitSigner>>,
+}
+
+impl Committer {
+    /// The text of a change's commit. Its author is the person who asked; ourselves, where none did.
+    pub(in crate::git) fn commit(
+        &self,
+        tree: Oid,
+        parent: Option<Oid>,
+        change: &ManifestChange,
+        at: Timestamp,
+    ) -> Result<Vec<u8>, SigningError> {
+        let asked = change.asker().and_then(|asker| author(asker, &self.people));
+        let author = stamp(asked.as_ref().unwrap_or(&self.identity), at);
+        let committer = stamp(&self.identity, at);
+        let mut head = format!("tree {tree}\n");
+        if let Some(parent) = parent {
+            head += &format!("parent {parent}\n");
+        }
+        head += &format!("author {author}\ncommitter {committer}\n");
+        let message = change.message();
+        if let Some(signing) = &self.signing {
+            let signature = signing.sign(format!("{head}\n{message}").as_bytes())?;
+            // The last header, each of its lines but the first behind a space, as git writes it.
+            head += &format!("gpgsig {}\n", signature.replace('\n', "\n "));
+        }
+        Ok(format!("{head}\n{message}").into_bytes())
+    }
+}
+
+/// Checks that commits can have that name and address.
+pub(in crate::git) fn check(
+    CommitIdentity { name, email }: &CommitIdentity,
+) -> Result<(), WriteError> {
+    if plain(name).is_empty() || plain(email).is_empty() {
+        let message = format!("{name:?} <{email:?}> cannot be the author of a commit");
+        return Err(WriteError::Invalid(message));
+    }
+    Ok(())
+}
+
+/// `Name <e-mail> seconds +0000`
+fn stamp(CommitIdentity { name, email }: &CommitIdentity, at: Timestamp) -> String {
+    format!("{} <{}> {} +0000", plain(name), plain(email), at.as_second())
+}
+
+/// Without what ends a name or a line in a commit.
+fn plain(text: &str) -> String {
+    let text: String =
+        text.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

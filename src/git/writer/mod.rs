@@ -1,0 +1,293 @@
+//! One writer for one manifest repository: each change becomes one commit on its branch.
+//!
+//! The door to the module: settings in, typed outcomes out, git's blocking work beside the async
+//! workers. Knows neither what the files mean nor why they are deployed.
+
+pub(super) mod queue;
+pub(super) mod batch;
+pub mod push_limiter;
+pub(super) mod push_attempt;
+pub(super) mod push_loop;
+pub(super) mod fence;
+pub(super) mod outcome;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use git2::{Oid, Repository};
+use jiff::Timestamp;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+pub use crate::git::author::CommitIdentity;
+use crate::git::changes::ManifestChange;
+pub use crate::git::changes::conditional_edit::{ConditionalEdit, Edit, Precondition};
+pub use crate::git::changes::deployment::{DeploymentChange, ProjectFile};
+pub use crate::git::changes::rollback::Restore;
+use crate::git::clone::branch::Location;
+use crate::git::clone::local;
+pub use crate::git::clone::remove as remove_clone;
+pub use crate::git::drift::Watch;
+use crate::git::error::Trouble;
+pub use crate::git::error::WriteError;
+use crate::git::layout;
+pub use crate::git::message::{CommitMessage, Note, RemovalNote, RollbackNote};
+use crate::git::signing::{CommitSigner, SigningKey};
+pub use crate::git::transport::push::PushBy;
+pub use crate::git::transport::remote::RemoteSettings;
+use crate::git::transport::remote::{self, RemoteSource};
+use crate::git::writer::batch::Committer;
+pub use crate::git::writer::fence::Now;
+pub use crate::git::writer::outcome::Written;
+use crate::git::writer::push_attempt::Writer;
+pub use crate::git::writer::push_limiter::PushAllowance;
+use crate::git::writer::push_limiter::PushLimiter;
+pub use crate::git::writer::push_loop::Done;
+use crate::git::writer::push_loop::{Counters, Rounds};
+pub use crate::git::writer::queue::PendingRelease;
+use crate::git::writer::queue::{Job, PendingReleases, Queue};
+use crate::model::release::Release;
+use crate::support::lease::Lease;
+
+/// Where the repository is, and how it is written to.
+#[derive(Debug, Clone)]
+pub struct WriterSettings {
+    /// The branch that Argo CD follows, and how to come in.
+    pub remote: RemoteSettings,
+    /// Whether nobody but this process writes to the repository at that path: then a lock that
+    /// is left behind is known as such after a second, and not after minutes.
+    pub alone: bool,
+    /// Who commits.
+    pub identity: CommitIdentity,
+    /// The domain of the addresses that people have as authors whom the code host names:
+    /// `users.noreply.github.com`.
+    pub people: String,
+    /// The key that commits are signed with, if they are.
+    pub signing: Option<SigningKey>,
+    /// How often a server may be pushed to; a folder of this machine has no budget.
+    pub budget: PushAllowance,
+    /// Who pushes to a server.
+    pub push: PushBy,
+    /// What time it is, for the budget and for leases.
+    pub now: Now,
+}
+
+/// One manifest repository. Cheap to clone; all clones share the one writer.
+#[derive(Clone)]
+pub struct ManifestRepository {
+    jobs: mpsc::Sender<Job>,
+    coming: PendingReleases,
+    counters: Arc<Counters>,
+    writer: Arc<Mutex<Writer>>,
+    signing: Option<Arc<CommitSigner>>,
+    location: Location,
+}
+
+impl ManifestRepository {
+    /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
+    pub async fn open(settings: WriterSettings) -> Result<Self, WriteError> {
+        let (name, reference, source) = settings.remote.locate().map_err(WriteError::Invalid)?;
+        batch::check(&settings.identity)?;
+        let WriterSettings { remote, alone, identity, people, signing, budget, push, now } =
+            settings;
+        let RemoteSettings { branch, clone_dir: clone, .. } = remote;
+        let location = match source {
+            RemoteSource::Folder(path) => {
+                Location::Local { path, reference: reference.clone(), alone }
+            }
+            RemoteSource::Server(remote) => Location::Server { remote, clone },
+        };
+        let opening = location.clone();
+        let writer = blocking(move || {
+            let home = opening.open(&reference, push)?;
+            let signing = signing.map(|key| signing_by(&key, &name)).transpose()?;
+            let committer = Committer { identity, people, signing };
+            Ok(Writer { home, committer, branch, name, now })
+        })
+        .await?;
+        Ok(Self::begin(writer, location, budget))
+    }
+
+    /// Sets the writer's loop going; it ends with the last clone of what is returned.
+    fn begin(writer: Writer, location: Location, budget: PushAllowance) -> Self {
+        let (jobs, receiver) = mpsc::channel(queue::LONGEST);
+        let (coming, counters) = (PendingReleases::default(), Arc::<Counters>::default());
+        let (signing, now) = (writer.committer.signing.clone(), writer.now.clone());
+        let writer = Arc::new(Mutex::new(writer));
+        let budget = match location {
+            Location::Local { .. } => PushAllowance { burst: u32::MAX, per_minute: u32::MAX },
+            Location::Server { .. } => budget,
+        };
+        let rounds = Rounds {
+            writer: Arc::clone(&writer),
+            queue: Queue { jobs: receiver, coming: coming.clone() },
+            limiter: PushLimiter::new(budget),
+            now,
+            counters: Arc::clone(&counters),
+            again: VecDeque::new(),
+            alone: 0,
+        };
+        tokio::spawn(rounds.run());
+        Self { jobs, coming, counters, writer, signing, location }
+    }
+
+    /// Takes away the copies of keys on this disk. A process that ends calls it: the writer may not be
+    /// dropped any more. What is written afterwards brings them back.
+    pub async fn close(&self) {
+        let (signing, location) = (self.signing.clone(), self.location.clone());
+        let closing = move || {
+            if let Some(signing) = signing {
+                signing.close();
+            }
+            if let Location::Server { remote, .. } = location {
+                remote.close();
+            }
+        };
+        // Nothing of it can panic; and if the process is faster, the next one does it.
+        let _ = tokio::task::spawn_blocking(closing).await;
+    }
+
+    /// Makes an empty bare repository at a local path; leaves an existing one alone.
+    pub fn create_local(path: &Path, branch: &str) -> Result<(), WriteError> {
+        remote::reference(branch).map_err(WriteError::Invalid)?;
+        local::create(path, branch)
+    }
+
+    /// Says that a deployment of the release is on its way, so that its other targets, if they come
+    /// now, go in the same push.
+    pub fn announce(&self, release: &Release) -> PendingRelease {
+        self.coming.announce(release)
+    }
+
+    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not
+    /// pushed ([`WriteError::LeaseOver`]).
+    ///
+    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone:
+    /// whether it got through, the repository tells.
+    pub async fn write(
+        &self,
+        write: DeploymentChange,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
+        self.write_announced(write, at, lease, None).await
+    }
+
+    /// The same for a deployment that was announced.
+    pub async fn write_announced(
+        &self,
+        write: DeploymentChange,
+        at: Timestamp,
+        lease: &Lease,
+        pending: Option<PendingRelease>,
+    ) -> Result<Written, WriteError> {
+        layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
+        let hand_edits = write.hand_edits.clone();
+        let change = ManifestChange::Deploy(Box::new(write));
+        let ended = self.change(change, (at, lease), pending).await;
+        hand_edits.ended(&ended);
+        ended
+    }
+
+    /// Makes a change that was decided on after a look, if what was seen is still so
+    /// ([`WriteError::Moved`] if not); `at` and `lease` are as for [`ManifestRepository::write`].
+    pub async fn amend(
+        &self,
+        conditional_edit: ConditionalEdit,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
+        self.change(ManifestChange::Amend(conditional_edit), (at, lease), None).await
+    }
+
+    /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
+    /// `at` and `lease` are as for [`ManifestRepository::write`].
+    pub async fn roll_back(
+        &self,
+        restore: Restore,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
+        let hand_edits = restore.hand_edits.clone();
+        let ended =
+            self.change(ManifestChange::Restore(Box::new(restore)), (at, lease), None).await;
+        hand_edits.ended(&ended);
+        ended
+    }
+
+    /// Waits where the queue is full.
+    async fn change(
+        &self,
+        change: ManifestChange,
+        (at, lease): (Timestamp, &Lease),
+        pending: Option<PendingRelease>,
+    ) -> Result<Written, WriteError> {
+        let (answer, answered) = oneshot::channel();
+        let lease = lease.clone();
+        let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
+        let _until_answered = self.counters.one_waits();
+        self.jobs.send(job).await.map_err(|_| stopped())?;
+        self.coming.arrived();
+        answered.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Returns the counts of what the writer has done since it was opened.
+    pub fn done(&self) -> Done {
+        self.counters.done()
+    }
+
+    /// Checks that a write could begin: one small request, beside a push that is under way.
+    pub async fn ready(&self) -> Result<(), WriteError> {
+        let location = self.location.clone();
+        blocking(move || location.ready()).await
+    }
+
+    /// Runs `read` on the repository and its tip of now.
+    pub(super) async fn at_tip<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        blocking(move || {
+            Ok(writer.with_repair(|writer| {
+                let tip = writer.home.fetch_tip()?;
+                Ok(read(writer.home.repo(), tip)?)
+            })?)
+        })
+        .await
+    }
+
+    /// Returns whether a change or a look is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.writer.try_lock().is_err()
+    }
+
+    pub(super) fn location(&self) -> &Location {
+        &self.location
+    }
+}
+
+fn signing_by(key: &SigningKey, repository: &str) -> Result<Arc<CommitSigner>, WriteError> {
+    let signing = CommitSigner::open(key)
+        .map_err(|why| WriteError::NotSigned { repository: repository.to_owned(), why })?;
+    tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
+    Ok(Arc::new(signing))
+}
+
+/// Runs git's blocking work beside the async workers.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, WriteError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(Trouble::Error(error))) => Err(error),
+        Ok(Err(Trouble::Damaged(error))) => Err(WriteError::Invalid(error.message().to_owned())),
+        Err(_) => Err(stopped()),
+    }
+}
+
+/// The work was dropped or panicked: the process is going down, or must be looked at.
+fn stopped() -> WriteError {
+    let cause = "the writer stopped in the middle; what it did is seen at the next try";
+    WriteError::unreachable("the manifest repository", cause)
+}

@@ -1,0 +1,294 @@
+//! One round of the writer: the waiting changes become commits on the tip, the branch is moved to
+//! the last of them, and everybody is answered.
+//!
+//! Applies the changes to the tip as it is known, and publishes on the condition that the branch is
+//! still there. That the server moved the branch proves that the tip was not an old one; without a
+//! push only a tip seen now may say that there is nothing to do, or that something cannot be done.
+//! Never forces.
+
+use std::collections::HashSet;
+
+use git2::Oid;
+
+use crate::git::changes::ManifestChange;
+use crate::git::clone::branch::{BranchBackend, Tip};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::message::ids_of;
+use crate::git::objects::tree::{LOOK_BACK, back, commit_of, sha};
+use crate::git::transport::push_rejection::PushRefusal;
+use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer};
+use crate::git::writer::fence::{Fence, Now};
+use crate::git::writer::outcome::{Published, Written};
+use crate::git::writer::queue::{Base, Job};
+use crate::model::id::DeployId;
+use crate::support::disk;
+
+/// How often a change is applied again after others were faster. Each time somebody else got
+/// through, so twelve in a row means a repository too busy for us just now.
+pub(in crate::git) const TRIES: u32 = 12;
+
+/// The one writer of a repository; whoever has it, has it alone.
+pub(in crate::git) struct Writer {
+    pub(in crate::git) home: BranchBackend,
+    pub(in crate::git) committer: Committer,
+    pub(in crate::git) branch: String,
+    /// The address, for messages.
+    pub(in crate::git) name: String,
+    /// What leases are compared with.
+    pub(in crate::git) now: Now,
+}
+
+/// What became of a round.
+pub(in crate::git) struct Round {
+    /// Whether the server was asked to move the branch.
+    pub(in crate::git) pushed: bool,
+    /// How many changes were answered by a push that got through; none if there was none.
+    pub(in crate::git) landed: usize,
+    pub(in crate::git) end: RoundEnd,
+}
+
+/// How a round ended.
+pub(in crate::git) enum RoundEnd {
+    /// Everybody has an answer but these, for whom the push had no room.
+    Answered(Vec<Job>),
+    /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
+    Lost(Vec<Job>, WriteError),
+    /// The server does not want it, for the sake of one of them or of all.
+    Refused(Vec<Job>, PushRefusal),
+}
+
+/// What became of the branch.
+enum Attempt {
+    /// The answers to the first of the jobs; whether a push of theirs got through.
+    Told(Answers, bool),
+    Lost(WriteError),
+    Refused(PushRefusal),
+    /// Somebody's lease has ended on the way, and nothing got through: again, without them.
+    Late,
+}
+
+type Answers = Vec<Result<Written, WriteError>>;
+
+impl Writer {
+    /// Works on the jobs together.
+    pub(in crate::git) fn round(&mut self, mut jobs: Vec<Job>) -> Round {
+        let (mut pushed, mut landed) = (false, 0);
+        let mut attempt = Ok(Attempt::Late);
+        while matches!(attempt, Ok(Attempt::Late)) {
+            jobs = self.held(jobs);
+            if jobs.is_empty() {
+                break;
+            }
+            attempt = self.with_repair(|writer| writer.attempt(&mut jobs, &mut pushed));
+        }
+        let end = match attempt {
+            Ok(Attempt::Late) => RoundEnd::Answered(Vec::new()),
+            Ok(Attempt::Lost(error)) => RoundEnd::Lost(jobs, error),
+            Ok(Attempt::Refused(refusal)) => RoundEnd::Refused(jobs, refusal),
+            Ok(Attempt::Told(answers, done)) => {
+                let rest = jobs.split_off(answers.len().min(jobs.len()));
+                landed = if done { jobs.len() } else { 0 };
+                jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
+                RoundEnd::Answered(rest)
+            }
+            Err(error) => {
+                for job in jobs {
+                    job.answer(Err(error.clone()));
+                }
+                RoundEnd::Answered(Vec::new())
+            }
+        };
+        Round { pushed, landed, end }
+    }
+
+    /// Those that may be pushed still. A job that nobody waits for is dropped; whoever waits for one
+    /// whose lease has ended is told so.
+    fn held(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let now = self.now.now();
+        let awaited = jobs.into_iter().filter(Job::is_awaited);
+        let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
+        for job in late {
+            let id = job.change.id().map(tracing::field::display);
+            tracing::warn!(repository = %self.name, id, "a change is not pushed: its lease has ended");
+            job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
+        }
+        held
+    }
+
+    /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
+    pub(in crate::git) fn with_repair<T>(
+        &mut self,
+        mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T, WriteError> {
+        let first = match step(self) {
+            // Another clone would fare no better on this machine, and the one that is there would be lost.
+            Err(Trouble::Damaged(error))
+                if disk::shortage(self.home.repo().path(), error.message()).is_some() =>
+            {
+                return Err(self.final_error(Trouble::Damaged(error)));
+            }
+            Err(Trouble::Damaged(error)) => error,
+            other => return other.map_err(|trouble| self.final_error(trouble)),
+        };
+        tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
+        let second = self.home.repair().and_then(|()| step(self));
+        second.map_err(|trouble| self.final_error(trouble))
+    }
+
+    fn final_error(&self, trouble: Trouble) -> WriteError {
+        let repository = self.name.clone();
+        match trouble {
+            Trouble::Error(error) => error,
+            Trouble::Damaged(error) => {
+                WriteError::of_git(repository, self.home.repo().path(), &error)
+            }
+        }
+    }
+
+    fn attempt(&mut self, jobs: &mut [Job], pushed: &mut bool) -> Result<Attempt, Trouble> {
+        let mut tip = self.home.first_tip()?;
+        loop {
+            let arrived = self.arrived(tip.at, jobs);
+            let built = batch::build(
+                (self.home.repo(), &self.name),
+                tip.at,
+                jobs,
+                &arrived,
+                &self.committer,
+            )?;
+            if let Some(last) = built.tip {
+                // After the tip was read, and before anything is sent: see `fence`.
+                let fence = Fence::of(
+                    jobs.iter().take(built.outcomes.len()).map(|job| &job.lease),
+                    &self.now,
+                );
+                if fence.is_closed() || !jobs.iter().all(Job::is_awaited) {
+                    return Ok(Attempt::Late);
+                }
+                for job in jobs.iter_mut().take(built.outcomes.len()) {
+                    job.tried_on.get_or_insert(Base(tip.at));
+                }
+                *pushed = true;
+                return self.publish((&tip, last), built, jobs, &fence);
+            }
+            if tip.fresh || built.is_unsigned() {
+                return Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), false));
+            }
+            tip = Tip { at: self.home.fetch_tip()?, fresh: true };
+        }
+    }
+
+    fn publish(
+        &mut self,
+        (tip, last): (&Tip, Oid),
+        built: Built,
+        jobs: &[Job],
+        fence: &Fence,
+    ) -> Result<Attempt, Trouble> {
+        let published = match self.home.publish(tip.at, last, &built.load, fence) {
+            Err(Trouble::Error(WriteError::LeaseOver { .. })) => Published::Late,
+            published => published?,
+        };
+        match published {
+            Published::Late => Ok(Attempt::Late),
+            Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.outcomes, jobs), true)),
+            Published::Lost => Ok(Attempt::Lost(self.lost_races())),
+            Published::Locked(error) => Ok(Attempt::Lost(error)),
+            // A server may refuse for want of what lay below an old tip, before it looks at the branch.
+            Published::Refused(_) if !tip.fresh && self.home.fetch_tip()? != tip.at => {
+                Ok(Attempt::Lost(self.lost_races()))
+            }
+            Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
+            Published::Unclear(error) => Ok(self.cleared_up(error, last, built, jobs)),
+        }
+    }
+
+    /// The connection was cut after the pack was sent. If the branch has our last commit now, the
+    /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
+    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
+        let tip = self.home.fetch_tip().ok().flatten();
+        match tip.filter(|tip| {
+            back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
+        }) {
+            Some(tip) => Attempt::Told(self.answers(Some(tip), built.outcomes, jobs), true),
+            // It was cut by us. If it comes late, the branch is the fence for the others' next try.
+            None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
+            None => Attempt::Told(vec![Err(error); built.outcomes.len()], false),
+        }
+    }
+
+    /// Returns which of the jobs that were tried have come to the branch since: a push of which
+    /// nobody knew how it ended, or another's of the same change.
+    fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
+        let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
+        let mut bases: HashSet<Base> = tried.collect();
+        let mut ids = HashSet::new();
+        let Some(tip) = tip else { return ids };
+        for commit in back(self.home.repo(), tip).take(LOOK_BACK) {
+            bases.remove(&Base(Some(commit.id())));
+            if bases.is_empty() {
+                break;
+            }
+            ids.extend(ids_of(&String::from_utf8_lossy(commit.message_bytes())));
+        }
+        ids
+    }
+
+    /// Builds the answer of each job; the outcomes are final, and `tip` is what they were decided on.
+    fn answers(&self, tip: Option<Oid>, outcomes: Vec<ChangeOutcome>, jobs: &[Job]) -> Answers {
+        let mut at = tip;
+        let answer = |(outcome, job): (ChangeOutcome, &Job)| {
+            if let ChangeOutcome::Commit(commit) = outcome {
+                at = Some(commit);
+            }
+            self.answer(outcome, at, &job.change)
+        };
+        outcomes.into_iter().zip(jobs).map(answer).collect()
+    }
+
+    fn answer(
+        &self,
+        outcome: ChangeOutcome,
+        tip: Option<Oid>,
+        change: &ManifestChange,
+    ) -> Result<Written, WriteError> {
+        match (outcome, tip) {
+            (ChangeOutcome::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
+            (ChangeOutcome::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
+            (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
+            (ChangeOutcome::Failed(error), _) => Err(error),
+            (ChangeOutcome::Unchanged | ChangeOutcome::AlreadyThere, None) => {
+                Err(WriteError::Corrupt {
+                    repository: self.name.clone(),
+                    cause: "an empty repository holds something".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
+    /// remove can be anybody's doing.
+    fn already(&self, tip: Oid, change: &ManifestChange) -> Written {
+        let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
+        match (found, change) {
+            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit.id()) },
+            (None, ManifestChange::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
+            (None, ManifestChange::Amend(_) | ManifestChange::Restore(_)) => {
+                Written::Unchanged { commit: sha(tip) }
+            }
+        }
+    }
+
+    pub(in crate::git) fn refused(&self, refusal: PushRefusal) -> WriteError {
+        WriteError::Refused { repository: self.name.clone(), branch: self.branch.clone(), refusal }
+    }
+
+    pub(in crate::git) fn not_asked(&self, refusal: PushRefusal) -> WriteError {
+        WriteError::NotAsked { repository: self.name.clone(), branch: self.branch.clone(), refusal }
+    }
+
+    fn lost_races(&self) -> WriteError {
+        let (repository, branch) = (self.name.clone(), self.branch.clone());
+        WriteError::LostRaces { repository, branch, tries: TRIES }
+    }
+}

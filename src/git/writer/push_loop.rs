@@ -1,0 +1,191 @@
+//! The writer's loop: takes what waits, keeps to the budget, and brings jobs to their end.
+//!
+//! ```text
+//! queue ─► round ─► answered
+//!            │ ▲
+//!            │ └── lost a race: again at once, with whoever has come meanwhile
+//!            └──── refused: by halves, until who is at fault stands alone
+//! ```
+//!
+//! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must
+//! not stop the five hundred others that wait. So the jobs go again in halves. Where three in a row
+//! that stand alone are refused, it may be about none of them: the others come again a little later.
+//! Who may not be pushed any more is sorted out by each round: see `fence`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::git::error::WriteError;
+use crate::git::transport::push_rejection::PushRefusal;
+use crate::git::writer::fence::Now;
+use crate::git::writer::push_attempt::{Round, RoundEnd, TRIES, Writer};
+use crate::git::writer::push_limiter::PushLimiter;
+use crate::git::writer::queue::{Job, Queue};
+use crate::support::sync::lock;
+
+/// When so many jobs in a row were refused, each by itself, the others are not asked about now.
+const ALONE: u32 = 3;
+
+/// What a repository's writer has done since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Moves of the branch.
+    pub pushes: u64,
+    /// Changes that were answered in them.
+    pub changes: u64,
+    /// Changes that wait, or are under way.
+    pub waiting: usize,
+}
+
+/// The same, counted.
+#[derive(Debug, Default)]
+pub(in crate::git) struct Counters(Mutex<Done>);
+
+/// Counts a change that waits, until it is dropped.
+pub(in crate::git) struct WaitingGuard<'a>(&'a Counters);
+
+impl Counters {
+    pub(in crate::git) fn one_waits(&self) -> WaitingGuard<'_> {
+        lock(&self.0).waiting += 1;
+        WaitingGuard(self)
+    }
+
+    pub(in crate::git) fn done(&self) -> Done {
+        *lock(&self.0)
+    }
+}
+
+impl Drop for WaitingGuard<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.0).waiting -= 1;
+    }
+}
+
+/// The loop, and what it needs.
+pub(in crate::git) struct Rounds {
+    pub(in crate::git) writer: Arc<tokio::sync::Mutex<Writer>>,
+    pub(in crate::git) queue: Queue,
+    pub(in crate::git) limiter: PushLimiter,
+    pub(in crate::git) now: Now,
+    pub(in crate::git) counters: Arc<Counters>,
+    /// What has to go again before anything new, in this order.
+    pub(in crate::git) again: VecDeque<Group>,
+    /// How many jobs in a row were refused, each by itself.
+    pub(in crate::git) alone: u32,
+}
+
+/// Jobs that go together.
+pub(in crate::git) struct Group {
+    jobs: Vec<Job>,
+    /// Whether others may join: not while a refusal is narrowed down.
+    open: bool,
+}
+
+impl Rounds {
+    /// Runs until nobody can bring a job any more.
+    pub(in crate::git) async fn run(mut self) {
+        while let Some(group) = self.next().await {
+            let Group { mut jobs, open } = group;
+            self.wait().await;
+            if open {
+                self.queue.join(&mut jobs);
+            }
+            let Some(round) = self.round(jobs).await else { continue };
+            if round.pushed {
+                self.limiter.spend(self.now.now().wall);
+            }
+            self.settle(round, open).await;
+        }
+    }
+
+    async fn next(&mut self) -> Option<Group> {
+        match self.again.pop_front() {
+            Some(group) => Some(group),
+            None => Some(Group { jobs: self.queue.next().await?, open: true }),
+        }
+    }
+
+    /// Until the budget allows a push.
+    async fn wait(&mut self) {
+        let pause = self.limiter.wait(self.now.now().wall);
+        if !pause.is_zero() {
+            tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// `None` if the work panicked: then whoever waits is told so by the end of its channel.
+    async fn round(&self, jobs: Vec<Job>) -> Option<Round> {
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let working = tokio::task::spawn_blocking(move || {
+            let round = writer.round(jobs);
+            // Callers have their answers before the housekeeping, which the next round waits for.
+            writer.home.keep_house();
+            round
+        });
+        working.await.ok()
+    }
+
+    async fn settle(&mut self, Round { pushed: _, landed, end }: Round, open: bool) {
+        if landed > 0 {
+            self.alone = 0;
+            let mut done = lock(&self.counters.0);
+            done.pushes += 1;
+            done.changes += landed as u64;
+        }
+        match end {
+            RoundEnd::Answered(rest) if rest.is_empty() => {}
+            RoundEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
+            RoundEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
+            RoundEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+        }
+    }
+
+    /// All again, but for those that have lost too often.
+    async fn lost(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
+        for job in &mut jobs {
+            job.lost += 1;
+        }
+        let (out, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lost >= TRIES);
+        answer_all(out, error);
+        let Some(lost) = jobs.iter().map(|job| job.lost).max() else { return };
+        give_way(lost).await;
+        self.again.push_front(Group { jobs, open });
+    }
+
+    /// By halves; one that stands alone is answered. After the third in a row the others are not
+    /// asked about now: they are told so, come again by themselves, and nobody gets another's no.
+    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
+        if jobs.len() > 1 {
+            let rest = jobs.split_off(jobs.len() / 2);
+            self.again.push_front(Group { jobs: rest, open: false });
+            self.again.push_front(Group { jobs, open: false });
+            return;
+        }
+        self.alone += 1;
+        let (refused, not_asked) = {
+            let writer = self.writer.lock().await;
+            (writer.refused(refusal.clone()), writer.not_asked(refusal))
+        };
+        answer_all(jobs, &refused);
+        if self.alone >= ALONE {
+            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &not_asked);
+        }
+        if self.again.is_empty() {
+            self.alone = 0;
+        }
+    }
+}
+
+fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &WriteError) {
+    for job in jobs {
+        job.answer(Err(error.clone()));
+    }
+}
+
+/// After a lost race: none at first, then longer, so that many writers do not meet for ever.
+async fn give_way(lost: u32) {
+    let millis = u64::from(lost.saturating_sub(1)).pow(2) * 5;
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
