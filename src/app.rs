@@ -31,7 +31,7 @@ use crate::config::settings::Settings;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planners::Planners;
+use crate::deployments::planning_pool::PlanningPool;
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
@@ -145,7 +145,7 @@ impl App {
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock,
-            planners: Planners::new(),
+            planning: PlanningPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);

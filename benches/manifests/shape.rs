@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use the_deployer::git::message::Note;
-use the_deployer::git::writer::{DeploymentChange, Watch};
+use the_deployer::git::writer::{DeploymentChange, DriftPolicy};
 use the_deployer::model::id::{AppKey, DeployId, TargetName};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 

@@ -13,8 +13,8 @@ use crate::git::history::app_files::FileState;
 use crate::git::layout::RepoPath;
 use crate::git::signing::SigningKey;
 use crate::git::writer::{
-    self, CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemoteSettings, WriteError,
-    Written,
+    self, CommitMessage, ConditionalEdit, Edit, ManifestRepository, PushOutcome, RemoteSettings,
+    WriteError,
 };
 use crate::manifests::argocd::application::Source;
 use crate::manifests::bootstrap;
@@ -158,8 +158,8 @@ async fn write(
         }
         // Nobody else takes it over; what somebody has changed since it was seen stays as it is.
         match repository.amend(conditional_edit, clock.now(), &Lease::without_end()).await {
-            Ok(Written::Pushed { commit }) => return Ok((files, Some(commit))),
-            Ok(Written::Unchanged { .. } | Written::AlreadyPushed { .. }) => {
+            Ok(PushOutcome::Pushed { commit }) => return Ok((files, Some(commit))),
+            Ok(PushOutcome::Unchanged { .. } | PushOutcome::AlreadyPushed { .. }) => {
                 return Ok((files, None));
             }
             Err(WriteError::Moved { .. }) if look < LOOKS => {}

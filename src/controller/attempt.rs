@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::controller::outcome::{self, AttemptError, AttemptOutcome, Next};
 use crate::controller::worker::{Controller, Leased};
-use crate::deployments::outcome::{DeployError, NotPlanned, Planned, Remedy, WriteOutcome};
+use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome};
 use crate::deployments::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
@@ -330,12 +330,12 @@ impl Controller {
                 known.take_claims(planned.claims.clone());
                 Ok(planned)
             }
-            Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {
+            Err(PlanError::Rejected { rejection, app, template, templates_commit, contact }) => {
                 *known =
                     Findings { app, template, templates_commit, contact, ..Findings::default() };
                 Err(Abort::AttemptError(AttemptError::Rejected(rejection)))
             }
-            Err(NotPlanned::Problem(problem)) => Err(problem.into()),
+            Err(PlanError::Problem(problem)) => Err(problem.into()),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::deployments::history::{History, HistoryEntry, NotShown};
+use crate::deployments::history::{History, HistoryEntry, HistoryError};
 use crate::deployments::{BackendError, Deployments, apps};
-use crate::lookups::NotKnown;
+use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, Placed};
 use crate::model::deployment::Deployment;
 use crate::model::id::{LockId, RepoName};
@@ -55,14 +55,17 @@ const MOST_UNDER_WAY: u32 = 20;
 
 impl Deployments {
     /// Finds how the app is now; `None` if nobody ever heard of it there.
-    pub(crate) async fn find_app(&self, spot: &AppInstance) -> Result<Option<AppNow>, NotShown> {
+    pub(crate) async fn find_app(
+        &self,
+        spot: &AppInstance,
+    ) -> Result<Option<AppNow>, HistoryError> {
         let last = self.newest(of_app(spot)).await?;
         if self.manifests_of(&spot.target).is_err() && last.is_none() {
             return Ok(None);
         }
         let history = self.history_of(spot).await?;
         let placed = self.facts.app(spot).await;
-        let placed = placed.map_err(|NotKnown(why)| NotShown::Repository(why))?;
+        let placed = placed.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
         if placed.is_none() && last.is_none() {
             return Ok(None);
         }
@@ -92,7 +95,7 @@ impl Deployments {
     pub(crate) async fn find_history(
         &self,
         spot: &AppInstance,
-    ) -> Result<Option<History>, NotShown> {
+    ) -> Result<Option<History>, HistoryError> {
         let history = self.history_of(spot).await?;
         Ok(Some(history).filter(|all| all.hand_edited || !all.revisions.is_empty()))
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::deployments::Deployments;
-use crate::lookups::NotKnown;
+use crate::lookups::FactUnavailable;
 use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
 use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
@@ -102,7 +102,7 @@ impl Deployments {
         // One more tells whether there is another page.
         let facts = &self.facts;
         let found = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
-        let AppListing { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
+        let AppListing { mut apps, missing } = found.map_err(|FactUnavailable(why)| why)?;
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{DeployError, NotPlanned, Planned, Remedy, WriteOutcome, pushed};
+use crate::deployments::outcome::{DeployError, PlanError, Planned, Remedy, WriteOutcome, pushed};
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::{DeploymentChange, Note, ProjectFile, Watch, Written};
+use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile, PushOutcome};
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
@@ -66,10 +66,10 @@ impl Deployments {
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<(Rendered, Arc<Waml>, LiveClaims), NotPlanned> {
+    ) -> Result<(Rendered, Arc<Waml>, LiveClaims), PlanError> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
-        let (input, questions) = self.planners.beside(move || this.read(&request, &waml)).await??;
+        let (input, questions) = self.planning.run_blocking(move || this.read(&request, &waml)).await??;
         let asked = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {
@@ -79,7 +79,7 @@ impl Deployments {
         let live = LiveClaims::from_facts(&facts);
         let stages = stages.clone();
         let (rendered, waml) =
-            self.planners.beside(move || plan_now(&input, &facts, &stages)).await??;
+            self.planning.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
         // Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
         // passed by unasked.
         let unasked = "no rule refused what nobody could ask about: a fault in the-deployer itself";
@@ -101,7 +101,7 @@ impl Deployments {
         &self,
         request: &DeploymentRequest,
         bytes: &[u8],
-    ) -> Result<(Input, Option<Questions>), NotPlanned> {
+    ) -> Result<(Input, Option<Questions>), PlanError> {
         let waml = self.parse(bytes).map_err(|rejection| {
             let all = self.all_violations(rejection, bytes, Some(&request.target));
             rejected(all, None, None)
@@ -128,7 +128,7 @@ fn plan_now(
     input: &Input,
     facts: &Facts,
     stages: &Stages,
-) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+) -> Result<(Rendered, Arc<Waml>), PlanError> {
     let mut going = Some(stages.begin(Stage::Merge));
     let rendered = pipeline::plan_observed(input, facts, &mut |finished| {
         going.take();
@@ -157,10 +157,10 @@ fn rejected(
     rejection: Rejection,
     waml: Option<&Waml>,
     templates_commit: Option<CommitSha>,
-) -> NotPlanned {
+) -> PlanError {
     let app = waml.map(|waml| waml.app.clone());
     let contact = waml.map(contact);
-    NotPlanned::Rejected { rejection, app, template: None, templates_commit, contact }
+    PlanError::Rejected { rejection, app, template: None, templates_commit, contact }
 }
 
 fn contact(waml: &Waml) -> Contact {
@@ -263,7 +263,7 @@ fn write_of(
             templates_commit: rendered.templates_commit.clone(),
             reason: request.description.clone(),
         },
-        hand_edits: Watch::new(rendered.target.policies.hand_edits),
+        hand_edits: DriftPolicy::new(rendered.target.policies.hand_edits),
     }
 }
 
@@ -291,7 +291,7 @@ impl Deployments {
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<Planned, NotPlanned> {
+    ) -> Result<Planned, PlanError> {
         let source = self.manifests_of(&deployment.request.target)?;
         let pending = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
@@ -332,7 +332,7 @@ impl Deployments {
         let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
         // Doing it again does nothing: the deploy id says what was done.
         let written = repository.write_announced(*write, at, lease, Some(pending)).await;
-        if matches!(written, Ok(Written::Pushed { .. })) {
+        if matches!(written, Ok(PushOutcome::Pushed { .. })) {
             self.facts.pushed();
         }
         let hand_edit = hand_edits.read_hand_edit();

@@ -11,7 +11,7 @@ use crate::deployments::{BackendError, Deployments};
 use crate::git::layout;
 use crate::lookups::image::ImageReference;
 use crate::lookups::registry::BuildsRange;
-use crate::lookups::{NotKnown, registry};
+use crate::lookups::{FactUnavailable, registry};
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
@@ -125,7 +125,7 @@ pub enum NoBuilds {
     NoImage(String),
     /// The registry or the code host does not say; for the caller too.
     #[error("{0}")]
-    NotKnown(String),
+    FactUnavailable(String),
     /// Something of ours does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
@@ -167,11 +167,12 @@ impl Deployments {
         request: BuildsOfWaml,
     ) -> Result<AppImage, NoBuilds> {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
-        let busy = || NoBuilds::NotKnown("too much is planned at once; come again".to_owned());
+        let busy =
+            || NoBuilds::FactUnavailable("too much is planned at once; come again".to_owned());
         let planners = self.planners.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
         let read = planners.beside(move || this.parse(waml.as_bytes())).await;
-        let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
+        let read = read.map_err(|problem| NoBuilds::FactUnavailable(problem.message))?;
         let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
         let waml = Arc::new(read.map_err(unread)?);
         let first = || waml.targets().into_iter().next().cloned();
@@ -199,7 +200,7 @@ impl Deployments {
             self.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
             live_tags(self, of, visible),
         );
-        let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
+        let found = found.map_err(|FactUnavailable(why)| NoBuilds::FactUnavailable(why))?;
         let mut builds = found.builds;
         if skip == 0 {
             let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
@@ -270,7 +271,7 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
     let bytes = deployments.read_waml(repository, commit).await.map_err(|error| {
         match error.disposition() {
             Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
-            Disposition::Retry { .. } => NoBuilds::NotKnown(error.to_string()),
+            Disposition::Retry { .. } => NoBuilds::FactUnavailable(error.to_string()),
         }
     })?;
     let waml = deployments.parse(&bytes).map_err(|_| no_image(newest, "it cannot be read"))?;

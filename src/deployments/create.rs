@@ -42,7 +42,7 @@ pub struct CreatedDeployment {
 
 /// Why there is no deployment.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAsked {
+pub enum CreateError {
     /// They are asked for elsewhere; says where.
     #[error("{0}")]
     Elsewhere(String),
@@ -64,12 +64,12 @@ impl Deployments {
         wanted: DeploymentToCreate,
         by: Principal,
         reply: &Reply<CreatedDeployment>,
-    ) -> Result<CreatedDeployment, NotAsked> {
+    ) -> Result<CreatedDeployment, CreateError> {
         let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };
         let DeploymentToCreate { repository, git_ref, tag, target, description, actor } = wanted;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
-            NotAsked::Unknown(format!(
+            CreateError::Unknown(format!(
                 "{repository} has no branch, tag or commit {git_ref}: push it, then deploy again"
             ))
         })?;
@@ -109,13 +109,13 @@ impl Deployments {
         Err(BackendError::new("no number of a deployment is free").into())
     }
 
-    fn elsewhere(&self, wanted: &DeploymentToCreate) -> NotAsked {
+    fn elsewhere(&self, wanted: &DeploymentToCreate) -> CreateError {
         let api = match &self.code_host {
             CodeHost::GitHub { api_url, .. } => api_url.as_str(),
             CodeHost::Local => "GitHub",
         };
         let repository = &wanted.repository;
-        NotAsked::Elsewhere(format!(
+        CreateError::Elsewhere(format!(
             "deployments are asked for on GitHub, and come here by its event: \
              POST {api}/repos/{repository}/deployments, or `bart deploy`"
         ))
@@ -127,14 +127,14 @@ impl Deployments {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
         let this = self.clone();
-        let waml = self.planners.beside(move || this.parse(&bytes)).await.ok()?;
+        let waml = self.planning.run_blocking(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }
 
-fn not_found(error: &ForgeError) -> NotAsked {
+fn not_found(error: &ForgeError) -> CreateError {
     match error.disposition() {
-        Disposition::Doubt | Disposition::Stop => NotAsked::Unknown(error.to_string()),
+        Disposition::Doubt | Disposition::Stop => CreateError::Unknown(error.to_string()),
         Disposition::Retry { .. } => BackendError::new(error.to_string()).into(),
     }
 }

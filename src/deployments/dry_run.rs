@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::deployments::planners::Planners;
+use crate::deployments::planning_pool::PlanningPool;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
@@ -90,7 +90,7 @@ impl Deployments {
         request: DryRunInput,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
-        let planners = self.planners.for_dry_run().ok_or(DryRunError::Busy)?;
+        let planning = self.planning.for_dry_run().ok_or(DryRunError::Busy)?;
         let commit = commit(self, &request).await?;
         let bytes = waml(self, &request, commit.as_ref()).await?;
         let (this, target) = (self.clone(), request.target.clone());
@@ -98,12 +98,12 @@ impl Deployments {
             let waml = this.parse(&bytes);
             waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
         };
-        match planners.beside(parse).await? {
+        match planning.run_blocking(parse).await? {
             Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
                 let (request, names) = under_present_name(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
-                DryRunRequest { deployments: self, planners, request, names, commit, waml }
+                DryRunRequest { deployments: self, planning, request, names, commit, waml }
                     .planned()
                     .await
             }
@@ -201,7 +201,7 @@ fn is_the_one(
 /// One dry run, with a WAML that could be read.
 struct DryRunRequest<'a> {
     deployments: &'a Deployments,
-    planners: Planners,
+    planning: PlanningPool,
     request: DryRunInput,
     /// What else its repository is called.
     names: OtherNames,
@@ -282,7 +282,7 @@ impl DryRunRequest<'_> {
     }
 
     async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, DryRunError> {
-        let (planners, clusters) = (&self.planners, self.deployments.clusters.clone());
+        let (planning, clusters) = (&self.planning, self.deployments.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
             target: self.request.target.clone(),
@@ -293,7 +293,7 @@ impl DryRunRequest<'_> {
             let questions = fact_requests::collect_questions(&input, &clusters);
             (input, questions)
         };
-        let (input, questions) = planners.beside(asking).await?;
+        let (input, questions) = planning.run_blocking(asking).await?;
         let asked = questions.is_some();
         let questions = questions.map(|mut questions| {
             if self.commit.is_none() {
@@ -303,7 +303,7 @@ impl DryRunRequest<'_> {
         });
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
-        let run = planners.beside(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
+        let run = planning.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != DryRunOutcome::Refused {
             return Err(BackendError::new("no rule refused what nobody could ask about").into());
         }

@@ -19,7 +19,7 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::app_instance::{AppInstance, AppListing, Placed};
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveApp, NamespaceObjects, NotKnown, Ownership, Questions,
+    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Ownership, Questions,
     SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
@@ -118,7 +118,7 @@ impl FactCollector {
         app: Option<&AppKey>,
         after: Option<&AppInstance>,
         most: usize,
-    ) -> Result<AppListing, NotKnown> {
+    ) -> Result<AppListing, FactUnavailable> {
         let page = |now, patience| self.0.inventory.page(target, app, after, most, now, patience);
         self.bounded(page).await
     }
@@ -127,7 +127,7 @@ impl FactCollector {
     ///
     /// # Errors
     /// When the target's repository is missing.
-    pub async fn app(&self, spot: &AppInstance) -> Result<Option<Placed>, NotKnown> {
+    pub async fn app(&self, spot: &AppInstance) -> Result<Option<Placed>, FactUnavailable> {
         self.bounded(|now, patience| self.0.inventory.app(spot, now, patience)).await
     }
 
@@ -151,7 +151,7 @@ impl FactCollector {
         target: &TargetName,
         app: &AppKey,
         hosts: &[String],
-    ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
+    ) -> Result<(Vec<Route>, Vec<Route>), FactUnavailable> {
         let found =
             self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, hosts, now)).await?;
         let (Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
@@ -169,7 +169,7 @@ impl FactCollector {
         &self,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<Arc<NamespaceObjects>, NotKnown> {
+    ) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
         let found =
             self.bounded(|now, _| self.0.inventory.read_app_facts(target, app, &[], now)).await?;
         let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
@@ -181,7 +181,7 @@ impl FactCollector {
     ///
     /// # Errors
     /// When nothing was heard of it for some minutes.
-    pub async fn current(&self, target: &TargetName) -> Result<bool, NotKnown> {
+    pub async fn current(&self, target: &TargetName) -> Result<bool, FactUnavailable> {
         self.bounded(|now, patience| self.0.inventory.current(target, now, patience)).await
     }
 
@@ -189,15 +189,15 @@ impl FactCollector {
     async fn bounded<T, F>(
         &self,
         look: impl FnOnce(Timestamp, Duration) -> F,
-    ) -> Result<T, NotKnown>
+    ) -> Result<T, FactUnavailable>
     where
-        F: Future<Output = Result<T, NotKnown>>,
+        F: Future<Output = Result<T, FactUnavailable>>,
     {
         let most = self.0.lookups.most;
         let looking = look(self.0.clock.now(), most.mul_f32(0.8));
         tokio::time::timeout(most, looking).await.unwrap_or_else(|_| {
             let why = format!("the manifest repository did not answer within {most:?}");
-            Err(NotKnown::new(why))
+            Err(FactUnavailable::new(why))
         })
     }
 
@@ -209,13 +209,13 @@ impl FactCollector {
     /// A page of the newest builds of an image.
     ///
     /// # Errors
-    /// [`NotKnown`] when the registry does not list them.
+    /// [`FactUnavailable`] when the registry does not list them.
     pub async fn builds(
         &self,
         image: &ImageReference,
         range: BuildsRange,
         patience: Duration,
-    ) -> Result<ImageBuilds, NotKnown> {
+    ) -> Result<ImageBuilds, FactUnavailable> {
         self.0.lookups.registries.builds(image, range, patience, self.0.clock.now()).await
     }
 
@@ -248,17 +248,17 @@ impl Asked<'_> {
     async fn bounded<T>(
         &self,
         who: &str,
-        asking: impl Future<Output = Result<Dated<T>, NotKnown>>,
+        asking: impl Future<Output = Result<Dated<T>, FactUnavailable>>,
     ) -> Fact<T> {
         let most = self.inner.lookups.most;
         match tokio::time::timeout(most, asking).await {
             Ok(Ok((value, at))) => Fact::Known { value, at },
-            Ok(Err(NotKnown(why))) => Fact::Missing { why },
+            Ok(Err(FactUnavailable(why))) => Fact::Missing { why },
             Err(_) => Fact::Missing { why: format!("{who} did not answer within {most:?}") },
         }
     }
 
-    async fn other_apps(&self) -> Result<Dated<Looked>, NotKnown> {
+    async fn other_apps(&self) -> Result<Dated<Looked>, FactUnavailable> {
         let Questions { target, app, hosts, .. } = self.questions;
         self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
@@ -355,13 +355,13 @@ impl Asked<'_> {
         self.bounded("the code host", asking).await
     }
 
-    async fn owner(&self) -> Result<Dated<Ownership>, NotKnown> {
+    async fn owner(&self) -> Result<Dated<Ownership>, FactUnavailable> {
         let Questions { target, app, .. } = self.questions;
         let found = self.inner.store.claimed_ownership(&target.name, app).await;
         found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
     }
 
-    async fn locks(&self) -> Result<Dated<Vec<Lock>>, NotKnown> {
+    async fn locks(&self) -> Result<Dated<Vec<Lock>>, FactUnavailable> {
         let Questions { target, app, owner, .. } = self.questions;
         let store = &self.inner.store;
         let found = store.locks_that_stop(&target.name, app, owner.as_deref(), self.now).await;
@@ -389,7 +389,7 @@ impl Asked<'_> {
         self.bounded("the code host", asking).await
     }
 
-    async fn hold(&self) -> Result<Dated<Option<Hold>>, NotKnown> {
+    async fn hold(&self) -> Result<Dated<Option<Hold>>, FactUnavailable> {
         let Questions { target, app, .. } = self.questions;
         let found = self.inner.store.hold(&target.name, app).await;
         found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
@@ -437,8 +437,8 @@ impl RepositoryFacts {
     }
 }
 
-fn not_known(error: &dyn std::error::Error) -> NotKnown {
-    NotKnown::new(error.to_string())
+fn not_known(error: &dyn std::error::Error) -> FactUnavailable {
+    FactUnavailable::new(error.to_string())
 }
 
 /// Logs the missing facts for the operator: the rules tell the developer.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::deployments::{BackendError, Deployments};
 use crate::git::history::revisions::{CommitNote, RevisionTrailers};
 use crate::git::writer::{ManifestRepository, WriteError};
-use crate::lookups::NotKnown;
+use crate::lookups::FactUnavailable;
 use crate::manifests::diff;
 use crate::manifests::diff::Change;
 use crate::model::app_instance::AppInstance;
@@ -75,7 +75,7 @@ const LOOKED_BACK: u32 = 100;
 
 /// Why an app cannot be shown.
 #[derive(Debug, thiserror::Error)]
-pub enum NotShown {
+pub enum HistoryError {
     /// The manifest repository cannot be read now; the text is for callers.
     #[error("{0}")]
     Repository(String),
@@ -90,15 +90,15 @@ impl Deployments {
     pub(super) async fn repository(
         &self,
         spot: &AppInstance,
-    ) -> Result<Option<(&ManifestRepository, bool)>, NotShown> {
+    ) -> Result<Option<(&ManifestRepository, bool)>, HistoryError> {
         let Ok(manifests) = self.manifests_of(&spot.target) else { return Ok(None) };
         let current = self.facts.current(&spot.target).await;
-        let branch = current.map_err(|NotKnown(why)| NotShown::Repository(why))?;
+        let branch = current.map_err(|FactUnavailable(why)| HistoryError::Repository(why))?;
         Ok(Some((&manifests.repository, branch)))
     }
 
     /// The app's history; empty where the repository has nothing of it.
-    pub(super) async fn history_of(&self, spot: &AppInstance) -> Result<History, NotShown> {
+    pub(super) async fn history_of(&self, spot: &AppInstance) -> Result<History, HistoryError> {
         let Some((repository, branch)) = self.repository(spot).await? else {
             return Ok(History::default());
         };
@@ -161,7 +161,7 @@ impl Deployments {
         &self,
         spot: &AppInstance,
         id: &DeployId,
-    ) -> Result<Option<RevisionFiles>, NotShown> {
+    ) -> Result<Option<RevisionFiles>, HistoryError> {
         let history = self.history_of(spot).await?;
         let found = history.revisions.into_iter().find(|one| one.id == *id);
         let (Some(revision), Some((repository, _))) = (found, self.repository(spot).await?) else {
@@ -223,8 +223,8 @@ fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) 
     }
 }
 
-fn unread(error: &WriteError) -> NotShown {
-    NotShown::Repository(error.to_string())
+fn unread(error: &WriteError) -> HistoryError {
+    HistoryError::Repository(error.to_string())
 }
 
 #[cfg(test)]

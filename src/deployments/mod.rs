@@ -17,7 +17,7 @@ pub mod create; // somebody asks us for a deployment
 mod attempt; // one attempt: fetch, plan, write
 pub mod outcome; // what the steps of an attempt come to
 pub mod stages; // how long each stage took, and its log lines
-pub mod planners; // places for what is computed
+pub mod planning_pool; // places for what is computed
 mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
 pub mod removal; // an app is taken off a target

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::forge::error::ForgeError;
-use crate::git::writer::{DeploymentChange, PendingRelease, WriteError, Written};
+use crate::git::writer::{DeploymentChange, PendingRelease, PushOutcome, WriteError};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;
@@ -37,7 +37,7 @@ pub struct Planned {
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotPlanned {
+pub enum PlanError {
     /// The WAML breaks rules.
     Rejected {
         /// Which ones.
@@ -55,7 +55,7 @@ pub enum NotPlanned {
     Problem(DeployError),
 }
 
-impl From<DeployError> for NotPlanned {
+impl From<DeployError> for PlanError {
     fn from(problem: DeployError) -> Self {
         Self::Problem(problem)
     }
@@ -77,10 +77,10 @@ impl From<DeployError> for WriteOutcome {
 }
 
 /// Returns what a write left behind.
-pub(crate) fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
+pub(crate) fn pushed(written: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
     let (commit, changed) = match written {
-        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
-        Written::Unchanged { commit } => (commit, false),
+        PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit } => (commit, true),
+        PushOutcome::Unchanged { commit } => (commit, false),
     };
     Pushed { commit, changed, digest, files }
 }

@@ -79,7 +79,7 @@ impl Deployments {
         };
         let before = self.waml_at(&request.repository, &request.base_commit).await?;
         let this = self.clone();
-        let parsed = self.planners.beside(move || {
+        let parsed = self.planning.run_blocking(move || {
             let before = before.and_then(|bytes| this.parse(&bytes).ok());
             let waml = this.parse(&bytes);
             let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
@@ -90,7 +90,7 @@ impl Deployments {
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
         let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
-        self.planners.beside(move || text::describe_preview(&preview)).await
+        self.planning.run_blocking(move || text::describe_preview(&preview)).await
     }
 
     /// Shows it at the head; gives the number of the check run.
@@ -169,7 +169,7 @@ impl Deployments {
                 message,
             }) => Ok(TargetPreview {
                 target: target.clone(),
-                outlook: Outlook::NotKnown(message),
+                outlook: Outlook::FactUnavailable(message),
                 tag: None,
                 warnings: Vec::new(),
                 notes: Vec::new(),
@@ -196,15 +196,15 @@ impl Deployments {
         };
         let clusters = self.clusters.clone();
         let (input, questions) = self
-            .planners
-            .beside(move || {
+            .planning
+            .run_blocking(move || {
                 let questions = preview::questions(&input, &clusters);
                 (input, questions)
             })
             .await?;
         let facts = self.gather(questions.as_ref()).await;
         let base = request.base.clone();
-        self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+        self.planning.run_blocking(move || preview::of_target(&input, &facts, &base, &live, tag)).await
     }
 
     /// Nothing is shown of another repository's app, whatever the WAML says its name is.

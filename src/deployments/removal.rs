@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::history::app_files::Footprint;
 use crate::git::writer::{
-    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, PushOutcome, RemovalNote, WriteError,
 };
 use crate::manifests::removal;
 use crate::model::audit::Principal;
@@ -209,13 +209,13 @@ async fn carry_out(
     let (change, lease) = (build_edit(&removal, found), Lease::asked_for(asked_at, HOLD));
     let written = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
     match written {
-        Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
+        Ok(PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             deployments.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
             end(deployments, removal, (Some(commit), summary), reply).await
         }
-        Ok(Written::Unchanged { .. }) => {
+        Ok(PushOutcome::Unchanged { .. }) => {
             let summary = "somebody else took it away at the same moment".to_owned();
             end(deployments, removal, (None, summary), reply).await
         }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::inventory::target::Index;
 use crate::inventory::{FRESH, Inventory, TARGETS, blocking};
 use crate::model::app_instance::Missing;
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::clock::Clock;
 
 /// Commits of others that the writer has fetched are seen within this, also if nobody asks.
@@ -116,7 +116,7 @@ impl Inventory {
         let asking = self.places.iter().map(|place| place.freshen(now, FRESH));
         let asked = futures::future::join_all(asking).await;
         let unread = self.places.iter().zip(asked).filter_map(|(place, asked)| {
-            let NotKnown(why) = asked.err()?;
+            let FactUnavailable(why) = asked.err()?;
             Some((place.name().to_owned(), why))
         });
         unread.collect()
@@ -129,7 +129,7 @@ impl Inventory {
         for place in &self.places {
             match self.targets_of(place).await {
                 Ok(found) => targets.extend(found),
-                Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
+                Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
         if targets.len() > TARGETS {
@@ -142,7 +142,7 @@ impl Inventory {
         }
         for target in targets.iter().take(TARGETS) {
             let Some((place, index)) = self.indexed(target) else { continue };
-            if let Err(NotKnown(why)) = blocking(&index, Index::update).await {
+            if let Err(FactUnavailable(why)) = blocking(&index, Index::update).await {
                 missing.insert(place.name().to_owned(), why);
             }
         }

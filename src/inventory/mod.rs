@@ -23,7 +23,7 @@ use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
 use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
-use crate::model::facts::{LiveApp, NotKnown};
+use crate::model::facts::{FactUnavailable, LiveApp};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::sync::lock;
 
@@ -62,7 +62,7 @@ impl Inventory {
         app: &AppKey,
         hosts: &[String],
         now: Timestamp,
-    ) -> Result<Dated<Looked>, NotKnown> {
+    ) -> Result<Dated<Looked>, FactUnavailable> {
         let place = self.place(target)?;
         let index = self.index(target, &place.repository.repository);
         if place.repository.repository.is_local() {
@@ -104,7 +104,7 @@ impl Inventory {
         most: usize,
         now: Timestamp,
         patience: Duration,
-    ) -> Result<AppListing, NotKnown> {
+    ) -> Result<AppListing, FactUnavailable> {
         let places: Vec<&IndexPlace> = match target {
             Some(target) => self.place(target).ok().into_iter().collect(),
             None => self.places.iter().collect(),
@@ -123,11 +123,13 @@ impl Inventory {
                 .await
             {
                 Ok(found) => apps.extend(found),
-                Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
+                Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
         match missing.iter().next() {
-            Some((_, why)) if missing.len() == places.len() => Err(NotKnown::new(why.clone())),
+            Some((_, why)) if missing.len() == places.len() => {
+                Err(FactUnavailable::new(why.clone()))
+            }
             _ => Ok(AppListing { apps, missing }),
         }
     }
@@ -138,11 +140,11 @@ impl Inventory {
         spot: &AppInstance,
         now: Timestamp,
         patience: Duration,
-    ) -> Result<Option<Placed>, NotKnown> {
+    ) -> Result<Option<Placed>, FactUnavailable> {
         let place = self.place(&spot.target)?;
         let (targets, missing) = self.targets_now(&[place], now, patience).await;
         if let Some(why) = missing.into_values().next() {
-            return Err(NotKnown::new(why));
+            return Err(FactUnavailable::new(why));
         }
         // One that has no manifests gets no index: a caller can name many.
         let indexed = self.indexed(&spot.target).filter(|_| targets.contains(&spot.target));
@@ -158,7 +160,7 @@ impl Inventory {
         target: &TargetName,
         now: Timestamp,
         patience: Duration,
-    ) -> Result<bool, NotKnown> {
+    ) -> Result<bool, FactUnavailable> {
         self.place(target)?.freshen_in(patience, now, FRESH).await.map(|seen| seen.branch)
     }
 
@@ -183,7 +185,7 @@ impl Inventory {
         for (place, found) in places.iter().zip(looked) {
             match found {
                 Ok(found) => targets.extend(found),
-                Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
+                Err(FactUnavailable(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
         }
         (targets, missing)
@@ -196,7 +198,7 @@ impl Inventory {
 
     /// The targets that have manifests in the repository that is for them, in order. A repository
     /// whose server has no branch yet has none.
-    async fn targets_of(&self, place: &IndexPlace) -> Result<Vec<TargetName>, NotKnown> {
+    async fn targets_of(&self, place: &IndexPlace) -> Result<Vec<TargetName>, FactUnavailable> {
         let repository = place.repository.repository.clone();
         let found = tokio::task::spawn_blocking(move || repository.targets()).await;
         match found.map_err(|_| fault())? {
@@ -219,10 +221,10 @@ impl Inventory {
         Some((place, self.index(target, &place.repository.repository)))
     }
 
-    fn place(&self, target: &TargetName) -> Result<&IndexPlace, NotKnown> {
+    fn place(&self, target: &TargetName) -> Result<&IndexPlace, FactUnavailable> {
         let found =
             self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
-        found.ok_or_else(|| NotKnown::new(format!("no manifest repository is for {target}")))
+        found.ok_or_else(|| FactUnavailable::new(format!("no manifest repository is for {target}")))
     }
 
     fn index(
@@ -243,8 +245,8 @@ impl Inventory {
 /// Does something with an index on a thread where one may block.
 async fn blocking<T: Send + 'static>(
     index: &Arc<tokio::sync::Mutex<Index>>,
-    work: impl FnOnce(&mut Index) -> Result<T, NotKnown> + Send + 'static,
-) -> Result<T, NotKnown> {
+    work: impl FnOnce(&mut Index) -> Result<T, FactUnavailable> + Send + 'static,
+) -> Result<T, FactUnavailable> {
     let mut index = Arc::clone(index).lock_owned().await;
     let done = tokio::task::spawn_blocking(move || work(&mut index)).await;
     done.map_err(|_| fault())?
@@ -254,11 +256,11 @@ async fn read(
     index: &Arc<tokio::sync::Mutex<Index>>,
     app: &AppKey,
     hosts: &[String],
-) -> Result<Looked, NotKnown> {
+) -> Result<Looked, FactUnavailable> {
     let (app, hosts) = (app.clone(), hosts.to_vec());
     blocking(index, move |index| index.read_app_facts(&app, &hosts)).await
 }
 
-fn fault() -> NotKnown {
-    NotKnown::new("reading the manifest repository failed by a fault of ours")
+fn fault() -> FactUnavailable {
+    FactUnavailable::new("reading the manifest repository failed by a fault of ours")
 }

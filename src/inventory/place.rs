@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::globs::Globs;
 
 /// A manifest repository, and which targets' manifests it has.
@@ -24,8 +24,8 @@ pub struct IndexedRepository {
 /// A value, and when it was so.
 pub(super) type Dated<T> = (T, Timestamp);
 
-pub(super) fn not_known(error: &dyn std::error::Error) -> NotKnown {
-    NotKnown::new(error.to_string())
+pub(super) fn not_known(error: &dyn std::error::Error) -> FactUnavailable {
+    FactUnavailable::new(error.to_string())
 }
 
 /// Until then what is known counts, if the server does not answer.
@@ -58,9 +58,11 @@ impl IndexPlace {
     }
 
     /// Returns the reason why nothing is known of it.
-    pub(super) fn silent(&self, patience: Duration) -> NotKnown {
+    pub(super) fn silent(&self, patience: Duration) -> FactUnavailable {
         let name = self.name();
-        NotKnown::new(format!("the manifest repository {name} did not answer within {patience:?}"))
+        FactUnavailable::new(format!(
+            "the manifest repository {name} did not answer within {patience:?}"
+        ))
     }
 
     /// Returns whether the server said, when it was asked last, that there is no branch.
@@ -73,7 +75,7 @@ impl IndexPlace {
         &self,
         now: Timestamp,
         within: SignedDuration,
-    ) -> Result<SeenTip, NotKnown> {
+    ) -> Result<SeenTip, FactUnavailable> {
         self.freshen_in(ASKING, now, within).await
     }
 
@@ -83,7 +85,7 @@ impl IndexPlace {
         asking: Duration,
         now: Timestamp,
         within: SignedDuration,
-    ) -> Result<SeenTip, NotKnown> {
+    ) -> Result<SeenTip, FactUnavailable> {
         if self.repository.repository.is_local() {
             return Ok(SeenTip { at: now, branch: true });
         }

@@ -14,7 +14,7 @@ use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{ReadFiles, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::app_instance::{AppInstance, Placed};
-use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, NotKnown};
+use crate::model::facts::{FactUnavailable, LiveApp, LiveObject, NamespaceObjects};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// Reads what has changed, if that is not too much to be kept. Blocks.
-    pub(super) fn update(&mut self) -> Result<(), NotKnown> {
+    pub(super) fn update(&mut self) -> Result<(), FactUnavailable> {
         let before = self.apps.len();
         let changes = self.follower.changes_within(self.count.room(before));
         let changes = changes.map_err(|error| not_known(&error))?;
@@ -154,7 +154,7 @@ impl Index {
         &mut self,
         app: &AppKey,
         hosts: &[String],
-    ) -> Result<Looked, NotKnown> {
+    ) -> Result<Looked, FactUnavailable> {
         let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
         let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
@@ -179,7 +179,10 @@ impl Index {
     }
 
     /// The objects of every app of a namespace. Only folders that are others than at the last look are read.
-    fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, NotKnown> {
+    fn namespace(
+        &mut self,
+        namespace: &Namespace,
+    ) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
         let mut known = self.namespaces.remove(namespace).unwrap_or_default();
         let folder = |slug: &Slug| known.folders.get(slug).copied();
         let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);
@@ -205,7 +208,7 @@ impl Index {
         only: Option<&AppKey>,
         after: Option<&AppKey>,
         most: usize,
-    ) -> Result<Vec<Placed>, NotKnown> {
+    ) -> Result<Vec<Placed>, FactUnavailable> {
         self.update()?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = self.apps.range((from, Bound::Unbounded));
@@ -214,7 +217,7 @@ impl Index {
     }
 
     /// One app. Blocks.
-    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, NotKnown> {
+    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, FactUnavailable> {
         self.update()?;
         Ok(self.apps.get(app).map(|known| self.describe_app(app, known)))
     }
@@ -231,7 +234,7 @@ impl Index {
 
     /// Under each name of the hosts, under the stars over them, and under what a star among them
     /// stands for.
-    fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
+    fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, FactUnavailable> {
         self.update()?;
         let mut asked: BTreeSet<String> =
             hosts.iter().flat_map(|host| route::hosts_over(host)).collect();

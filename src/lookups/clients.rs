@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::lookups::http::{LookupSettingsError, Patience};
+use crate::lookups::http::{LookupLimits, LookupSettingsError};
 use crate::lookups::kubernetes::{self, Kubernetes};
 use crate::lookups::registry::{Registries, RegistryAccess};
 use crate::lookups::vault::{self, VaultClient};
-use crate::model::facts::{NotKnown, SecretQuestion};
+use crate::model::facts::{FactUnavailable, SecretQuestion};
 use crate::model::id::{Namespace, TargetName};
 use crate::support::http::OutboundHttp;
 
@@ -67,7 +67,7 @@ impl LookupClients {
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         // Two tries and the pause between them come to their end before all is over.
-        let patience = Patience { one_try: ONE_TRY.min(most.mul_f32(0.4)), at_once: AT_ONCE };
+        let patience = LookupLimits { one_try: ONE_TRY.min(most.mul_f32(0.4)), at_once: AT_ONCE };
         let mut secrets = BTreeMap::new();
         for (target, store) in settings.secrets {
             let store = match store {
@@ -95,14 +95,14 @@ impl SecretStore {
     /// The keys of a secret, by its name.
     ///
     /// # Errors
-    /// [`NotKnown`]
+    /// [`FactUnavailable`]
     pub async fn keys(
         &self,
         namespace: &Namespace,
         name: String,
         question: SecretQuestion,
         now: Timestamp,
-    ) -> Result<(String, Option<BTreeSet<String>>), NotKnown> {
+    ) -> Result<(String, Option<BTreeSet<String>>), FactUnavailable> {
         let SecretQuestion { keys, vault_path } = question;
         let found = match self {
             Self::Vault(vault) => vault.keys(&vault_path, &keys, now).await?,

@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::sync::Semaphore;
 
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::cause::innermost_cause;
 use crate::support::http::OutboundHttp;
 use crate::support::http::body::{BoundedBody, read_bounded};
@@ -23,7 +23,7 @@ pub struct LookupSettingsError(pub String);
 
 /// How long a client waits, and for how many questions at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct LookupLimits {
     /// For one try, the answer's body included.
     pub one_try: Duration,
     /// How many questions it asks at once; others wait for their turn.
@@ -51,7 +51,7 @@ pub(super) struct HttpAnswer {
 impl Http {
     /// It follows no redirect: our token is in a header that would go along.
     pub(super) fn new(
-        patience: Patience,
+        patience: LookupLimits,
         roots: Vec<reqwest::Certificate>,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
@@ -89,7 +89,7 @@ impl Http {
         host: &str,
         request: RequestBuilder,
         limit: usize,
-    ) -> Result<HttpAnswer, NotKnown> {
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let second = request.try_clone();
         let first = self.send_once(host, request, limit).await;
         let again = match &first {
@@ -110,7 +110,7 @@ impl Http {
         host: &str,
         request: RequestBuilder,
         limit: usize,
-    ) -> Result<HttpAnswer, NotKnown> {
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let asked = async {
             // It is never closed; if it were, nobody would need to wait.
             let _turn = self.turns.acquire().await;
@@ -120,11 +120,12 @@ impl Http {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let cause = innermost_cause(&error);
-                Err(NotKnown::new(format!("{host} cannot be reached: {cause}")))
+                Err(FactUnavailable::new(format!("{host} cannot be reached: {cause}")))
             }
-            Err(_) => {
-                Err(NotKnown::new(format!("{host} did not answer within {:?}", self.one_try)))
-            }
+            Err(_) => Err(FactUnavailable::new(format!(
+                "{host} did not answer within {:?}",
+                self.one_try
+            ))),
         }
     }
 }

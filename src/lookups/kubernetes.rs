@@ -7,8 +7,8 @@ use reqwest::header::ACCEPT;
 use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
-use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
-use crate::model::facts::NotKnown;
+use crate::lookups::http::{Http, HttpAnswer, LookupLimits, LookupSettingsError};
+use crate::model::facts::FactUnavailable;
 use crate::model::id::Namespace;
 use crate::support::credential::Credential;
 use crate::support::http::OutboundHttp;
@@ -54,7 +54,7 @@ impl Kubernetes {
     /// When the address or the certificates cannot be used.
     pub fn new(
         settings: KubernetesSettings,
-        patience: Patience,
+        patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         let KubernetesSettings { server, token, ca } = settings;
@@ -78,13 +78,13 @@ impl Kubernetes {
     /// its values, so those that are wanted are taken to be there if the secret is.
     ///
     /// # Errors
-    /// [`NotKnown`]
+    /// [`FactUnavailable`]
     pub async fn keys(
         &self,
         namespace: &Namespace,
         name: &str,
         wanted: &BTreeSet<String>,
-    ) -> Result<Option<BTreeSet<String>>, NotKnown> {
+    ) -> Result<Option<BTreeSet<String>>, FactUnavailable> {
         for (group, kind) in PLACES {
             let answer = self.get(group, kind, namespace, name).await?;
             match answer.status {
@@ -102,20 +102,20 @@ impl Kubernetes {
         kind: &str,
         namespace: &Namespace,
         name: &str,
-    ) -> Result<HttpAnswer, NotKnown> {
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let place = format!("{group}/namespaces/{namespace}/{kind}/{}", encode_segment(name));
         let address = self.base.join(&place).ok();
-        let address = address
-            .filter(|_| !matches!(name, "" | "." | ".."))
-            .ok_or_else(|| NotKnown::new(format!("{name:?} cannot be the name of a secret")))?;
-        let token = self.token.text().await.map_err(NotKnown::new)?;
+        let address = address.filter(|_| !matches!(name, "" | "." | "..")).ok_or_else(|| {
+            FactUnavailable::new(format!("{name:?} cannot be the name of a secret"))
+        })?;
+        let token = self.token.text().await.map_err(FactUnavailable::new)?;
         let request = self.http.client().get(address).header(ACCEPT, METADATA);
         self.http.ask(&self.host, request.bearer_auth(token.expose_secret()), ANSWER_BYTES).await
     }
 
-    fn refused(&self, kind: &str, namespace: &Namespace, answer: &HttpAnswer) -> NotKnown {
+    fn refused(&self, kind: &str, namespace: &Namespace, answer: &HttpAnswer) -> FactUnavailable {
         let (host, status) = (&self.host, answer.status.as_u16());
-        NotKnown::new(match answer.status {
+        FactUnavailable::new(match answer.status {
             StatusCode::UNAUTHORIZED => {
                 format!("the API server {host} does not know our token (401)")
             }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Every question ends by itself, is asked at most twice, and never more than a few at a time of
-//! the same place. What cannot be had is a [`NotKnown`]; whether that matters is the target's
+//! the same place. What cannot be had is a [`FactUnavailable`]; whether that matters is the target's
 //! policy. No client ever reads the value of a secret. Knows no clock: times come in.
 
 pub mod clients; // the clients that the configuration names
@@ -24,5 +24,5 @@ mod http; // one question, asked at most twice
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::lookups::challenge::fuzz as fuzz_challenge;
-pub use crate::lookups::http::{LookupSettingsError, Patience};
-pub use crate::model::facts::NotKnown;
+pub use crate::lookups::http::{LookupLimits, LookupSettingsError};
+pub use crate::model::facts::FactUnavailable;

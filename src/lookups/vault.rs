@@ -13,8 +13,8 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
-use crate::model::facts::NotKnown;
+use crate::lookups::http::{Http, HttpAnswer, LookupLimits, LookupSettingsError};
+use crate::model::facts::FactUnavailable;
 use crate::support::credential::Credential;
 use crate::support::http::OutboundHttp;
 use crate::support::percent::encode_path_below;
@@ -55,7 +55,7 @@ impl VaultClient {
     /// When the address cannot be used.
     pub fn new(
         settings: VaultSettings,
-        patience: Patience,
+        patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         let bad =
@@ -73,13 +73,13 @@ impl VaultClient {
     /// are wanted are then taken to be there if the secret is.
     ///
     /// # Errors
-    /// [`NotKnown`]
+    /// [`FactUnavailable`]
     pub async fn keys(
         &self,
         path: &str,
         wanted: &BTreeSet<String>,
         now: Timestamp,
-    ) -> Result<Option<BTreeSet<String>>, NotKnown> {
+    ) -> Result<Option<BTreeSet<String>>, FactUnavailable> {
         if wanted.is_empty() {
             return Ok(self.is_there(path, now).await?.then(BTreeSet::new));
         }
@@ -94,7 +94,7 @@ impl VaultClient {
         }
     }
 
-    async fn is_there(&self, path: &str, now: Timestamp) -> Result<bool, NotKnown> {
+    async fn is_there(&self, path: &str, now: Timestamp) -> Result<bool, FactUnavailable> {
         let answer = self.get("metadata", path).await?;
         match answer.status {
             StatusCode::OK => Ok(self.read::<Metadata>(&answer)?.is_alive(now)),
@@ -103,15 +103,17 @@ impl VaultClient {
         }
     }
 
-    async fn get(&self, part: &str, path: &str) -> Result<HttpAnswer, NotKnown> {
+    async fn get(&self, part: &str, path: &str) -> Result<HttpAnswer, FactUnavailable> {
         let VaultSettings { mount, namespace, token, .. } = &self.settings;
         let place = encode_path_below(mount).zip(encode_path_below(path));
         let place = place.map(|(mount, path)| format!("v1/{mount}/{part}/{path}"));
         let address = place.and_then(|place| self.base.join(&place).ok());
-        let address = address
-            .ok_or_else(|| NotKnown::new(format!("{mount}/{path} cannot be a path in Vault")))?;
-        let token = token.text().await.map_err(NotKnown::new)?;
-        let unusable = |_| NotKnown::new("our token for Vault holds what no header can carry");
+        let address = address.ok_or_else(|| {
+            FactUnavailable::new(format!("{mount}/{path} cannot be a path in Vault"))
+        })?;
+        let token = token.text().await.map_err(FactUnavailable::new)?;
+        let unusable =
+            |_| FactUnavailable::new("our token for Vault holds what no header can carry");
         let mut value = HeaderValue::from_str(token.expose_secret()).map_err(unusable)?;
         value.set_sensitive(true);
         let mut request = self.http.client().get(address).header(TOKEN, value);
@@ -122,29 +124,32 @@ impl VaultClient {
         self.http.ask(&self.host, request, ANSWER_BYTES).await
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: &HttpAnswer) -> Result<T, NotKnown> {
+    fn read<T: DeserializeOwned>(&self, answer: &HttpAnswer) -> Result<T, FactUnavailable> {
         #[derive(Deserialize)]
         struct Body<T> {
             data: T,
         }
         let body: Result<Body<T>, _> = serde_json::from_slice(&answer.body);
         let unread =
-            |_| NotKnown::new(format!("Vault at {} answers what cannot be read", self.host));
+            |_| FactUnavailable::new(format!("Vault at {} answers what cannot be read", self.host));
         body.map(|body| body.data).map_err(unread)
     }
 
     /// A 404 without complaint: the path is empty. With one, something else is wrong.
-    fn not_there(&self, answer: &HttpAnswer) -> Result<(), NotKnown> {
+    fn not_there(&self, answer: &HttpAnswer) -> Result<(), FactUnavailable> {
         if !complains_of(answer, "no handler for route") {
             return Ok(());
         }
         let mount = &self.settings.mount;
-        Err(NotKnown::new(format!("Vault at {} has no engine mounted at {mount}", self.host)))
+        Err(FactUnavailable::new(format!(
+            "Vault at {} has no engine mounted at {mount}",
+            self.host
+        )))
     }
 
-    fn refused(&self, part: &str, path: &str, answer: &HttpAnswer) -> NotKnown {
+    fn refused(&self, part: &str, path: &str, answer: &HttpAnswer) -> FactUnavailable {
         let (host, mount, status) = (&self.host, &self.settings.mount, answer.status.as_u16());
-        NotKnown::new(match answer.status {
+        FactUnavailable::new(match answer.status {
             StatusCode::FORBIDDEN => format!(
                 "Vault at {host} does not let our token read {mount}/{part}/{path} (403): it has \
                  expired, or lacks `read` on {mount}/{part}/*"

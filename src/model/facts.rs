@@ -318,9 +318,9 @@ impl std::fmt::Display for LiveObject {
 /// without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotKnown(pub String);
+pub struct FactUnavailable(pub String);
 
-impl NotKnown {
+impl FactUnavailable {
     pub(crate) fn new(why: impl Into<String>) -> Self {
         let why: String = why.into();
         Self(why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use the_deployer::lookups::Patience;
+use the_deployer::lookups::LookupLimits;
 use the_deployer::lookups::registry::BuildsRange;
 use the_deployer::lookups::registry::ImageBuilds;
 
@@ -190,7 +190,7 @@ async fn of_a_flood_so_much_is_read_and_it_is_said() {
     ] {
         let registry = Registry::start(Entry::Open, &[]).await;
         registry.lock().flood = Some(flood);
-        let patience = Patience { one_try: Duration::from_secs(30), at_once: 4 };
+        let patience = LookupLimits { one_try: Duration::from_secs(30), at_once: 4 };
         let client = patient_client(&registry, patience);
         let found = client
             .builds(&image(&registry, "a/b:any"), BuildsRange::first(5), PATIENCE, at(0))
@@ -204,7 +204,7 @@ async fn of_a_flood_so_much_is_read_and_it_is_said() {
     for flood in [Flood::Bomb, Flood::Depth] {
         let registry = Registry::start(Entry::Open, &[]).await;
         registry.lock().flood = Some(flood);
-        let patience = Patience { one_try: Duration::from_secs(30), at_once: 4 };
+        let patience = LookupLimits { one_try: Duration::from_secs(30), at_once: 4 };
         let client = patient_client(&registry, patience);
         let said = client
             .builds(&image(&registry, "a/b:any"), BuildsRange::first(5), PATIENCE, at(0))
@@ -218,7 +218,7 @@ async fn of_a_flood_so_much_is_read_and_it_is_said() {
 async fn a_few_lists_are_made_at_once_and_others_are_sent_away_in_time() {
     let registry = Registry::start(Entry::Open, &[]).await;
     registry.lock().flood = Some(Flood::Drip);
-    let patience = Patience { one_try: Duration::from_secs(30), at_once: 64 };
+    let patience = LookupLimits { one_try: Duration::from_secs(30), at_once: 64 };
     let client = patient_client(&registry, patience);
     let image = image(&registry, "a/b:any");
     let asking = (0..12)

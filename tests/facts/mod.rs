@@ -10,10 +10,10 @@ mod tls; // an API server as it really is
 
 use std::time::Duration;
 
-use the_deployer::lookups::Patience;
+use the_deployer::lookups::LookupLimits;
 
 /// Enough for loopback, even where every core is busy; and soon over where nobody answers.
-const PATIENCE: Patience = Patience { one_try: Duration::from_millis(500), at_once: 4 };
+const PATIENCE: LookupLimits = LookupLimits { one_try: Duration::from_millis(500), at_once: 4 };
 
 /// What makes TLS; the program does it at its start.
 fn provider() {

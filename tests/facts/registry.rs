@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use the_deployer::lookups::Patience;
+use the_deployer::lookups::LookupLimits;
 use the_deployer::lookups::image::ImageReference;
 use the_deployer::lookups::registry::ANY_OTHER;
 use the_deployer::lookups::registry::BasicLogin;
@@ -41,7 +41,7 @@ pub(super) fn client_of(
 }
 
 /// One that waits for as long as is said.
-pub(super) fn patient_client(registry: &Registry, patience: Patience) -> Registries {
+pub(super) fn patient_client(registry: &Registry, patience: LookupLimits) -> Registries {
     let known = BTreeMap::from([(registry.host(), Known { login: None, insecure: true })]);
     provider();
     Registries::new(known, patience, &OutboundHttp::default()).unwrap()

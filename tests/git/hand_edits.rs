@@ -1,7 +1,9 @@
 //! What somebody changed in an app's `latest` beside us: noticed before it is overwritten, told, and
 //! replaced or left alone. Other people's files always stay.
 
-use the_deployer::git::writer::{DeploymentChange, ManifestRepository, Watch, WriteError, Written};
+use the_deployer::git::writer::{
+    DeploymentChange, DriftPolicy, ManifestRepository, PushOutcome, WriteError,
+};
 use the_deployer::model::hand_edit::{Edited, EditedFile, HandEdit, HandEdits};
 use the_deployer::model::id::CommitSha;
 use the_deployer::support::retry::Disposition;
@@ -13,8 +15,8 @@ async fn tried(
     repository: &ManifestRepository,
     one: DeploymentChange,
     policy: HandEdits,
-) -> (Result<Written, WriteError>, Option<HandEdit>) {
-    let watch = Watch::new(policy);
+) -> (Result<PushOutcome, WriteError>, Option<HandEdit>) {
+    let watch = DriftPolicy::new(policy);
     let written = write(repository, DeploymentChange { hand_edits: watch.clone(), ..one }).await;
     (written, watch.read_hand_edit())
 }
@@ -43,7 +45,7 @@ async fn an_edit_is_replaced_and_the_commit_and_the_record_say_what_it_was() {
     for place in Place::both().await {
         let (repository, by_hand) = edited(&place).await;
         let (written, found) = tried(&repository, deploy(3, NEW), HandEdits::Replace).await;
-        assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+        assert!(matches!(written, Ok(PushOutcome::Pushed { .. })), "{written:?}");
         let found = found.unwrap();
         assert!(found.replaced);
         assert_eq!(found.base, Some(id(2)));
@@ -117,7 +119,7 @@ async fn an_edit_is_not_said_to_be_replaced_by_a_push_that_failed() {
     }
     std::fs::remove_file(place.bare.0.join("hooks/pre-receive")).unwrap();
     let (written, found) = tried(&repository, deploy(3, NEW), HandEdits::Replace).await;
-    assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+    assert!(matches!(written, Ok(PushOutcome::Pushed { .. })), "{written:?}");
     let found = found.unwrap();
     assert_eq!((found.replaced, found.push_failed), (true, false));
 }
@@ -128,7 +130,7 @@ async fn a_reverted_edit_stops_nothing_any_more() {
         let (repository, _) = edited(&place).await;
         place.bare.somebody_writes(&format!("{APP}/latest/deployment.yaml"), OLD);
         let (written, found) = tried(&repository, deploy(3, NEW), HandEdits::Stop).await;
-        assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+        assert!(matches!(written, Ok(PushOutcome::Pushed { .. })), "{written:?}");
         assert_eq!(found, None);
     }
 }
@@ -188,7 +190,7 @@ async fn a_rollback_by_hand_is_no_edit() {
         pushed(&repository, deploy(2, NEW)).await;
         place.bare.somebody_writes(&format!("{APP}/latest/deployment.yaml"), OLD);
         let (written, found) = tried(&repository, deploy(3, BY_HAND), HandEdits::Stop).await;
-        assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+        assert!(matches!(written, Ok(PushOutcome::Pushed { .. })), "{written:?}");
         assert_eq!(found, None);
     }
 }

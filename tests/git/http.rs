@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use the_deployer::git::transport::push_rejection::RefusalKind;
 use the_deployer::git::transport::token::Tokens;
-use the_deployer::git::writer::{ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{ManifestRepository, PushOutcome, WriteError};
 use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{HELP, Place, deploy, deploy_files, pushed, settings, write};

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, DeploymentChange, ManifestRepository, Note, Now, PushAllowance, PushBy,
-    RemoteSettings, Watch, WriteError, WriterSettings, Written,
+    CommitIdentity, DeploymentChange, DriftPolicy, ManifestRepository, Note, Now, PushAllowance,
+    PushBy, PushOutcome, RemoteSettings, WriteError, WriterSettings,
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
@@ -132,7 +132,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Deploy
             template: "backend-default@latest".into(),
             reason: String::new(),
         },
-        hand_edits: Watch::default(),
+        hand_edits: DriftPolicy::default(),
     }
 }
 
@@ -144,14 +144,14 @@ pub(crate) fn noon() -> Timestamp {
 pub(crate) async fn write(
     repository: &ManifestRepository,
     write: DeploymentChange,
-) -> Result<Written, WriteError> {
+) -> Result<PushOutcome, WriteError> {
     repository.write(write, noon(), &Lease::without_end()).await
 }
 
 /// Writes and expects a new commit; says which.
 pub(crate) async fn pushed(repository: &ManifestRepository, one: DeploymentChange) -> String {
     match write(repository, one).await.unwrap() {
-        Written::Pushed { commit } => commit.to_string(),
+        PushOutcome::Pushed { commit } => commit.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use the_deployer::git::writer::{DeploymentChange, ManifestRepository, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, PushOutcome};
 
 use crate::git::place::{Place, deploy_files, id, settings, write};
 use crate::harness::git::Files;
@@ -134,9 +134,9 @@ async fn run(steps: Vec<Step>) {
         };
         let expected = model.deploy(&one);
         let got = match write(&writers[writer], one.clone()).await.unwrap() {
-            Written::Pushed { .. } => Expected::Pushed,
-            Written::Unchanged { .. } => Expected::Unchanged,
-            Written::AlreadyPushed { .. } => Expected::Already,
+            PushOutcome::Pushed { .. } => Expected::Pushed,
+            PushOutcome::Unchanged { .. } => Expected::Unchanged,
+            PushOutcome::AlreadyPushed { .. } => Expected::Already,
         };
         assert_eq!(got, expected, "deployment {}", one.revision.id);
         model.deployed.push(one);

@@ -1,6 +1,6 @@
 //! Many writers at once: nothing is lost, nothing is doubled, whoever they are.
 
-use the_deployer::git::writer::{DeploymentChange, ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, PushOutcome, WriteError};
 
 use crate::git::place::{Place, deploy_files, write};
 use crate::harness::git::git;
@@ -19,7 +19,7 @@ async fn write_all(repository: ManifestRepository, name: &'static str) {
     for n in 1..=EACH {
         loop {
             match write(&repository, own(name, n)).await {
-                Ok(Written::Pushed { .. }) => break,
+                Ok(PushOutcome::Pushed { .. }) => break,
                 Err(WriteError::LostRaces { .. }) => {}
                 other => panic!("{name} {n}: {other:?}"),
             }
@@ -79,7 +79,8 @@ async fn a_caller_that_leaves_leaves_its_write_whole_or_not_begun() {
         assert!(futures::poll!(&mut leaving).is_pending());
         drop(leaving);
         let again = write(&repository, own("a", 1)).await.unwrap();
-        let arrived = matches!(again, Written::AlreadyPushed { .. } | Written::Pushed { .. });
+        let arrived =
+            matches!(again, PushOutcome::AlreadyPushed { .. } | PushOutcome::Pushed { .. });
         assert!(arrived, "{again:?}");
         assert_eq!(place.bare.commits(), 1);
     }

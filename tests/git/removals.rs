@@ -3,7 +3,7 @@
 use the_deployer::git::history::app_files::Footprint;
 use the_deployer::git::layout::RepoPath;
 use the_deployer::git::writer::{
-    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, PushOutcome, RemovalNote, WriteError,
 };
 use the_deployer::model::id::AppKey;
 use the_deployer::support::lease::Lease;
@@ -39,7 +39,7 @@ fn removal(n: u32, seen: &Footprint) -> ConditionalEdit {
 async fn amend(
     repository: &ManifestRepository,
     one: ConditionalEdit,
-) -> Result<Written, WriteError> {
+) -> Result<PushOutcome, WriteError> {
     repository.amend(one, noon(), &Lease::without_end()).await
 }
 
@@ -55,7 +55,7 @@ async fn an_app_goes_whole_in_one_commit_and_nothing_else_goes() {
         let seen = look(&repository).await;
         assert_eq!(seen.paths.len(), 5, "the Application, three revisions and latest: {seen:?}");
         assert_eq!(seen.latest, deploy(4, "text 4").revision.files);
-        let Written::Pushed { commit } = amend(&repository, removal(9, &seen)).await.unwrap()
+        let PushOutcome::Pushed { commit } = amend(&repository, removal(9, &seen)).await.unwrap()
         else {
             panic!("it was there")
         };
@@ -106,14 +106,14 @@ async fn the_same_removal_again_finds_its_own_commit_and_another_finds_nothing()
         let repository = place.open().await;
         pushed(&repository, deploy(1, "one")).await;
         let seen = look(&repository).await;
-        let Written::Pushed { commit } = amend(&repository, removal(8, &seen)).await.unwrap()
+        let PushOutcome::Pushed { commit } = amend(&repository, removal(8, &seen)).await.unwrap()
         else {
             panic!("it was there")
         };
         let again = amend(&repository, removal(8, &seen)).await.unwrap();
-        assert_eq!(again, Written::AlreadyPushed { commit: commit.clone() });
+        assert_eq!(again, PushOutcome::AlreadyPushed { commit: commit.clone() });
         let other = amend(&repository, removal(9, &seen)).await.unwrap();
-        assert_eq!(other, Written::Unchanged { commit });
+        assert_eq!(other, PushOutcome::Unchanged { commit });
         assert_eq!(place.bare.commits(), 2);
     }
 }
@@ -146,7 +146,7 @@ async fn a_removal_that_lost_the_race_is_applied_on_the_new_tip() {
         pushed(&other, deploy_files(2, "other", &[("a.yaml", "a")])).await;
         place.bare.somebody_writes("notes.txt", "theirs");
         let written = amend(&repository, removal(9, &seen)).await.unwrap();
-        assert!(matches!(written, Written::Pushed { .. }), "{written:?}");
+        assert!(matches!(written, PushOutcome::Pushed { .. }), "{written:?}");
         let paths: Vec<String> = place.bare.files().into_keys().collect();
         assert!(paths.iter().all(|path| !path.contains("my-app")), "{paths:?}");
         assert!(paths.iter().any(|path| path == "notes.txt"), "{paths:?}");
@@ -168,7 +168,7 @@ async fn a_removal_and_many_deployments_at_once_all_arrive() {
             }
         });
         let written = amend(&repository, removal(9, &seen)).await.unwrap();
-        assert!(matches!(written, Written::Pushed { .. }), "{written:?}");
+        assert!(matches!(written, PushOutcome::Pushed { .. }), "{written:?}");
         deploying.await.unwrap();
         assert_eq!(place.bare.commits(), 9);
         assert!(look(&repository).await.is_empty());
@@ -191,7 +191,8 @@ async fn a_push_whose_answer_is_lost_counts_if_the_branch_has_it() {
     };
     let commit = place.bare.tip().parse().unwrap();
     assert!(
-        written == Written::Pushed { commit } || matches!(written, Written::AlreadyPushed { .. }),
+        written == PushOutcome::Pushed { commit }
+            || matches!(written, PushOutcome::AlreadyPushed { .. }),
         "{written:?}"
     );
     assert_eq!(place.bare.commits(), 2);

@@ -2,7 +2,7 @@
 
 use the_deployer::git::layout;
 use the_deployer::git::writer::{
-    ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written,
+    DriftPolicy, ManifestRepository, PushOutcome, Restore, RollbackNote, WriteError,
 };
 use the_deployer::model::hand_edit::HandEdits;
 use the_deployer::model::id::AppKey;
@@ -22,7 +22,7 @@ async fn kept(repository: &ManifestRepository) -> AppFolders {
 }
 
 /// Rollback `n` to revision `to`, which had that tree.
-fn back(n: u32, to: u32, tree: &TreeId, watch: Watch) -> Restore {
+fn back(n: u32, to: u32, tree: &TreeId, watch: DriftPolicy) -> Restore {
     let note = RollbackNote {
         id: id(n),
         app: app(),
@@ -39,15 +39,18 @@ fn back(n: u32, to: u32, tree: &TreeId, watch: Watch) -> Restore {
     Restore::new(&note, tree.clone(), watch)
 }
 
-fn replace() -> Watch {
-    Watch::new(HandEdits::Replace)
+fn replace() -> DriftPolicy {
+    DriftPolicy::new(HandEdits::Replace)
 }
 
 fn tree_of(kept: &AppFolders, n: u32) -> TreeId {
     kept.revisions.iter().find(|(one, _)| *one == id(n)).unwrap().1.clone()
 }
 
-async fn roll_back(repository: &ManifestRepository, one: Restore) -> Result<Written, WriteError> {
+async fn roll_back(
+    repository: &ManifestRepository,
+    one: Restore,
+) -> Result<PushOutcome, WriteError> {
     repository.roll_back(one, noon(), &Lease::without_end()).await
 }
 
@@ -63,7 +66,7 @@ async fn latest_is_the_same_object_again_and_nothing_else_changes() {
         assert_eq!(seen.live(), Some(&id(3)));
         let before = place.bare.files();
         let done = roll_back(&repository, back(9, 1, &tree_of(&seen, 1), replace())).await.unwrap();
-        let Written::Pushed { commit } = done else { panic!("{done:?}") };
+        let PushOutcome::Pushed { commit } = done else { panic!("{done:?}") };
         assert_eq!(place.bare.tip(), commit.as_str());
         let latest = format!("{APP}/latest");
         assert_eq!(place.bare.object(&latest), place.bare.object(&format!("{APP}/{}", id(1))));
@@ -88,13 +91,14 @@ async fn a_second_try_makes_no_second_commit() {
         }
         let seen = kept(&repository).await;
         let one = back(9, 1, &tree_of(&seen, 1), replace());
-        let Written::Pushed { commit } = roll_back(&repository, one.clone()).await.unwrap() else {
+        let PushOutcome::Pushed { commit } = roll_back(&repository, one.clone()).await.unwrap()
+        else {
             panic!("it was not live")
         };
         let again = roll_back(&repository, one).await.unwrap();
-        assert_eq!(again, Written::AlreadyPushed { commit });
+        assert_eq!(again, PushOutcome::AlreadyPushed { commit });
         let other = roll_back(&repository, back(10, 1, &tree_of(&seen, 1), replace())).await;
-        assert!(matches!(other, Ok(Written::Unchanged { .. })), "{other:?}");
+        assert!(matches!(other, Ok(PushOutcome::Unchanged { .. })), "{other:?}");
         assert_eq!(place.bare.commits(), 3);
     }
 }
@@ -129,12 +133,12 @@ async fn what_was_edited_by_hand_is_told_or_stops_it() {
     place.bare.somebody_writes(&format!("{APP}/latest/deployment.yaml"), "by hand");
     let seen = kept(&repository).await;
     assert_eq!(seen.live(), None);
-    let stop = Watch::new(HandEdits::Stop);
+    let stop = DriftPolicy::new(HandEdits::Stop);
     let stopped = roll_back(&repository, back(9, 2, &tree_of(&seen, 2), stop)).await;
     assert!(matches!(stopped, Err(WriteError::HandEdited { .. })), "{stopped:?}");
     let watch = replace();
     let done = roll_back(&repository, back(9, 2, &tree_of(&seen, 2), watch.clone())).await;
-    assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+    assert!(matches!(done, Ok(PushOutcome::Pushed { .. })), "{done:?}");
     assert!(watch.read_hand_edit().unwrap().replaced);
     assert_eq!(place.bare.trailer("Replaced-Edit").len(), 1);
 }
@@ -149,7 +153,7 @@ async fn somebody_elses_commit_in_between_is_kept() {
     let seen = kept(&repository).await;
     place.bare.somebody_writes("README.md", "theirs");
     let done = roll_back(&repository, back(9, 1, &tree_of(&seen, 1), replace())).await;
-    assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+    assert!(matches!(done, Ok(PushOutcome::Pushed { .. })), "{done:?}");
     assert!(place.bare.files().contains_key("README.md"));
     place.host().behave(Behaviour::default());
 }
@@ -172,7 +176,7 @@ async fn what_was_judged_by_another_latest_is_void() {
     assert!(matches!(void, Err(WriteError::Moved { .. })), "{void:?}");
     assert_eq!(kept(&repository).await.live(), Some(&id(3)));
     let done = roll_back(&repository, over(3)).await;
-    assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+    assert!(matches!(done, Ok(PushOutcome::Pushed { .. })), "{done:?}");
 }
 
 #[tokio::test]
@@ -197,7 +201,7 @@ async fn the_application_is_written_with_it_if_it_is_what_was_seen() {
         assert_eq!(path, file.to_string());
         assert_eq!(kept(&repository).await.live(), Some(&id(2)));
         let done = roll_back(&repository, with(look().await)).await;
-        assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+        assert!(matches!(done, Ok(PushOutcome::Pushed { .. })), "{done:?}");
         assert_eq!(place.bare.files()[&file.to_string()], "ours\n");
         assert_eq!(kept(&repository).await.live(), Some(&id(1)));
         place.bare.assert_sound();

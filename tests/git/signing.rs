@@ -9,8 +9,8 @@ use the_deployer::git::layout::RepoPath;
 use the_deployer::git::signing::SigningKey;
 use the_deployer::git::signing::key::SigningPrivateKey;
 use the_deployer::git::writer::{
-    CommitMessage, ConditionalEdit, DeploymentChange, Edit, ManifestRepository, Note, RemovalNote,
-    WriteError, WriterSettings, Written,
+    CommitMessage, ConditionalEdit, DeploymentChange, Edit, ManifestRepository, Note, PushOutcome,
+    RemovalNote, WriteError, WriterSettings,
 };
 use the_deployer::support::lease::Lease;
 
@@ -65,7 +65,7 @@ async fn commits(repository: &ManifestRepository) {
             .amend(ConditionalEdit { edits, message, seen }, noon(), &Lease::without_end())
             .await
             .unwrap();
-        assert!(matches!(written, Written::Pushed { .. }), "{written:?}");
+        assert!(matches!(written, PushOutcome::Pushed { .. }), "{written:?}");
     }
 }
 

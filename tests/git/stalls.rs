@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use the_deployer::git::writer::{
-    CommitMessage, ConditionalEdit, Edit, ManifestRepository, Now, RemovalNote, WriteError,
-    WriterSettings, Written,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, Now, PushOutcome, RemovalNote,
+    WriteError, WriterSettings,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::{Lease, Moment};
@@ -398,7 +398,9 @@ impl Worker {
         match ended {
             // One that changed nothing is missing in the end.
             Ok(
-                Written::Pushed { .. } | Written::AlreadyPushed { .. } | Written::Unchanged { .. },
+                PushOutcome::Pushed { .. }
+                | PushOutcome::AlreadyPushed { .. }
+                | PushOutcome::Unchanged { .. },
             ) => true,
             Err(
                 WriteError::LeaseOver { .. }
@@ -410,7 +412,7 @@ impl Worker {
         }
     }
 
-    async fn remove(&self, claim: Claim, lease: &Lease) -> Result<Written, WriteError> {
+    async fn remove(&self, claim: Claim, lease: &Lease) -> Result<PushOutcome, WriteError> {
         let app = deploy_files(0, APPS[self.app], &[]).revision.app;
         let target = "prod-1".parse().unwrap();
         let found = self.repository.footprint(&target, &app).await?;
@@ -454,7 +456,7 @@ async fn on_a_server_nothing_of_the_past_is_pushed_whoever_stands_still() {
 /// look at the clock and its push, for minutes, and a newer one takes its place meanwhile.
 async fn live_after_a_pause(
     lease: impl Fn(&Clock) -> Lease,
-) -> (String, Result<Written, WriteError>) {
+) -> (String, Result<PushOutcome, WriteError>) {
     let place = Place::local();
     let clock = Clock::manual(noon());
     let (stops, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
@@ -482,7 +484,7 @@ async fn live_after_a_pause(
     }
     clock.advance(4 * LEASE);
     let taken = quick.write(release(2, "newer\n"), noon(), &Lease::without_end()).await.unwrap();
-    assert!(matches!(taken, Written::Pushed { .. }), "{taken:?}");
+    assert!(matches!(taken, PushOutcome::Pushed { .. }), "{taken:?}");
     stops.store(false, Ordering::SeqCst);
     let ended = writing.await.unwrap();
     (place.bare.files()["manifests/prod-1/devx/shop/latest/deployment.yaml"].clone(), ended)

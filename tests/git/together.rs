@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use the_deployer::git::writer::{
-    DeploymentChange, ManifestRepository, PushAllowance, PushBy, WriteError, WriterSettings,
-    Written,
+    DeploymentChange, ManifestRepository, PushAllowance, PushBy, PushOutcome, WriteError,
+    WriterSettings,
 };
 use the_deployer::model::release::Release;
 use the_deployer::support::lease::Lease;
@@ -28,7 +28,7 @@ async fn behind_a_push(
     repository: &ManifestRepository,
     first: DeploymentChange,
     others: Vec<DeploymentChange>,
-) -> Vec<Result<Written, WriteError>> {
+) -> Vec<Result<PushOutcome, WriteError>> {
     let hook = std::fs::read_to_string(place.bare.0.join("hooks/pre-receive")).unwrap_or_default();
     place.bare.hook("pre-receive", &format!("while [ ! -e go ]; do sleep 0.02; done\n{hook}"));
     let under_way = tokio::spawn({
@@ -44,7 +44,7 @@ async fn behind_a_push(
         std::fs::write(place.bare.0.join("go"), "").unwrap();
     };
     let (answers, ()) = tokio::join!(join_all(waiting), open);
-    assert!(matches!(under_way.await.unwrap(), Written::Pushed { .. }));
+    assert!(matches!(under_way.await.unwrap(), PushOutcome::Pushed { .. }));
     answers
 }
 
@@ -72,7 +72,7 @@ async fn what_waits_during_a_push_goes_in_the_next_one_with_a_commit_for_each() 
     let commits: Vec<_> = commits.lines().skip(2).collect();
     assert_eq!(commits.len(), 20);
     for (answer, commit) in answers.into_iter().zip(commits) {
-        let Written::Pushed { commit: said } = answer.unwrap() else { panic!("not pushed") };
+        let PushOutcome::Pushed { commit: said } = answer.unwrap() else { panic!("not pushed") };
         assert_eq!(said.as_str(), commit);
     }
     let ids = order(&place.bare);
@@ -89,7 +89,7 @@ async fn deployments_of_one_app_keep_their_order_and_the_last_is_live() {
     pushed(&repository, deploy(1, "one")).await;
     let others = (3..12).map(|n| deploy(n, &format!("text {n}"))).collect();
     let answers = behind_a_push(&place, &repository, deploy(2, "two"), others).await;
-    assert!(answers.iter().all(|one| matches!(one, Ok(Written::Pushed { .. }))), "{answers:?}");
+    assert!(answers.iter().all(|one| matches!(one, Ok(PushOutcome::Pushed { .. }))), "{answers:?}");
     let files = place.bare.files();
     assert_eq!(files["manifests/prod-1/devx/my-app/latest/deployment.yaml"], "text 11");
     let kept = files.keys().filter(|path| path.starts_with("manifests/prod-1/devx/my-app/2"));
@@ -113,7 +113,7 @@ async fn one_that_a_hook_refuses_does_not_stop_the_others() {
     let answers = behind_a_push(&place, &repository, deploy(2, "two"), others).await;
     for (n, answer) in answers.iter().enumerate() {
         match answer {
-            Ok(Written::Pushed { .. }) => assert_ne!(n, 6),
+            Ok(PushOutcome::Pushed { .. }) => assert_ne!(n, 6),
             Err(WriteError::Refused { refusal, .. }) => {
                 assert_eq!(n, 6);
                 assert!(refusal.message.contains("a secret"), "{refusal}");
@@ -169,7 +169,7 @@ async fn three_bad_ones_side_by_side_cost_the_others_a_little_time_and_nothing_e
     let mut again = Vec::new();
     for (n, answer) in answers.into_iter().enumerate() {
         match answer {
-            Ok(Written::Pushed { .. }) | Err(WriteError::NotAsked { .. })
+            Ok(PushOutcome::Pushed { .. }) | Err(WriteError::NotAsked { .. })
                 if (4..7).contains(&n) =>
             {
                 panic!("{n} is bad, and was asked about: {answer:?}")
@@ -200,7 +200,7 @@ async fn a_push_that_is_too_large_for_the_servers_door_goes_in_parts() {
     place.host().behave(Behaviour::LargestBody(100_000));
     let answers =
         behind_a_push(&place, &repository, deploy(2, "two"), (100..110).map(big).collect()).await;
-    assert!(answers.iter().all(|one| matches!(one, Ok(Written::Pushed { .. }))), "{answers:?}");
+    assert!(answers.iter().all(|one| matches!(one, Ok(PushOutcome::Pushed { .. }))), "{answers:?}");
     let pushes = pushes(&place);
     assert!(pushes > 3, "{pushes}: in parts");
     assert_eq!(place.bare.commits(), 12);
@@ -231,7 +231,7 @@ async fn a_budget_delays_pushes_and_what_waits_goes_along() {
     pushed(&repository, deploy(1, "one")).await;
     place.host().requests();
     let answers = join_all(apps(30).into_iter().map(|one| write(&repository, one))).await;
-    assert!(answers.iter().all(|one| matches!(one, Ok(Written::Pushed { .. }))), "{answers:?}");
+    assert!(answers.iter().all(|one| matches!(one, Ok(PushOutcome::Pushed { .. }))), "{answers:?}");
     assert_eq!(pushes(&place), 1);
     assert_eq!(place.bare.commits(), 31);
 }
@@ -260,7 +260,7 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
     drop(failed);
     let (a, b, c) = tokio::join!(second, third, async { first.await.unwrap() });
     for one in [a, b, c] {
-        assert!(matches!(one, Ok(Written::Pushed { .. })), "{one:?}");
+        assert!(matches!(one, Ok(PushOutcome::Pushed { .. })), "{one:?}");
     }
     assert_eq!(pushes(&place), 1);
     assert_eq!(place.bare.commits(), 4);

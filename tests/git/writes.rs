@@ -2,7 +2,7 @@
 
 use the_deployer::git::history::live::PathTouch;
 use the_deployer::git::writer::{
-    DeploymentChange, ManifestRepository, ProjectFile, WriteError, WriterSettings, Written,
+    DeploymentChange, ManifestRepository, ProjectFile, PushOutcome, WriteError, WriterSettings,
 };
 use the_deployer::model::id::CommitSha;
 use the_deployer::support::retry::Disposition;
@@ -58,7 +58,7 @@ async fn a_project_that_is_there_follows_and_is_otherwise_left_alone() {
         pushed(&repository, with(3, "two", "some")).await;
         assert_eq!(project(), "some\ntheirs\n");
         let unchanged = write(&repository, with(4, "two", "some")).await;
-        assert!(matches!(unchanged, Ok(Written::Unchanged { .. })), "{unchanged:?}");
+        assert!(matches!(unchanged, Ok(PushOutcome::Unchanged { .. })), "{unchanged:?}");
         place.bare.assert_sound();
     }
 }
@@ -108,7 +108,7 @@ async fn the_same_result_again_makes_no_commit() {
         let repository = place.open().await;
         let commit = pushed(&repository, deploy(1, "one")).await;
         let again = write(&repository, deploy(2, "one")).await.unwrap();
-        assert_eq!(again, Written::Unchanged { commit: CommitSha::parse(commit).unwrap() });
+        assert_eq!(again, PushOutcome::Unchanged { commit: CommitSha::parse(commit).unwrap() });
         assert_eq!(place.bare.commits(), 1);
         let mut other_links = deploy(3, "one");
         other_links.application = Some(b"application: new links\n".to_vec());
@@ -127,13 +127,13 @@ async fn the_same_deployment_again_finds_its_own_commit() {
         let restarted = place.open_as("after-the-crash").await;
         for writer in [&repository, &restarted] {
             let again = write(writer, deploy(1, "one")).await.unwrap();
-            let Written::AlreadyPushed { commit } = again else { panic!("{again:?}") };
+            let PushOutcome::AlreadyPushed { commit } = again else { panic!("{again:?}") };
             // A new clone is shallow: what it cannot see it says by the tip.
             let seen = [first.as_str(), &place.bare.tip()].contains(&commit.as_str());
             assert!(seen, "{commit}");
         }
         let again = write(&repository, deploy(1, "one")).await.unwrap();
-        assert_eq!(again, Written::AlreadyPushed { commit: CommitSha::parse(first).unwrap() });
+        assert_eq!(again, PushOutcome::AlreadyPushed { commit: CommitSha::parse(first).unwrap() });
         assert_eq!(place.bare.commits(), 2);
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
-    CommitIdentity, ManifestRepository, Now, PushAllowance, PushBy, RemoteSettings, WriterSettings,
-    Written,
+    CommitIdentity, ManifestRepository, Now, PushAllowance, PushBy, PushOutcome, RemoteSettings,
+    WriterSettings,
 };
 use the_deployer::support::clock::Clock;
 use the_deployer::support::lease::Lease;
@@ -70,7 +70,7 @@ impl Ours {
         let written = self.runtime.block_on(writes);
         let took = begun.elapsed();
         for written in written {
-            assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+            assert!(matches!(written, Ok(PushOutcome::Pushed { .. })), "{written:?}");
         }
         took
     }

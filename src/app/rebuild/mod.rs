@@ -19,7 +19,7 @@ use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
-use crate::git::history::{Past, PresentApp};
+use crate::git::history::{BranchHistory, PresentApp};
 use crate::git::writer::{self, ManifestRepository, RemoteSettings, WriteError};
 use crate::manifests::parse::application::AppOwner;
 use crate::model::audit::{AuditRecord, AuthMethod, Principal};
@@ -137,10 +137,10 @@ async fn past_of(
     one: &ManifestRepositorySettings,
     forge: &Forge,
     clock: &Clock,
-) -> Result<Past, StartError> {
+) -> Result<BranchHistory, StartError> {
     let failed = cannot_use::<WriteError>("the manifest repository");
     if one.embedded && !std::path::Path::new(&one.url).exists() {
-        return Ok(Past::default());
+        return Ok(BranchHistory::default());
     }
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
     let writer = repository_settings(one, &client, forge, clock, &people(&settings.forge));
@@ -164,11 +164,11 @@ async fn past_of(
 fn take_in(
     settings: &Settings,
     one: &ManifestRepositorySettings,
-    past: Past,
+    past: BranchHistory,
     now: Timestamp,
     (remembered, report): (&mut Remembered, &mut RebuildReport),
 ) {
-    let Past { records, standing, unread, cut } = past;
+    let BranchHistory { records, standing, unread, cut } = past;
     let is_here =
         |target: &TargetName| settings.manifests_of(target).is_some_and(|it| it.name == one.name);
     for deed in records {

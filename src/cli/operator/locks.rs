@@ -142,6 +142,6 @@ impl OperatorLocksArgs {
         ledger.close().await;
         let locks = locks.into_iter().map(LockSummary::from).collect();
         let page = LockPage { locks };
-        self.output.print(&page, || keep_back::list(&page.locks))
+        self.output.print(&page, || lock::list(&page.locks))
     }
 }

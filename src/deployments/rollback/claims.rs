@@ -7,7 +7,7 @@ use crate::deployments::attempt::{object_claims, route_claims, routes_of};
 use crate::deployments::outcome::{DeployError, route_taken};
 use crate::deployments::rollback::data::refused;
 use crate::git::layout;
-use crate::lookups::NotKnown;
+use crate::lookups::FactUnavailable;
 use crate::manifests::parse;
 use crate::model::claim::{Claims, ObjectClaim};
 use crate::model::deployment::Deployment;
@@ -77,7 +77,7 @@ async fn free_objects(
     files: &[ManifestFile],
 ) -> Result<Vec<ObjectClaim>, DeployError> {
     let found = deployments.facts.namespace(target, app).await;
-    let namespace = found.map_err(|NotKnown(why)| {
+    let namespace = found.map_err(|FactUnavailable(why)| {
         // What cannot be read cannot be written to either.
         DeployError::retry(format!(
             "it is not known whether other apps have its objects by now: {why}"
@@ -116,7 +116,7 @@ async fn free_routes(
         return Ok(Vec::new());
     }
     let found = deployments.facts.routes(target, app, &hosts).await;
-    let (others, live) = found.map_err(|NotKnown(why)| {
+    let (others, live) = found.map_err(|FactUnavailable(why)| {
         DeployError::retry(format!(
             "it is not known whether other apps have its hosts by now: {why}"
         ))

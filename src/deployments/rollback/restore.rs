@@ -6,7 +6,9 @@ use crate::deployments::Deployments;
 use crate::deployments::outcome::{DeployError, WriteOutcome, pushed};
 use crate::deployments::rollback::data::{self, Judgement};
 use crate::git::layout;
-use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
+use crate::git::writer::{
+    DriftPolicy, ManifestRepository, PushOutcome, Restore, RollbackNote, WriteError,
+};
 use crate::manifests::files;
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::hand_edit::HandEdit;
@@ -38,7 +40,7 @@ impl Deployments {
             }
         };
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
-        let watch = Watch::new(policy.unwrap_or_default());
+        let watch = DriftPolicy::new(policy.unwrap_or_default());
         let number = match self.identity_of(deployment).await {
             Ok(identity) => identity.map(|identity| identity.repository),
             Err(problem) => return problem.into(),
@@ -75,7 +77,7 @@ impl Deployments {
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
         let Some(commit) = repository.commit_of(&deployment.id).await? else { return Ok(None) };
-        let written = Written::AlreadyPushed { commit };
+        let written = PushOutcome::AlreadyPushed { commit };
         let pushed = recorded(repository, deployment, app, rollback, written).await?;
         Ok(Some((pushed, repository.replaced_edit(target, app, &deployment.id).await?)))
     }
@@ -88,7 +90,7 @@ async fn recorded(
     deployment: &Deployment,
     app: &AppKey,
     rollback: &Rollback,
-    written: Written,
+    written: PushOutcome,
 ) -> Result<Pushed, DeployError> {
     let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
     let files = repository.files(&folder).await?;

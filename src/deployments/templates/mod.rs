@@ -44,7 +44,7 @@ pub(crate) struct InUse(Arc<Inner>);
 
 struct Inner {
     now: RwLock<Arc<TemplateSet>>,
-    standing: Mutex<Standing>,
+    standing: Mutex<TemplatesHealth>,
     repository: Option<Repository>,
     wake: Notify,
     clock: Clock,
@@ -53,7 +53,7 @@ struct Inner {
 
 /// How the set in use compares to the branch.
 #[derive(Debug, Clone)]
-struct Standing {
+struct TemplatesHealth {
     /// When the branch was last seen to be what is in use.
     current_at: Timestamp,
     /// Why what is in use may not be what is on the branch.
@@ -84,7 +84,7 @@ impl InUse {
         };
         let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
         metrics.in_use(&templates.origin, templates.commit.as_ref());
-        let standing = Standing { current_at: clock.now(), trouble, refused: None };
+        let standing = TemplatesHealth { current_at: clock.now(), trouble, refused: None };
         if standing.trouble.is_none() {
             metrics.current.set(standing.current_at.as_second());
         }
@@ -187,7 +187,7 @@ impl InUse {
 
     fn is_current(&self) {
         let now = self.0.clock.now();
-        *self.standing() = Standing { current_at: now, trouble: None, refused: None };
+        *self.standing() = TemplatesHealth { current_at: now, trouble: None, refused: None };
         self.0.metrics.current.set(now.as_second());
     }
 
@@ -211,7 +211,7 @@ impl InUse {
         is_refused
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, TemplatesHealth> {
         lock(&self.0.standing)
     }
 }

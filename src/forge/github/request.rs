@@ -56,7 +56,7 @@ pub(super) enum Requests {
 
 /// By what right a request is made.
 #[derive(Debug, Clone)]
-pub(super) struct Pass {
+pub(super) struct RequestCredential {
     pub(super) token: SecretString,
     /// Whose requests are counted; an App's own are not told of.
     pub(super) account: Option<Account>,

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::forge::error::ForgeError;
 use crate::forge::github::answer::ErrorAnswer;
 use crate::forge::github::limits::RateLimits;
-use crate::forge::github::request::{ApiCall, Pass, Requests, SMALL};
+use crate::forge::github::request::{ApiCall, RequestCredential, Requests, SMALL};
 use crate::support::cause::innermost_cause;
 use crate::support::clock::Clock;
 use crate::support::http::body::read_bounded;
@@ -62,7 +62,7 @@ impl GitHubConnection {
     pub(super) async fn send(
         &self,
         call: &ApiCall<'_>,
-        pass: &Pass,
+        pass: &RequestCredential,
     ) -> Result<RequestOutcome, ForgeError> {
         // The turn first: who waits for it uses up no time of the call.
         let _turn = self.at_once.acquire().await.expect("nobody closes it");
@@ -88,7 +88,7 @@ impl GitHubConnection {
     async fn followed(
         &self,
         call: &ApiCall<'_>,
-        pass: &Pass,
+        pass: &RequestCredential,
     ) -> Result<RequestOutcome, ForgeError> {
         let mut route = call.route.clone();
         for _ in 0..MOST_HOPS {
@@ -104,7 +104,7 @@ impl GitHubConnection {
         &self,
         call: &ApiCall<'_>,
         route: &str,
-        pass: &Pass,
+        pass: &RequestCredential,
     ) -> Result<(RequestOutcome, Option<String>), ForgeError> {
         self.may_go(call, pass)?;
         let request = request(call, route, pass).ok_or_else(|| {
@@ -147,7 +147,7 @@ impl GitHubConnection {
 
     /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
     /// needed to deploy.
-    fn may_go(&self, call: &ApiCall<'_>, pass: &Pass) -> Result<(), ForgeError> {
+    fn may_go(&self, call: &ApiCall<'_>, pass: &RequestCredential) -> Result<(), ForgeError> {
         let (Some(account), Some(clock)) = (pass.account, &self.clock) else { return Ok(()) };
         let now = clock.now();
         let reserved = if call.yields { self.limits.reserved(account, now) } else { None };
@@ -194,7 +194,7 @@ impl GitHubConnection {
 }
 
 /// The request; `None` if a name or a token cannot stand in one.
-fn request(call: &ApiCall<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody>> {
+fn request(call: &ApiCall<'_>, route: &str, pass: &RequestCredential) -> Option<Request<OctoBody>> {
     let body = call.body.clone().map_or_else(OctoBody::empty, OctoBody::from);
     let mut request = Request::new(body);
     *request.method_mut() = call.method.clone();

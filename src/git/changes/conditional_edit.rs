@@ -6,7 +6,7 @@
 
 use git2::Oid;
 
-use crate::git::error::Trouble;
+use crate::git::error::StepError;
 use crate::git::layout::RepoPath;
 use crate::git::message::CommitMessage;
 use crate::git::objects::ObjectOverlay;
@@ -49,7 +49,7 @@ pub(in crate::git) fn edit(
     objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     conditional_edit: &ConditionalEdit,
-) -> Result<EditOutcome, Trouble> {
+) -> Result<EditOutcome, StepError> {
     let ConditionalEdit { seen, edits, message } = conditional_edit;
     let mut wanted = Edits::default();
     for (path, edit) in edits {
@@ -73,7 +73,7 @@ fn add(
     path: &RepoPath,
     edit: &Edit,
     wanted: &mut Edits,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let there = objects.find(root, path)?;
     match (edit, there) {
         (Edit::Gone, None) => Ok(()),

@@ -3,9 +3,9 @@
 
 use git2::Oid;
 
-use crate::git::drift::Watch;
+use crate::git::drift::DriftPolicy;
 use crate::git::drift::detect::find_hand_edit;
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
 use crate::git::objects::ObjectOverlay;
@@ -29,7 +29,7 @@ pub struct DeploymentChange {
     /// What the commit says.
     pub note: Note,
     /// What is to be done about what somebody edited by hand, and where that is told.
-    pub hand_edits: Watch,
+    pub hand_edits: DriftPolicy,
 }
 
 /// The file of a cluster's project.
@@ -49,7 +49,7 @@ pub(in crate::git) fn edit(
     objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     write: &DeploymentChange,
-) -> Result<EditOutcome, Trouble> {
+) -> Result<EditOutcome, StepError> {
     let DeploymentChange { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
     let present = PresentRevisions::read(objects, root, target, app)?;
@@ -141,8 +141,8 @@ impl PresentRevisions {
         objects: &ObjectOverlay<'_>,
         path: &RepoPath,
         by: Oid,
-        hand_edits: &Watch,
-    ) -> Result<(), Trouble> {
+        hand_edits: &DriftPolicy,
+    ) -> Result<(), StepError> {
         let ((repo, tip), path) = (objects.base(), path.to_string());
         let found = match self.latest {
             Some(now) if now == by => None,

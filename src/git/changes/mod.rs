@@ -10,7 +10,7 @@ use crate::git::author::CommitAuthor;
 use crate::git::changes::conditional_edit::ConditionalEdit;
 use crate::git::changes::deployment::DeploymentChange;
 use crate::git::changes::rollback::Restore;
-use crate::git::error::Trouble;
+use crate::git::error::StepError;
 use crate::git::message::commit_message;
 use crate::git::objects::ObjectOverlay;
 use crate::git::objects::edits::EditOutcome;
@@ -33,7 +33,7 @@ impl ManifestChange {
         &self,
         objects: &mut ObjectOverlay<'_>,
         root: Option<Oid>,
-    ) -> Result<EditOutcome, Trouble> {
+    ) -> Result<EditOutcome, StepError> {
         match self {
             Self::Deploy(write) => deployment::edit(objects, root, write),
             Self::Restore(restore) => rollback::edit(objects, root, restore),

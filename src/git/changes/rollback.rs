@@ -5,8 +5,8 @@ use git2::Oid;
 
 use crate::git::changes::conditional_edit::Precondition;
 use crate::git::changes::deployment;
-use crate::git::drift::Watch;
-use crate::git::error::Trouble;
+use crate::git::drift::DriftPolicy;
+use crate::git::error::StepError;
 use crate::git::layout;
 use crate::git::message::{CommitMessage, RollbackNote};
 use crate::git::objects::ObjectOverlay;
@@ -34,7 +34,7 @@ pub struct Restore {
     /// What the commit says.
     pub message: CommitMessage,
     /// What is to be done about what somebody edited by hand, and where that is told.
-    pub hand_edits: Watch,
+    pub hand_edits: DriftPolicy,
 }
 
 /// Which `latest` a rollback may replace.
@@ -48,7 +48,7 @@ pub enum ExpectedLatest {
 
 impl Restore {
     /// The change of that rollback, which its commit tells of.
-    pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
+    pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: DriftPolicy) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
         let message = CommitMessage::of_rollback(note);
         let over = ExpectedLatest::Any;
@@ -74,7 +74,7 @@ pub(in crate::git) fn edit(
     objects: &mut ObjectOverlay<'_>,
     root: Option<Oid>,
     restore: &Restore,
-) -> Result<EditOutcome, Trouble> {
+) -> Result<EditOutcome, StepError> {
     let Restore { target, app, to, tree, over, application, message: _, hand_edits } = restore;
     let folder = layout::revision_folder(target, app, to);
     let found = objects.find(root, &folder)?;

@@ -14,8 +14,8 @@ use git2::{ErrorCode, Oid, Repository, Tree};
 use crate::git::clone::bare::with_suffix;
 use crate::git::clone::local::LocalBranch;
 use crate::git::clone::{self, BranchLocation, CachedClone, TRACKING};
-use crate::git::error::{Trouble, WriteError};
-use crate::git::objects::pack::Load;
+use crate::git::error::{StepError, WriteError};
+use crate::git::objects::pack::NewObjects;
 use crate::git::objects::tree;
 use crate::git::transport::push::{self, Push, PushBy, Update};
 use crate::git::transport::remote::{HEADS, Remote};
@@ -37,7 +37,7 @@ impl Location {
         self,
         reference: &str,
         by: PushBy,
-    ) -> Result<BranchBackend, Trouble> {
+    ) -> Result<BranchBackend, StepError> {
         Ok(match self {
             Self::Local { path, alone, .. } => {
                 BranchBackend::Local(LocalBranch::open(&path, reference, alone)?)
@@ -61,7 +61,7 @@ impl Location {
     }
 
     /// Checks that a write could begin: one small request.
-    pub(in crate::git) fn ready(&self) -> Result<(), Trouble> {
+    pub(in crate::git) fn ready(&self) -> Result<(), StepError> {
         match self {
             Self::Local { path, reference, alone } => {
                 LocalBranch::open(path, reference, *alone)?.ready()
@@ -131,7 +131,7 @@ impl BranchBackend {
     }
 
     /// The tip to begin with: the last one seen, where asking costs a request.
-    pub(in crate::git) fn first_tip(&mut self) -> Result<Tip, Trouble> {
+    pub(in crate::git) fn first_tip(&mut self) -> Result<Tip, StepError> {
         match self {
             Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {
                 Ok(Tip { at: *at, fresh: false })
@@ -140,7 +140,7 @@ impl BranchBackend {
         }
     }
 
-    pub(in crate::git) fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
+    pub(in crate::git) fn fetch_tip(&mut self) -> Result<Option<Oid>, StepError> {
         match self {
             Self::Local(local) => local.read_tip(),
             Self::Remote(remote) => remote.fetch_tip(),
@@ -153,16 +153,16 @@ impl BranchBackend {
         &mut self,
         base: Option<Oid>,
         tip: Oid,
-        load: &Load,
+        load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, Trouble> {
+    ) -> Result<Published, StepError> {
         match self {
             Self::Local(local) => local.publish(base, tip, load, fence),
             Self::Remote(remote) => remote.publish(base, tip, load, fence),
         }
     }
 
-    pub(in crate::git) fn repair(&mut self) -> Result<(), Trouble> {
+    pub(in crate::git) fn repair(&mut self) -> Result<(), StepError> {
         match self {
             Self::Local(local) => local.reopen(),
             Self::Remote(remote) => remote.renew(),
@@ -208,7 +208,7 @@ enum Next {
 
 impl RemoteBranch {
     /// Opens the clone in `folder`, or begins one there. Asks the server nothing yet.
-    fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, Trouble> {
+    fn open(folder: &Path, reference: &str, remote: Remote, by: PushBy) -> Result<Self, StepError> {
         let (clone, tip) = CachedClone::open(folder, format!("{remote} {reference}\n"))
             .map_err(|error| WriteError::disk(&remote, folder, error))?;
         let tip = tip.map_or(Seen::NotYet, |tip| Seen::At(Some(tip)));
@@ -217,7 +217,7 @@ impl RemoteBranch {
     }
 
     /// Throws the clone away and begins another.
-    fn renew(&mut self) -> Result<(), Trouble> {
+    fn renew(&mut self) -> Result<(), StepError> {
         self.clone
             .renew()
             .map_err(|error| WriteError::disk(&self.remote, &self.clone.folder, error))?;
@@ -229,7 +229,7 @@ impl RemoteBranch {
     ///
     /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
     /// sees: it would take every other app away.
-    fn fetch_tip(&mut self) -> Result<Option<Oid>, Trouble> {
+    fn fetch_tip(&mut self) -> Result<Option<Oid>, StepError> {
         let found = self.clone.fetch(&self.remote, &self.reference);
         let found = found.map_err(|error| error.trouble(&self.remote))?;
         let (repository, branch) = (self.remote.to_string(), self.branch());
@@ -260,9 +260,9 @@ impl RemoteBranch {
         &mut self,
         base: Option<Oid>,
         tip: Oid,
-        load: &Load,
+        load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, Trouble> {
+    ) -> Result<Published, StepError> {
         let update = Update { base, tip, reference: &self.reference, load, fence };
         let published = self.push.push(&self.clone.repo, &update)?;
         match published {
@@ -294,7 +294,7 @@ impl RemoteBranch {
         self.reference.strip_prefix(HEADS).unwrap_or(&self.reference).to_owned()
     }
 
-    fn remember(&self, tip: Oid) -> Result<(), Trouble> {
+    fn remember(&self, tip: Oid) -> Result<(), StepError> {
         self.clone.remember(tip)?;
         if !self.had_a_branch() {
             let noted = fs::write(self.note(), &self.clone.marker);
@@ -332,7 +332,7 @@ impl RemoteBranch {
 
     /// Takes the new clone, which first gets what was pushed since it was made: readers go by what
     /// the clone says of the branch, and it must not fall back.
-    fn swap(&mut self) -> Result<(), Trouble> {
+    fn swap(&mut self) -> Result<(), StepError> {
         let folder = self.clone.folder.clone();
         let beside = with_suffix(&folder, "next");
         let open = |at: &Path| Self::open(at, &self.reference, self.remote.clone(), self.by);

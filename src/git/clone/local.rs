@@ -13,12 +13,12 @@ use std::time::Duration;
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::clone::{FEW, bare};
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::writer::fence::Fence;
 
 use crate::git::clone::gc::Tidying;
 use crate::git::clone::stale_locks;
-use crate::git::objects::pack::Load;
+use crate::git::objects::pack::NewObjects;
 use crate::git::transport::remote::HEADS;
 use crate::git::writer::outcome::Published;
 use crate::support::disk;
@@ -37,7 +37,11 @@ pub(in crate::git) struct LocalBranch {
 
 impl LocalBranch {
     /// `alone` says that nobody but this process writes there.
-    pub(in crate::git) fn open(path: &Path, reference: &str, alone: bool) -> Result<Self, Trouble> {
+    pub(in crate::git) fn open(
+        path: &Path,
+        reference: &str,
+        alone: bool,
+    ) -> Result<Self, StepError> {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale_locks::ALONE } else { stale_locks::AMONG_OTHERS };
         let (path, reference) = (path.to_owned(), reference.to_owned());
@@ -45,13 +49,13 @@ impl LocalBranch {
         Ok(Self { path, reference, stale, tidying, seen, repo })
     }
 
-    pub(in crate::git) fn reopen(&mut self) -> Result<(), Trouble> {
+    pub(in crate::git) fn reopen(&mut self) -> Result<(), StepError> {
         self.repo = Repository::open_bare(&self.path).map_err(|e| not_open(&self.path, &e))?;
         Ok(())
     }
 
     /// Reads the commit that the branch is at now; `None` in an empty repository.
-    pub(in crate::git) fn read_tip(&self) -> Result<Option<Oid>, Trouble> {
+    pub(in crate::git) fn read_tip(&self) -> Result<Option<Oid>, StepError> {
         if !self.path.exists() {
             return Err(WriteError::NotFound { repository: self.path.display().to_string() }.into());
         }
@@ -74,7 +78,7 @@ impl LocalBranch {
 
     /// Checks that a write could begin. Objects are written there: that the branch can be read does
     /// not show that they can.
-    pub(in crate::git) fn ready(&self) -> Result<(), Trouble> {
+    pub(in crate::git) fn ready(&self) -> Result<(), StepError> {
         self.read_tip()?;
         disk::try_write(&self.path)
             .map_err(|error| WriteError::disk(self.path.display(), &self.path, error).into())
@@ -82,7 +86,7 @@ impl LocalBranch {
 
     /// A branch with one app in it, begun beside others or in place of one that is gone, would be
     /// all that Argo CD sees: it would take every other app away.
-    fn without_branch(&self) -> Result<Option<Oid>, Trouble> {
+    fn without_branch(&self) -> Result<Option<Oid>, StepError> {
         let (repository, branch) = (self.path.display().to_string(), self.branch().to_owned());
         let mut others = self.repo.references_glob(&format!("{HEADS}*"))?;
         let names =
@@ -115,9 +119,9 @@ impl LocalBranch {
         &self,
         base: Option<Oid>,
         tip: Oid,
-        load: &Load,
+        load: &NewObjects,
         fence: &Fence,
-    ) -> Result<Published, Trouble> {
+    ) -> Result<Published, StepError> {
         load.save_to(&self.repo)?;
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
@@ -187,7 +191,7 @@ pub(in crate::git) fn create(path: &Path, branch: &str) -> Result<(), WriteError
     })
 }
 
-fn not_open(path: &Path, error: &git2::Error) -> Trouble {
+fn not_open(path: &Path, error: &git2::Error) -> StepError {
     let repository = path.display().to_string();
     if error.code() == ErrorCode::NotFound && !path.join(".git").exists() {
         return WriteError::NotFound { repository }.into();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use git2::{Oid, Repository};
 
 use crate::git::clone::{BranchLocation, CachedClone};
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::objects::tree;
 use crate::git::snapshot::{self, Failed, SnapshotEntry, SnapshotLimits};
 pub use crate::git::transport::remote::RemoteSettings;

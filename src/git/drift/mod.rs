@@ -12,20 +12,20 @@ mod secret;
 use std::sync::{Arc, Mutex};
 
 use crate::git::error::WriteError;
-use crate::git::writer::outcome::Written;
+use crate::git::writer::outcome::PushOutcome;
 use crate::model::hand_edit::{HandEdit, HandEdits};
 use crate::support::sync::lock;
 
 /// A deployment's policy about hand edits, and what was found. Clones share what was found: the
 /// writer has one, and who asked for the write keeps another.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct DriftPolicy {
     /// What is to be done.
     pub policy: HandEdits,
     found: Arc<Mutex<Option<HandEdit>>>,
 }
 
-impl Watch {
+impl DriftPolicy {
     /// A watch that has found nothing.
     pub fn new(policy: HandEdits) -> Self {
         Self { policy, found: Arc::default() }
@@ -43,10 +43,12 @@ impl Watch {
     }
 
     /// Only a write that got through has replaced anything.
-    pub(in crate::git) fn ended(&self, ended: &Result<Written, WriteError>) {
+    pub(in crate::git) fn ended(&self, ended: &Result<PushOutcome, WriteError>) {
         let (replaced, push_failed) = match ended {
-            Ok(Written::Pushed { .. } | Written::AlreadyPushed { .. }) => (true, false),
-            Ok(Written::Unchanged { .. }) | Err(WriteError::HandEdited { .. }) => (false, false),
+            Ok(PushOutcome::Pushed { .. } | PushOutcome::AlreadyPushed { .. }) => (true, false),
+            Ok(PushOutcome::Unchanged { .. }) | Err(WriteError::HandEdited { .. }) => {
+                (false, false)
+            }
             Err(_) => (false, true),
         };
         let mut found = lock(&self.found);

@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use crate::git::clone::bare::with_suffix;
 use crate::git::clone::branch::Location;
 use crate::git::clone::{self, CachedClone, TRACKING};
-use crate::git::error::{Trouble, WriteError};
-use crate::git::history::trailers::{Words, deed};
+use crate::git::error::{StepError, WriteError};
+use crate::git::history::trailers::{Trailers, deed};
 use crate::git::layout::{self, RepoPath};
 use crate::git::objects::tree;
 use crate::git::transport::remote::{HEADS, Remote};
@@ -36,7 +36,7 @@ const MOST_UNREAD: usize = 100;
 
 /// What a branch says of the past, and what it has now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct BranchHistory {
     /// What was done, oldest first; each id once.
     pub records: Vec<CommitRecord>,
     /// Every app that stands, in order.
@@ -65,7 +65,7 @@ impl ManifestRepository {
     ///
     /// # Errors
     /// When the server cannot be asked, or the repository cannot be read.
-    pub async fn past(&self, branch: &str) -> Result<Past, WriteError> {
+    pub async fn past(&self, branch: &str) -> Result<BranchHistory, WriteError> {
         let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
         blocking(move || match location {
             Location::Local { path, reference, .. } => {
@@ -83,18 +83,18 @@ impl ManifestRepository {
 }
 
 /// Fetches everything that the branch has.
-fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<Past, Trouble> {
+fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<BranchHistory, StepError> {
     let disk = |error| WriteError::disk(remote, folder, error);
     let clone = CachedClone::begin(folder, "the whole past\n".to_owned()).map_err(disk)?;
     clone.fetch_deep(remote, reference, 0).map_err(|error| error.trouble(remote))?;
     read(&clone.repo, TRACKING)
 }
 
-fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
+fn read(repo: &Repository, reference: &str) -> Result<BranchHistory, StepError> {
     let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
-        return Ok(Past::default());
+        return Ok(BranchHistory::default());
     };
-    let mut past = Past { standing: standing(repo, tip)?, ..Past::default() };
+    let mut past = BranchHistory { standing: standing(repo, tip)?, ..BranchHistory::default() };
     let mut seen = BTreeSet::new();
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
@@ -115,12 +115,12 @@ fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
     Ok(past)
 }
 
-fn read_commit(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
+fn read_commit(repo: &Repository, id: Oid, past: &mut BranchHistory) -> Result<(), StepError> {
     let commit = repo.find_commit(id)?;
     let message = String::from_utf8_lossy(commit.message_bytes());
     let at = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
     let sha = tree::sha(id);
-    let words = Words { message: &message, commit: sha.clone(), at };
+    let words = Trailers { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
         Some(Ok(CommitRecord::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
@@ -133,7 +133,7 @@ fn read_commit(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Troubl
     Ok(())
 }
 
-fn not_read(past: &mut Past, commit: CommitSha, why: String) {
+fn not_read(past: &mut BranchHistory, commit: CommitSha, why: String) {
     if past.unread.len() < MOST_UNREAD {
         past.unread.push((commit, why));
     }
@@ -145,7 +145,7 @@ fn brought(
     repo: &Repository,
     root: &Tree<'_>,
     mut one: PastDeployment,
-) -> Result<Option<PastDeployment>, Trouble> {
+) -> Result<Option<PastDeployment>, StepError> {
     let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
     let folder = layout::revision_folder(&one.target, &one.app, revision);
     let Some((id, ObjectType::Tree)) = tree::find(Some(root), &folder)? else { return Ok(None) };
@@ -163,7 +163,7 @@ fn brought(
 }
 
 /// Every app that the tip has a `latest` of.
-fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
+fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, StepError> {
     let root = repo.find_commit(tip)?.tree()?;
     let folders = |path: &RepoPath| {
         let folder = tree::folder(repo, Some(&root), &path.to_string())?;

@@ -62,7 +62,7 @@ fn tag(subject: &str) -> Option<ImageTag> {
 }
 
 /// A commit, as it is read.
-pub(in crate::git) struct Words<'c> {
+pub(in crate::git) struct Trailers<'c> {
     pub(in crate::git) message: &'c str,
     pub(in crate::git) commit: CommitSha,
     pub(in crate::git) at: Timestamp,
@@ -70,7 +70,7 @@ pub(in crate::git) struct Words<'c> {
 
 /// Reads what a commit says was done; `None` where it says nothing of that kind, and what is wrong
 /// with it where it says it in words that are not ours.
-pub(in crate::git) fn deed(words: &Words<'_>) -> Option<Result<CommitRecord, String>> {
+pub(in crate::git) fn deed(words: &Trailers<'_>) -> Option<Result<CommitRecord, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
         return Some(deployment(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
     }
@@ -81,14 +81,14 @@ pub(in crate::git) fn deed(words: &Words<'_>) -> Option<Result<CommitRecord, Str
     Some(removal(words, id).map(|it| CommitRecord::Removal(Box::new(it))))
 }
 
-fn deployment(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
+fn deployment(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
     let (what, target) = subject(words.message, "deploy ", " to ")?;
     let (app, tag) = what.rsplit_once(' ').ok_or("the subject names no tag")?;
     pushed(words, id, (app, target, tag))
 }
 
 /// `Revision` and `Replaces` are ids; what they were, their own commits say.
-fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
+fn rollback(words: &Trailers<'_>, id: &str) -> Result<PastDeployment, String> {
     let (what, target) = subject(words.message, "roll ", " on ")?;
     let (app, tag) = what.rsplit_once(" back to ").ok_or("the subject names no tag")?;
     let to = trailer(words.message, "Revision").ok_or("it names no revision")?;
@@ -109,11 +109,11 @@ fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
 
 /// Reads what deployments and rollbacks say alike.
 fn pushed(
-    words: &Words<'_>,
+    words: &Trailers<'_>,
     id: &str,
     (app, target, tag): (&str, &str, &str),
 ) -> Result<PastDeployment, String> {
-    let Words { message, commit, at } = words;
+    let Trailers { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
     let id = parse(id)?;
     let received_at = asked_at(&id, *at);
@@ -144,8 +144,8 @@ fn pushed(
     })
 }
 
-fn removal(words: &Words<'_>, id: &str) -> Result<RemovalRecord, String> {
-    let Words { message, commit, at } = words;
+fn removal(words: &Trailers<'_>, id: &str) -> Result<RemovalRecord, String> {
+    let Trailers { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
     let (app, target) = subject(message, "remove ", " from ")?;
     let id = parse(id)?;
@@ -205,9 +205,9 @@ mod tests {
     use crate::git::message::{CommitMessage, Note, RemovalNote, RollbackNote, commit_message};
     use crate::model::revision::Revision;
 
-    fn words(message: &str) -> Words<'_> {
+    fn words(message: &str) -> Trailers<'_> {
         let at = "2026-11-21T05:48:15Z".parse().unwrap();
-        Words { message, commit: CommitSha::parse("c".repeat(40)).unwrap(), at }
+        Trailers { message, commit: CommitSha::parse("c".repeat(40)).unwrap(), at }
     }
 
     fn note() -> Note {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use git2::Oid;
 
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::layout::RepoPath;
 use crate::git::objects::ObjectOverlay;
 use crate::git::objects::folder::{EntryKind, Folder};
@@ -97,7 +97,7 @@ impl Edits {
         self,
         objects: &mut ObjectOverlay<'_>,
         base: Option<Oid>,
-    ) -> Result<Oid, Trouble> {
+    ) -> Result<Oid, StepError> {
         match self.build(objects, base, "")? {
             Some(root) => Ok(root),
             None => Ok(objects.folder(Folder::default(), None)?),
@@ -111,7 +111,7 @@ impl Edits {
         objects: &mut ObjectOverlay<'_>,
         base: Option<Oid>,
         path: &str,
-    ) -> Result<Option<Oid>, Trouble> {
+    ) -> Result<Option<Oid>, StepError> {
         let former = match base {
             Some(base) => Some((base, objects.read_folder(base)?)),
             None => None,

@@ -21,7 +21,7 @@ use git2::{ObjectType, Odb, Oid, Repository};
 use indexmap::IndexMap;
 use sha1::{Digest as _, Sha1};
 
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::layout::RepoPath;
 use crate::git::objects::folder::{EntryKind, Folder, FolderEntry};
 
@@ -70,7 +70,7 @@ impl<'r> ObjectOverlay<'r> {
     }
 
     /// Returns the error of a change that is void: it was decided on when something else was there.
-    pub(super) fn moved(&self, path: &RepoPath) -> Trouble {
+    pub(super) fn moved(&self, path: &RepoPath) -> StepError {
         let repository = self.repository.to_owned();
         WriteError::Moved { repository, path: path.to_string() }.into()
     }

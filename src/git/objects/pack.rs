@@ -32,12 +32,12 @@ pub(in crate::git) enum Deltas {
 }
 
 /// What a push brings: its objects, and their thin pack, which is sent, and kept when it was taken.
-pub(in crate::git) struct Load {
+pub(in crate::git) struct NewObjects {
     new: New,
     thin: OnceCell<Pack>,
 }
 
-impl Load {
+impl NewObjects {
     pub(in crate::git) fn of(new: New) -> Self {
         Self { new, thin: OnceCell::new() }
     }

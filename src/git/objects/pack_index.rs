@@ -80,7 +80,7 @@ mod tests {
 
     use git2::{ObjectType, Oid, Repository};
 
-    use crate::git::objects::pack::Load;
+    use crate::git::objects::pack::NewObjects;
     use crate::git::objects::{Delta, New, NewObject};
 
     fn object(kind: ObjectType, bytes: Vec<u8>, delta: Option<Delta>) -> (Oid, NewObject) {
@@ -121,7 +121,7 @@ mod tests {
             new.insert(id, tree);
             base = id;
         }
-        let load = Load::of(new);
+        let load = NewObjects::of(new);
         load.save_to(&repo).unwrap();
 
         let kept = files(ours.path());

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Transport};
 
-use crate::git::error::Trouble;
+use crate::git::error::StepError;
 use crate::git::transport::failure::Failure;
 use crate::git::transport::http::{Exchange, HttpRemote};
 use crate::git::transport::remote::Remote;
@@ -46,10 +46,10 @@ pub(super) struct WireError {
 
 impl WireError {
     /// In the writer's words, where the transport failed.
-    pub(super) fn trouble(self, remote: &Remote) -> Trouble {
+    pub(super) fn trouble(self, remote: &Remote) -> StepError {
         match self.failure {
             Some(failure) => remote.error(failure).into(),
-            None => Trouble::Damaged(self.git),
+            None => StepError::Damaged(self.git),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::git::error::WriteError;
 use crate::git::transport::address::RepositoryAddress;
 use crate::git::transport::failure::Failure;
 use crate::git::transport::http::{Exchange, HttpRemote};
-use crate::git::transport::push::report::{self, Carried, NotCarried};
+use crate::git::transport::push::report::{self, Transfer, TransferError};
 use crate::git::transport::ssh::{SshAccess, SshRemote};
 use crate::git::transport::token::Tokens;
 use crate::git::writer::fence::Fence;
@@ -97,18 +97,20 @@ impl Remote {
         (base, reference): (Option<Oid>, &str),
         body: Vec<u8>,
         fence: &Fence,
-    ) -> Result<Carried, NotCarried> {
+    ) -> Result<Transfer, TransferError> {
         let carried = match self {
             Self::Http(wire) => {
                 let answer = wire.within(fence).whole(Exchange::RECEIVE_PACK, body);
-                answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
+                answer
+                    .map(Transfer::Answer)
+                    .map_err(|failure| TransferError { failure, sent: true })
             }
             Self::Ssh(ssh) => ssh.receive_pack((base, reference), &body, fence),
         }?;
-        if let Carried::Answer(answer) = &carried
+        if let Transfer::Answer(answer) = &carried
             && let Some(words) = report::words_without_a_report(answer, reference)
         {
-            return Err(NotCarried { failure: Failure::unreported(&words), sent: true });
+            return Err(TransferError { failure: Failure::unreported(&words), sent: true });
         }
         Ok(carried)
     }

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use crate::git::author::{CommitIdentity, author};
 use crate::git::changes::ManifestChange;
-use crate::git::error::{SigningError, Trouble, WriteError};
+use crate::git::error::{SigningError, StepError, WriteError};
 use crate::git::objects::ObjectOverlay;
 use crate::git::objects::edits::EditOutcome;
-use crate::git::objects::pack::Load;
+use crate::git::objects::pack::NewObjects;
 use crate::git::signing::CommitSigner;
 use crate::git::writer::queue::Job;
 use crate::model::id::DeployId;
@@ -32,7 +32,7 @@ pub(in crate::git) struct Built {
     /// The last commit; `None` if there was nothing to commit.
     pub(in crate::git) tip: Option<Oid>,
     /// Exactly what the server has not.
-    pub(in crate::git) load: Load,
+    pub(in crate::git) load: NewObjects,
 }
 
 impl Built {
@@ -67,7 +67,7 @@ pub(in crate::git) fn build(
     jobs: &[Job],
     arrived: &HashSet<DeployId>,
     committer: &Committer,
-) -> Result<Built, Trouble> {
+) -> Result<Built, StepError> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
     let mut objects = ObjectOverlay::over(repo, repository, tip)?;
     let (mut at, mut made) = (tip, None);
@@ -101,7 +101,7 @@ pub(in crate::git) fn build(
             },
             Ok(EditOutcome::Unchanged) => ChangeOutcome::Unchanged,
             Ok(EditOutcome::AlreadyThere) => ChangeOutcome::AlreadyThere,
-            Err(Trouble::Error(error)) => ChangeOutcome::Failed(error),
+            Err(StepError::Error(error)) => ChangeOutcome::Failed(error),
             Err(damaged) => return Err(damaged),
         };
         if !matches!(outcome, ChangeOutcome::Commit(_)) {
@@ -109,7 +109,7 @@ pub(in crate::git) fn build(
         }
         outcomes.push(outcome);
     }
-    Ok(Built { outcomes, tip: made, load: Load::of(objects.into_new()) })
+    Ok(Built { outcomes, tip: made, load: NewObjects::of(objects.into_new()) })
 }
 
 /// Who makes commits.

@@ -27,8 +27,8 @@ pub use crate::git::changes::rollback::Restore;
 use crate::git::clone::branch::Location;
 use crate::git::clone::local;
 pub use crate::git::clone::remove as remove_clone;
-pub use crate::git::drift::Watch;
-use crate::git::error::Trouble;
+pub use crate::git::drift::DriftPolicy;
+use crate::git::error::StepError;
 pub use crate::git::error::WriteError;
 use crate::git::layout;
 pub use crate::git::message::{CommitMessage, Note, RemovalNote, RollbackNote};
@@ -38,12 +38,12 @@ pub use crate::git::transport::remote::RemoteSettings;
 use crate::git::transport::remote::{self, RemoteSource};
 use crate::git::writer::batch::Committer;
 pub use crate::git::writer::fence::Now;
-pub use crate::git::writer::outcome::Written;
+pub use crate::git::writer::outcome::PushOutcome;
 use crate::git::writer::push_attempt::Writer;
 pub use crate::git::writer::push_limiter::PushAllowance;
 use crate::git::writer::push_limiter::PushLimiter;
 pub use crate::git::writer::push_loop::Done;
-use crate::git::writer::push_loop::{Counters, Rounds};
+use crate::git::writer::push_loop::{Counters, PushLoop};
 pub use crate::git::writer::queue::PendingRelease;
 use crate::git::writer::queue::{Job, PendingReleases, Queue};
 use crate::model::release::Release;
@@ -118,7 +118,7 @@ impl ManifestRepository {
             Location::Local { .. } => PushAllowance { burst: u32::MAX, per_minute: u32::MAX },
             Location::Server { .. } => budget,
         };
-        let rounds = Rounds {
+        let rounds = PushLoop {
             writer: Arc::clone(&writer),
             queue: Queue { jobs: receiver, coming: coming.clone() },
             limiter: PushLimiter::new(budget),
@@ -169,7 +169,7 @@ impl ManifestRepository {
         write: DeploymentChange,
         at: Timestamp,
         lease: &Lease,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         self.write_announced(write, at, lease, None).await
     }
 
@@ -180,7 +180,7 @@ impl ManifestRepository {
         at: Timestamp,
         lease: &Lease,
         pending: Option<PendingRelease>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
         let change = ManifestChange::Deploy(Box::new(write));
@@ -196,7 +196,7 @@ impl ManifestRepository {
         conditional_edit: ConditionalEdit,
         at: Timestamp,
         lease: &Lease,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         self.change(ManifestChange::Amend(conditional_edit), (at, lease), None).await
     }
 
@@ -207,7 +207,7 @@ impl ManifestRepository {
         restore: Restore,
         at: Timestamp,
         lease: &Lease,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         let hand_edits = restore.hand_edits.clone();
         let ended =
             self.change(ManifestChange::Restore(Box::new(restore)), (at, lease), None).await;
@@ -221,7 +221,7 @@ impl ManifestRepository {
         change: ManifestChange,
         (at, lease): (Timestamp, &Lease),
         pending: Option<PendingRelease>,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         let (answer, answered) = oneshot::channel();
         let lease = lease.clone();
         let job = Job { change, at, lease, answer, lost: 0, tried_on: None, pending };
@@ -276,12 +276,12 @@ fn signing_by(key: &SigningKey, repository: &str) -> Result<Arc<CommitSigner>, W
 
 /// Runs git's blocking work beside the async workers.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
+    work: impl FnOnce() -> Result<T, StepError> + Send + 'static,
 ) -> Result<T, WriteError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(Trouble::Error(error))) => Err(error),
-        Ok(Err(Trouble::Damaged(error))) => Err(WriteError::Invalid(error.message().to_owned())),
+        Ok(Err(StepError::Error(error))) => Err(error),
+        Ok(Err(StepError::Damaged(error))) => Err(WriteError::Invalid(error.message().to_owned())),
         Err(_) => Err(stopped()),
     }
 }

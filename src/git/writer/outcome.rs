@@ -7,7 +7,7 @@ use crate::model::id::CommitSha;
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a deployment is recorded with the commit that holds it"]
-pub enum Written {
+pub enum PushOutcome {
     /// A commit was made, and the branch is at it.
     Pushed {
         /// The new commit.

@@ -12,13 +12,13 @@ use git2::Oid;
 
 use crate::git::changes::ManifestChange;
 use crate::git::clone::branch::{BranchBackend, Tip};
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::message::ids_of;
 use crate::git::objects::tree::{LOOK_BACK, back, commit_of, sha};
 use crate::git::transport::push_rejection::PushRefusal;
 use crate::git::writer::batch::{self, Built, ChangeOutcome, Committer};
 use crate::git::writer::fence::{Fence, Now};
-use crate::git::writer::outcome::{Published, Written};
+use crate::git::writer::outcome::{Published, PushOutcome};
 use crate::git::writer::queue::{Base, Job};
 use crate::model::id::DeployId;
 use crate::support::disk;
@@ -39,16 +39,16 @@ pub(in crate::git) struct Writer {
 }
 
 /// What became of a round.
-pub(in crate::git) struct Round {
+pub(in crate::git) struct PushAttempt {
     /// Whether the server was asked to move the branch.
     pub(in crate::git) pushed: bool,
     /// How many changes were answered by a push that got through; none if there was none.
     pub(in crate::git) landed: usize,
-    pub(in crate::git) end: RoundEnd,
+    pub(in crate::git) end: PushAttemptEnd,
 }
 
 /// How a round ended.
-pub(in crate::git) enum RoundEnd {
+pub(in crate::git) enum PushAttemptEnd {
     /// Everybody has an answer but these, for whom the push had no room.
     Answered(Vec<Job>),
     /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
@@ -67,11 +67,11 @@ enum Attempt {
     Late,
 }
 
-type Answers = Vec<Result<Written, WriteError>>;
+type Answers = Vec<Result<PushOutcome, WriteError>>;
 
 impl Writer {
     /// Works on the jobs together.
-    pub(in crate::git) fn round(&mut self, mut jobs: Vec<Job>) -> Round {
+    pub(in crate::git) fn round(&mut self, mut jobs: Vec<Job>) -> PushAttempt {
         let (mut pushed, mut landed) = (false, 0);
         let mut attempt = Ok(Attempt::Late);
         while matches!(attempt, Ok(Attempt::Late)) {
@@ -82,23 +82,23 @@ impl Writer {
             attempt = self.with_repair(|writer| writer.attempt(&mut jobs, &mut pushed));
         }
         let end = match attempt {
-            Ok(Attempt::Late) => RoundEnd::Answered(Vec::new()),
-            Ok(Attempt::Lost(error)) => RoundEnd::Lost(jobs, error),
-            Ok(Attempt::Refused(refusal)) => RoundEnd::Refused(jobs, refusal),
+            Ok(Attempt::Late) => PushAttemptEnd::Answered(Vec::new()),
+            Ok(Attempt::Lost(error)) => PushAttemptEnd::Lost(jobs, error),
+            Ok(Attempt::Refused(refusal)) => PushAttemptEnd::Refused(jobs, refusal),
             Ok(Attempt::Told(answers, done)) => {
                 let rest = jobs.split_off(answers.len().min(jobs.len()));
                 landed = if done { jobs.len() } else { 0 };
                 jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
-                RoundEnd::Answered(rest)
+                PushAttemptEnd::Answered(rest)
             }
             Err(error) => {
                 for job in jobs {
                     job.answer(Err(error.clone()));
                 }
-                RoundEnd::Answered(Vec::new())
+                PushAttemptEnd::Answered(Vec::new())
             }
         };
-        Round { pushed, landed, end }
+        PushAttempt { pushed, landed, end }
     }
 
     /// Those that may be pushed still. A job that nobody waits for is dropped; whoever waits for one
@@ -118,16 +118,16 @@ impl Writer {
     /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
     pub(in crate::git) fn with_repair<T>(
         &mut self,
-        mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
+        mut step: impl FnMut(&mut Self) -> Result<T, StepError>,
     ) -> Result<T, WriteError> {
         let first = match step(self) {
             // Another clone would fare no better on this machine, and the one that is there would be lost.
-            Err(Trouble::Damaged(error))
+            Err(StepError::Damaged(error))
                 if disk::shortage(self.home.repo().path(), error.message()).is_some() =>
             {
-                return Err(self.final_error(Trouble::Damaged(error)));
+                return Err(self.final_error(StepError::Damaged(error)));
             }
-            Err(Trouble::Damaged(error)) => error,
+            Err(StepError::Damaged(error)) => error,
             other => return other.map_err(|trouble| self.final_error(trouble)),
         };
         tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
@@ -135,17 +135,17 @@ impl Writer {
         second.map_err(|trouble| self.final_error(trouble))
     }
 
-    fn final_error(&self, trouble: Trouble) -> WriteError {
+    fn final_error(&self, trouble: StepError) -> WriteError {
         let repository = self.name.clone();
         match trouble {
-            Trouble::Error(error) => error,
-            Trouble::Damaged(error) => {
+            StepError::Error(error) => error,
+            StepError::Damaged(error) => {
                 WriteError::of_git(repository, self.home.repo().path(), &error)
             }
         }
     }
 
-    fn attempt(&mut self, jobs: &mut [Job], pushed: &mut bool) -> Result<Attempt, Trouble> {
+    fn attempt(&mut self, jobs: &mut [Job], pushed: &mut bool) -> Result<Attempt, StepError> {
         let mut tip = self.home.first_tip()?;
         loop {
             let arrived = self.arrived(tip.at, jobs);
@@ -184,9 +184,9 @@ impl Writer {
         built: Built,
         jobs: &[Job],
         fence: &Fence,
-    ) -> Result<Attempt, Trouble> {
+    ) -> Result<Attempt, StepError> {
         let published = match self.home.publish(tip.at, last, &built.load, fence) {
-            Err(Trouble::Error(WriteError::LeaseOver { .. })) => Published::Late,
+            Err(StepError::Error(WriteError::LeaseOver { .. })) => Published::Late,
             published => published?,
         };
         match published {
@@ -251,10 +251,12 @@ impl Writer {
         outcome: ChangeOutcome,
         tip: Option<Oid>,
         change: &ManifestChange,
-    ) -> Result<Written, WriteError> {
+    ) -> Result<PushOutcome, WriteError> {
         match (outcome, tip) {
-            (ChangeOutcome::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
-            (ChangeOutcome::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
+            (ChangeOutcome::Commit(commit), _) => Ok(PushOutcome::Pushed { commit: sha(commit) }),
+            (ChangeOutcome::Unchanged, Some(tip)) => {
+                Ok(PushOutcome::Unchanged { commit: sha(tip) })
+            }
             (ChangeOutcome::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
             (ChangeOutcome::Failed(error), _) => Err(error),
             (ChangeOutcome::Unchanged | ChangeOutcome::AlreadyThere, None) => {
@@ -268,13 +270,13 @@ impl Writer {
 
     /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
     /// remove can be anybody's doing.
-    fn already(&self, tip: Oid, change: &ManifestChange) -> Written {
+    fn already(&self, tip: Oid, change: &ManifestChange) -> PushOutcome {
         let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
         match (found, change) {
-            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit.id()) },
-            (None, ManifestChange::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
+            (Some(commit), _) => PushOutcome::AlreadyPushed { commit: sha(commit.id()) },
+            (None, ManifestChange::Deploy(_)) => PushOutcome::AlreadyPushed { commit: sha(tip) },
             (None, ManifestChange::Amend(_) | ManifestChange::Restore(_)) => {
-                Written::Unchanged { commit: sha(tip) }
+                PushOutcome::Unchanged { commit: sha(tip) }
             }
         }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::git::error::WriteError;
 use crate::git::transport::push_rejection::PushRefusal;
 use crate::git::writer::fence::Now;
-use crate::git::writer::push_attempt::{Round, RoundEnd, TRIES, Writer};
+use crate::git::writer::push_attempt::{PushAttempt, PushAttemptEnd, TRIES, Writer};
 use crate::git::writer::push_limiter::PushLimiter;
 use crate::git::writer::queue::{Job, Queue};
 use crate::support::sync::lock;
@@ -63,7 +63,7 @@ impl Drop for WaitingGuard<'_> {
 }
 
 /// The loop, and what it needs.
-pub(in crate::git) struct Rounds {
+pub(in crate::git) struct PushLoop {
     pub(in crate::git) writer: Arc<tokio::sync::Mutex<Writer>>,
     pub(in crate::git) queue: Queue,
     pub(in crate::git) limiter: PushLimiter,
@@ -82,7 +82,7 @@ pub(in crate::git) struct Group {
     open: bool,
 }
 
-impl Rounds {
+impl PushLoop {
     /// Runs until nobody can bring a job any more.
     pub(in crate::git) async fn run(mut self) {
         while let Some(group) = self.next().await {
@@ -116,7 +116,7 @@ impl Rounds {
     }
 
     /// `None` if the work panicked: then whoever waits is told so by the end of its channel.
-    async fn round(&self, jobs: Vec<Job>) -> Option<Round> {
+    async fn round(&self, jobs: Vec<Job>) -> Option<PushAttempt> {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let working = tokio::task::spawn_blocking(move || {
             let round = writer.round(jobs);
@@ -127,7 +127,7 @@ impl Rounds {
         working.await.ok()
     }
 
-    async fn settle(&mut self, Round { pushed: _, landed, end }: Round, open: bool) {
+    async fn settle(&mut self, PushAttempt { pushed: _, landed, end }: PushAttempt, open: bool) {
         if landed > 0 {
             self.alone = 0;
             let mut done = lock(&self.counters.0);
@@ -135,10 +135,10 @@ impl Rounds {
             done.changes += landed as u64;
         }
         match end {
-            RoundEnd::Answered(rest) if rest.is_empty() => {}
-            RoundEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
-            RoundEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
-            RoundEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+            PushAttemptEnd::Answered(rest) if rest.is_empty() => {}
+            PushAttemptEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
+            PushAttemptEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
+            PushAttemptEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
         }
     }
 

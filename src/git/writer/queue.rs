@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::git::changes::ManifestChange;
 use crate::git::error::WriteError;
-use crate::git::writer::outcome::Written;
+use crate::git::writer::outcome::PushOutcome;
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 use crate::support::sync::lock;
@@ -36,7 +36,7 @@ pub(in crate::git) struct Job {
     pub(in crate::git) at: Timestamp,
     /// Until when it may be pushed.
     pub(in crate::git) lease: Lease,
-    pub(in crate::git) answer: oneshot::Sender<Result<Written, WriteError>>,
+    pub(in crate::git) answer: oneshot::Sender<Result<PushOutcome, WriteError>>,
     /// How often others were faster.
     pub(in crate::git) lost: u32,
     /// The tip that it was tried on first, where a push of it was sent and did not get through, or
@@ -48,7 +48,7 @@ pub(in crate::git) struct Job {
 
 impl Job {
     /// Answers whoever waits; who has gone needs no answer.
-    pub(in crate::git) fn answer(self, with: Result<Written, WriteError>) {
+    pub(in crate::git) fn answer(self, with: Result<PushOutcome, WriteError>) {
         let _gone = self.answer.send(with);
     }
 

@@ -75,7 +75,7 @@ async fn more_apps_than_are_kept_are_refused_before_one_is_read_and_others_are_k
         Index::new(&repository, &TargetName::parse(target).unwrap(), Arc::clone(&count))
     });
     assert_eq!(first.update(), Ok(()));
-    let NotKnown(why) = second.update().unwrap_err();
+    let FactUnavailable(why) = second.update().unwrap_err();
     assert!(why.contains("with prod-2") && why.contains("more than 3 apps"), "{why}");
     assert_eq!((second.apps.len(), second.follower.files_read(), count.apps()), (0, 0, 2));
     assert_eq!(first.page(None, None, 9).unwrap().len(), 2, "nobody else is refused");

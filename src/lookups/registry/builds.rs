@@ -23,7 +23,7 @@ use crate::lookups::registry::client::{ImageQuestion, KINDS, Registries, Registr
 use crate::lookups::registry::image_config::{self, ImageBuild, ImageClaims, Manifest};
 use crate::lookups::registry::listing;
 use crate::lookups::registry::tags::{self, ListOrder, MOST_TAGS, TagListing};
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
@@ -108,18 +108,18 @@ impl Registries {
     /// A page of the newest images beside that one. What was not found out by the end of `patience` is left out.
     ///
     /// # Errors
-    /// [`NotKnown`] when the registry does not list its tags, or is none that we may ask.
+    /// [`FactUnavailable`] when the registry does not list its tags, or is none that we may ask.
     pub async fn builds(
         &self,
         image: &ImageReference,
         range: BuildsRange,
         patience: Duration,
         now: Timestamp,
-    ) -> Result<ImageBuilds, NotKnown> {
+    ) -> Result<ImageBuilds, FactUnavailable> {
         let question = self.question(image, now)?;
         let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
         let _turn = turn.await.map_err(|_| {
-            NotKnown::new("too many lists of builds are being made at once; come again")
+            FactUnavailable::new("too many lists of builds are being made at once; come again")
         })?;
         let listed = tokio::time::timeout(patience / 2, question.tags());
         let (listing, cut) = listed.await.map_err(|_| {
@@ -214,7 +214,7 @@ impl ImageQuestion<'_> {
     }
 
     /// All tags, and why these are not all.
-    async fn tags(&self) -> Result<(TagListing, Option<Cut>), NotKnown> {
+    async fn tags(&self) -> Result<(TagListing, Option<Cut>), FactUnavailable> {
         let mut all = TagListing::default();
         let mut query = format!("n={A_PAGE}");
         let mut left = LISTING_BYTES;
@@ -239,7 +239,7 @@ impl ImageQuestion<'_> {
         Ok((all, Some(Cut::Pages)))
     }
 
-    async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, NotKnown> {
+    async fn page(&self, query: &str, limit: usize) -> Result<HttpAnswer, FactUnavailable> {
         let path = format!("tags/list?{query}");
         let accept = "application/json";
         let wanted = RegistryRequest { method: Method::GET, path, accept, limit };
@@ -285,7 +285,7 @@ impl ImageQuestion<'_> {
         }
     }
 
-    async fn looked_up(&self, tag: &str) -> Result<Option<ImageBuild>, NotKnown> {
+    async fn looked_up(&self, tag: &str) -> Result<Option<ImageBuild>, FactUnavailable> {
         let Some((body, digest)) = self.manifest(tag).await? else { return Ok(None) };
         let (config, said) = match image_config::manifest(&body) {
             Some(Manifest::Index { child, said }) => {
@@ -304,7 +304,10 @@ impl ImageQuestion<'_> {
     }
 
     /// The text of a manifest, and its digest.
-    async fn manifest(&self, reference: &str) -> Result<Option<(Vec<u8>, String)>, NotKnown> {
+    async fn manifest(
+        &self,
+        reference: &str,
+    ) -> Result<Option<(Vec<u8>, String)>, FactUnavailable> {
         let path = format!("manifests/{reference}");
         let wanted =
             RegistryRequest { method: Method::GET, path, accept: KINDS, limit: MANIFEST_BYTES };
@@ -316,7 +319,7 @@ impl ImageQuestion<'_> {
         Ok(Some((answer.body, digest)))
     }
 
-    async fn config(&self, digest: &str) -> Result<ImageClaims, NotKnown> {
+    async fn config(&self, digest: &str) -> Result<ImageClaims, FactUnavailable> {
         let path = format!("blobs/{digest}");
         let wanted =
             RegistryRequest { method: Method::GET, path, accept: "*/*", limit: CONFIG_BYTES };

@@ -13,12 +13,12 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::lookups::challenge::{self, Bearer, Challenge};
-use crate::lookups::http::{HttpAnswer, LookupSettingsError, Patience};
+use crate::lookups::http::{HttpAnswer, LookupLimits, LookupSettingsError};
 use crate::lookups::image::ImageReference;
 use crate::lookups::registry::image_config::ImageBuild;
 use crate::lookups::registry::route::{ANY_OTHER, BasicLogin, RegistryAccess, RegistryClients};
 use crate::lookups::registry::tags::ListOrder;
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::cache::BoundedCache;
 use crate::support::http::OutboundHttp;
 use crate::support::sync::lock;

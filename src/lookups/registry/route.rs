@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::{Request, RequestBuilder, Url};
 
-use crate::lookups::http::{Http, HttpAnswer, LookupSettingsError, Patience};
+use crate::lookups::http::{Http, HttpAnswer, LookupLimits, LookupSettingsError};
 use crate::lookups::image;
-use crate::model::facts::NotKnown;
+use crate::model::facts::FactUnavailable;
 use crate::support::cause::innermost_cause;
 use crate::support::credential::Credential;
 use crate::support::http::OutboundHttp;
@@ -54,7 +54,7 @@ pub(super) struct RegistryClients {
 impl RegistryClients {
     pub(super) fn new(
         known: &BTreeMap<String, RegistryAccess>,
-        patience: Patience,
+        patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         let named = Http::new(patience, Vec::new(), outbound)?;
@@ -79,7 +79,11 @@ impl RegistryClients {
     }
 
     /// Asks, and goes where the answer sends us on.
-    pub(super) async fn ask(&self, request: Request, limit: usize) -> Result<HttpAnswer, NotKnown> {
+    pub(super) async fn ask(
+        &self,
+        request: Request,
+        limit: usize,
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let mut request = request;
         for _ in 0..=REDIRECTS {
             let from = request.url().clone();
@@ -94,12 +98,12 @@ impl RegistryClients {
         Err(not_followed(request.url(), "on and on"))
     }
 
-    fn http_for(&self, url: &Url) -> Result<&Http, NotKnown> {
+    fn http_for(&self, url: &Url) -> Result<&Http, FactUnavailable> {
         if self.hosts.contains(&authority(url)) {
             return Ok(&self.named);
         }
         self.guard.check(url).map(|()| &self.public).map_err(|why| {
-            NotKnown::new(format!(
+            FactUnavailable::new(format!(
                 "{why}: name the host under `registries`, or its network under `outbound.private_networks`"
             ))
         })
@@ -111,7 +115,7 @@ fn authority(url: &Url) -> (String, Option<u16>) {
 }
 
 /// Returns the address that the answer sends us on to, if it does.
-fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, NotKnown> {
+fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, FactUnavailable> {
     if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -121,7 +125,7 @@ fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, NotKnown> {
 }
 
 /// The same request to another address. What says who we are stays behind when the host changes.
-fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
+fn sent_on(mut request: Request, to: Url) -> Result<Request, FactUnavailable> {
     let from = request.url();
     if from.scheme() == "https" && to.scheme() != "https" {
         return Err(not_followed(from, "from https to http"));
@@ -141,6 +145,6 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
     Ok(request)
 }
 
-fn not_followed(from: &Url, how: &str) -> NotKnown {
-    NotKnown::new(format!("{} sends us {how}", from.host_str().unwrap_or_default()))
+fn not_followed(from: &Url, how: &str) -> FactUnavailable {
+    FactUnavailable::new(format!("{} sends us {how}", from.host_str().unwrap_or_default()))
 }

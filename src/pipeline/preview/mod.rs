@@ -86,7 +86,7 @@ pub enum Outlook {
     /// The WAML breaks rules.
     Refused(Vec<Violation>),
     /// It could not be found out, for this reason.
-    NotKnown(String),
+    FactUnavailable(String),
 }
 
 /// Lines around those that differ.

@@ -14,7 +14,7 @@ use crate::api::revisions::{
 use crate::api::rollbacks::HoldSummary;
 use crate::deployments::app_state::{AppNow, Synced};
 use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
-use crate::deployments::history::{History, HistoryEntry, NotShown, RevisionFiles};
+use crate::deployments::history::{History, HistoryEntry, HistoryError, RevisionFiles};
 use crate::deployments::removal::{Gone, NotRemoved, RemovalOutcome};
 use crate::manifests::diff;
 use crate::model::app_instance::{AppInstance, Placed};
@@ -146,11 +146,11 @@ fn nothing_of(spot: &AppInstance) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("there is no {} on {}", spot.app, spot.target))
 }
 
-impl From<NotShown> for Problem {
-    fn from(error: NotShown) -> Self {
+impl From<HistoryError> for Problem {
+    fn from(error: HistoryError) -> Self {
         match error {
-            NotShown::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
-            NotShown::Fault(error) => {
+            HistoryError::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
+            HistoryError::Fault(error) => {
                 tracing::error!(%error, "an app could not be read");
                 Self::new(ProblemKind::Unavailable, "the app cannot be read now; come again")
             }

@@ -7,7 +7,7 @@ use crate::api::deployments::{
     CancelRequest, DeployAnswer, DeployRequest, DeploymentDetail, DeploymentLog, DeploymentPage,
     DeploymentPicture, DeploymentSummary, LogLine, RollbackSummary, StatusSummary,
 };
-use crate::deployments::create::{CreatedDeployment, DeploymentToCreate, NotAsked};
+use crate::deployments::create::{CreateError, CreatedDeployment, DeploymentToCreate};
 use crate::deployments::locks::NotCancelled;
 use crate::model::callers::Scope;
 use crate::model::change::Change;
@@ -120,12 +120,12 @@ fn read(body: DeployRequest, actor: &str) -> Result<DeploymentToCreate, String> 
     })
 }
 
-impl From<NotAsked> for Problem {
-    fn from(error: NotAsked) -> Self {
+impl From<CreateError> for Problem {
+    fn from(error: CreateError) -> Self {
         match error {
-            NotAsked::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
-            NotAsked::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
-            NotAsked::Fault(error) => {
+            CreateError::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
+            CreateError::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
+            CreateError::Fault(error) => {
                 tracing::error!(%error, "a deployment could not be asked for");
                 Self::new(ProblemKind::Unavailable, "it cannot be deployed now; come again")
             }

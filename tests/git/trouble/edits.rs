@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use the_deployer::git::signing::SigningKey;
 use the_deployer::git::signing::key::SigningPrivateKey;
 use the_deployer::git::writer::{
-    DeploymentChange, ManifestRepository, Watch, WriteError, WriterSettings, Written,
+    DeploymentChange, DriftPolicy, ManifestRepository, PushOutcome, WriteError, WriterSettings,
 };
 use the_deployer::model::hand_edit::HandEdits;
 
@@ -21,7 +21,8 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
         pushed(&repository, deploy(1, "one")).await;
         let latest = format!("{APP}/latest/deployment.yaml");
         place.bare.somebody_writes(&latest, "by hand");
-        let stop = DeploymentChange { hand_edits: Watch::new(HandEdits::Stop), ..deploy(2, "two") };
+        let stop =
+            DeploymentChange { hand_edits: DriftPolicy::new(HandEdits::Stop), ..deploy(2, "two") };
         let watch = stop.hand_edits.clone();
         let error = write(&repository, stop).await.unwrap_err();
         assert!(matches!(error, WriteError::HandEdited { .. }), "{error}");
@@ -31,7 +32,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
 
         // One that replaces it, and whose answer is lost, still tells what it replaced.
         place.behave(Trouble::AnswerLost);
-        let replace = DeploymentChange { hand_edits: Watch::default(), ..deploy(3, "three") };
+        let replace = DeploymentChange { hand_edits: DriftPolicy::default(), ..deploy(3, "three") };
         let watch = replace.hand_edits.clone();
         let mut written = write(&repository, replace.clone()).await;
         place.behave(Trouble::None);
@@ -39,7 +40,7 @@ async fn an_edit_that_our_clone_has_not_seen_stops_a_deployment() {
             written = write(&repository, replace).await;
         }
         let written = written.unwrap();
-        assert!(!matches!(written, Written::Unchanged { .. }), "{written:?}");
+        assert!(!matches!(written, PushOutcome::Unchanged { .. }), "{written:?}");
         assert!(watch.read_hand_edit().is_some_and(|found| found.diff.contains("-one\n")));
         place.holds(&[1, 3]);
     })

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use the_deployer::git::transport::ssh;
 use the_deployer::git::transport::token::Tokens;
 use the_deployer::git::writer::{
-    DeploymentChange, ManifestRepository, PushBy, RemoteSettings, WriteError, WriterSettings,
-    Written,
+    DeploymentChange, ManifestRepository, PushBy, PushOutcome, RemoteSettings, WriteError,
+    WriterSettings,
 };
 use the_deployer::support::retry::Disposition;
 
@@ -179,8 +179,10 @@ pub(super) async fn refused(repository: &ManifestRepository, one: DeploymentChan
 /// A second try of a deployment, as a job makes it: it may find what the first one did.
 pub(super) async fn tried_again(repository: &ManifestRepository, n: u32) -> String {
     match place::write(repository, deploy(n, &text(n))).await.unwrap() {
-        Written::Pushed { commit } | Written::AlreadyPushed { commit } => commit.to_string(),
-        other @ Written::Unchanged { .. } => panic!("{other:?}"),
+        PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit } => {
+            commit.to_string()
+        }
+        other @ PushOutcome::Unchanged { .. } => panic!("{other:?}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::git::place::{deploy_files, write};
 use crate::git::trouble::place::{Place, deployed, on_each};
-use the_deployer::git::writer::{ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{ManifestRepository, PushOutcome, WriteError};
 
 #[tokio::test]
 async fn somebody_pushes_in_between_and_their_work_stays() {

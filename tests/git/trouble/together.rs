@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::future::join_all;
-use the_deployer::git::writer::{DeploymentChange, ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{DeploymentChange, ManifestRepository, PushOutcome, WriteError};
 
 use crate::git::place::{deploy_files, write};
 use crate::git::trouble::place::{Place, Trouble, deployed, on_each, until};
@@ -22,7 +22,7 @@ async fn behind_a_push(
     repository: &ManifestRepository,
     hook: &str,
     meanwhile: impl Fn(&Place),
-) -> Vec<Result<Written, WriteError>> {
+) -> Vec<Result<PushOutcome, WriteError>> {
     place.hook("pre-receive", &format!("while [ ! -e go ]; do sleep 0.02; done\n{hook}"));
     let first = tokio::spawn({
         let repository = repository.clone();
@@ -47,7 +47,7 @@ async fn all_of_a_push_whose_answer_is_lost_count() {
         let lost = |place: &Place| place.behave(Trouble::AnswerLost);
         let answers = behind_a_push(place, &repository, "", lost).await;
         for answer in answers {
-            assert!(matches!(answer, Ok(Written::Pushed { .. })), "{answer:?}");
+            assert!(matches!(answer, Ok(PushOutcome::Pushed { .. })), "{answer:?}");
         }
         assert_eq!(place.tries(), 1, "they went together");
         place.holds(&[1, 11, 12, 13, 14]);
@@ -68,7 +68,7 @@ async fn none_of_a_push_that_is_cut_is_lost_when_it_is_tried_again() {
         place.behave(Trouble::None);
         for (n, slug) in (11..).zip(WAITING) {
             let again = write(&repository, of_app(n, slug)).await;
-            assert!(matches!(again, Ok(Written::Pushed { .. })), "{again:?}");
+            assert!(matches!(again, Ok(PushOutcome::Pushed { .. })), "{again:?}");
         }
         place.holds(&[1, 11, 12, 13, 14]);
     })

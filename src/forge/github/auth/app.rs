@@ -14,7 +14,7 @@ use crate::forge::github::auth::installation::{
 use crate::forge::github::auth::key::AppCredentials;
 use crate::forge::github::auth::single_flight::{From, SlotMap};
 use crate::forge::github::permission::{Permission, TokenPurpose};
-use crate::forge::github::request::{ApiCall, Pass, RequestSubject};
+use crate::forge::github::request::{ApiCall, RequestCredential, RequestSubject};
 use crate::forge::github::wire::GitHubConnection;
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
@@ -51,7 +51,7 @@ impl GitHubApp {
         wire: &GitHubConnection,
         about: RequestSubject<'_>,
         needs: Permission,
-    ) -> Result<Pass, ForgeError> {
+    ) -> Result<RequestCredential, ForgeError> {
         match about {
             RequestSubject::App(_) => self.own_pass(wire),
             RequestSubject::Repository(repository) => {
@@ -78,7 +78,7 @@ impl GitHubApp {
         repository: &RepoName,
         purpose: TokenPurpose,
         needs: Permission,
-    ) -> Result<Pass, ForgeError> {
+    ) -> Result<RequestCredential, ForgeError> {
         let key = TokenKey { whose: TokenScope::Repository(small(repository)), purpose };
         let is_good = |token: &InstallationToken| token.is_good(purpose, needs, self.now());
         let make = self.make(wire, repository, purpose, needs);
@@ -95,7 +95,11 @@ impl GitHubApp {
 
     /// Forgets the token that was refused, and where it came from. Whether it was one that we keep:
     /// then another may be better.
-    pub(super) async fn refused(&self, about: RequestSubject<'_>, pass: &Pass) -> bool {
+    pub(super) async fn refused(
+        &self,
+        about: RequestSubject<'_>,
+        pass: &RequestCredential,
+    ) -> bool {
         let (whose, purpose) = match about {
             RequestSubject::Repository(repository) => {
                 self.installations.spoil(&small(repository), |_| true).await;
@@ -131,13 +135,13 @@ impl GitHubApp {
         self.installations.last(&small(repository))?.installation.html_url
     }
 
-    fn own_pass(&self, wire: &GitHubConnection) -> Result<Pass, ForgeError> {
+    fn own_pass(&self, wire: &GitHubConnection) -> Result<RequestCredential, ForgeError> {
         let token = self.key.jwt(self.now()).map_err(|error| ForgeError::Unauthorized {
             host: wire.host.to_string(),
             about: "the App itself".to_owned(),
             help: error.to_string(),
         })?;
-        Ok(Pass { token, account: None })
+        Ok(RequestCredential { token, account: None })
     }
 
     /// A new token. What GitHub does not make for an installation that we remember is asked for
@@ -246,7 +250,7 @@ impl GitHubApp {
         wire: &GitHubConnection,
         id: u64,
         about: RequestSubject<'_>,
-    ) -> Result<Pass, ForgeError> {
+    ) -> Result<RequestCredential, ForgeError> {
         let key = TokenKey { whose: TokenScope::Installation(id), purpose: TokenPurpose::Look };
         let is_good = |token: &InstallationToken| {
             token.is_good(TokenPurpose::Look, Permission::METADATA, self.now())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::forge::error::ForgeError;
 use crate::forge::github::answer::{missing, suspended};
 use crate::forge::github::permission::{GrantedPermissions, Permission, TokenPurpose};
-use crate::forge::github::request::{Account, Pass};
+use crate::forge::github::request::{Account, RequestCredential};
 
 /// A permission that is granted, or an installation that is suspended, is seen after that.
 const FRESH: SignedDuration = SignedDuration::from_mins(5);
@@ -135,8 +135,11 @@ impl InstallationToken {
         self.token.expose_secret() == secret.expose_secret()
     }
 
-    pub(super) fn pass(self) -> Pass {
-        Pass { token: self.token, account: Some(Account::Installation(self.installation)) }
+    pub(super) fn pass(self) -> RequestCredential {
+        RequestCredential {
+            token: self.token,
+            account: Some(Account::Installation(self.installation)),
+        }
     }
 
     fn allows(&self, needs: Permission) -> bool {

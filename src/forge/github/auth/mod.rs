@@ -26,7 +26,7 @@ use crate::forge::github::answer::Requester;
 use crate::forge::github::auth::app::GitHubApp;
 use crate::forge::github::auth::key::AppCredentials;
 use crate::forge::github::permission::{AccessLevel, Permission, TokenPurpose};
-use crate::forge::github::request::{Account, Pass, RequestSubject};
+use crate::forge::github::request::{Account, RequestCredential, RequestSubject};
 use crate::forge::github::wire::GitHubConnection;
 use crate::model::id::RepoName;
 use crate::support::clock::Clock;
@@ -57,14 +57,16 @@ impl GitHubAuth {
         wire: &GitHubConnection,
         about: RequestSubject<'_>,
         needs: Permission,
-    ) -> Result<Pass, ForgeError> {
+    ) -> Result<RequestCredential, ForgeError> {
         if let RequestSubject::Repository(repository) = about
             && repository.is_retired()
         {
             return Err(ForgeError::Renamed { repository: repository.clone() });
         }
         match self {
-            Self::Token(token) => Ok(Pass { token: token.now(), account: Some(Account::Token) }),
+            Self::Token(token) => {
+                Ok(RequestCredential { token: token.now(), account: Some(Account::Token) })
+            }
             Self::App(app) => {
                 Box::pin(app.pass(wire, about, needs)).await.map_err(ForgeError::before_sending)
             }
@@ -89,7 +91,11 @@ impl GitHubAuth {
     }
 
     /// Forgets what GitHub refused. Whether there may be a better pass now.
-    pub(super) async fn refused(&self, about: RequestSubject<'_>, pass: &Pass) -> bool {
+    pub(super) async fn refused(
+        &self,
+        about: RequestSubject<'_>,
+        pass: &RequestCredential,
+    ) -> bool {
         match self {
             Self::Token(token) => token.now().expose_secret() != pass.token.expose_secret(),
             Self::App(app) => app.refused(about, pass).await,

@@ -12,7 +12,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::answer::ErrorAnswer;
 use crate::forge::github::client::GitHubClient;
 use crate::forge::github::permission::Permission;
-use crate::forge::github::request::{ApiCall, Pass, RequestSubject};
+use crate::forge::github::request::{ApiCall, RequestCredential, RequestSubject};
 use crate::forge::github::wire::Success;
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{IdentityError, Person, RepoPermission};
@@ -163,7 +163,7 @@ impl GitHubClient {
         route: String,
     ) -> Result<Result<Success, ErrorAnswer>, IdentityError> {
         let call = ApiCall::get(RequestSubject::Anything("who calls"), Permission::METADATA, route);
-        let pass = Pass { token: token.clone(), account: None };
+        let pass = RequestCredential { token: token.clone(), account: None };
         match self.visitors.send(&call.at_most(LIMIT), &pass).await {
             Ok(Ok(success)) if success.body.is_none() => {
                 Err(IdentityError::Unavailable("its answer is too long".to_owned()))

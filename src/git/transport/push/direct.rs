@@ -6,10 +6,10 @@
 
 use git2::Repository;
 
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::objects::pack::Deltas;
 use crate::git::transport::failure::Failure;
-use crate::git::transport::push::report::{self, Carried, NotCarried, PushReport, Word};
+use crate::git::transport::push::report::{self, PushReport, RefStatus, Transfer, TransferError};
 use crate::git::transport::push::update::{Push, Update, refused, request};
 use crate::git::transport::remote::Remote;
 use crate::git::writer::outcome::Published;
@@ -33,7 +33,7 @@ impl Direct {
         Self { remote, unread: 0, whole: 0 }
     }
 
-    fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Carried, NotCarried> {
+    fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Transfer, TransferError> {
         let body = match deltas {
             Deltas::Thin => request(update, update.load.thin()),
             Deltas::None => request(update, &update.load.whole()),
@@ -43,7 +43,7 @@ impl Direct {
 
     /// The server could not read the pack. If the branch is elsewhere, that is why: what our
     /// differences begin with may be gone. If not, differences are not for this server.
-    fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, Trouble> {
+    fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, StepError> {
         let advertisement =
             self.remote.advertisement().map_err(|failure| self.remote.error(failure))?;
         let there = report::advertised(&advertisement, update.reference);
@@ -72,22 +72,25 @@ impl Direct {
     }
 
     /// Reads the outcome of a push from the answer; the error is why the pack was not read.
-    fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, Unread> {
-        let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
+    fn published(&self, carried: &Transfer, update: &Update<'_>) -> Result<Published, Unread> {
+        let Transfer::Answer(answer) = carried else { return Ok(Published::Lost) };
         let PushReport { word, printed } = report::read(answer, update.reference);
         match word {
-            Word::Done => Ok(Published::Done),
-            Word::Not(status) => Ok(refused(&status, &printed)),
-            Word::NotUnpacked(why) => Err(Unread { why, printed }),
+            RefStatus::Done => Ok(Published::Done),
+            RefStatus::Not(status) => Ok(refused(&status, &printed)),
+            RefStatus::NotUnpacked(why) => Err(Unread { why, printed }),
             // The server said something, but not what became of our branch.
-            Word::None => Ok(Published::Unclear(WriteError::unreachable(
+            RefStatus::None => Ok(Published::Unclear(WriteError::unreachable(
                 &self.remote,
                 "the server did not report what became of the push",
             ))),
         }
     }
 
-    fn not_carried(&self, NotCarried { failure, sent }: NotCarried) -> Result<Published, Trouble> {
+    fn not_carried(
+        &self,
+        TransferError { failure, sent }: TransferError,
+    ) -> Result<Published, StepError> {
         if failure == (Failure::Server { status: 413 }) {
             return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
         }
@@ -110,7 +113,7 @@ impl Unread {
 }
 
 impl Push for Direct {
-    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
+    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, StepError> {
         let deltas = if self.whole > 0 { Deltas::None } else { Deltas::Thin };
         let carried = match self.send(update, deltas) {
             Ok(carried) => carried,

@@ -7,10 +7,10 @@ use std::cell::{Cell, RefCell};
 
 use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 
-use crate::git::error::{Trouble, WriteError};
+use crate::git::error::{StepError, WriteError};
 use crate::git::transport::failure::{self, Failure};
 use crate::git::transport::push::pkt::PRINTED_LIMIT;
-use crate::git::transport::push::report::Word;
+use crate::git::transport::push::report::RefStatus;
 use crate::git::transport::push::update::{Push, Update, refused};
 use crate::git::transport::remote::Remote;
 use crate::git::transport::{self, WireError};
@@ -41,15 +41,15 @@ impl Libgit2 {
         })
     }
 
-    fn failed(&self, error: WireError) -> Result<Published, Trouble> {
+    fn failed(&self, error: WireError) -> Result<Published, StepError> {
         if error.failure == Some(Failure::Server { status: 413 }) {
             return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
         }
         let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
         let unclear = error.pack_sent && !definite;
         match (unclear, error.trouble(&self.remote)) {
-            (true, Trouble::Error(error)) => Ok(Published::Unclear(error)),
-            (true, Trouble::Damaged(error)) => {
+            (true, StepError::Error(error)) => Ok(Published::Unclear(error)),
+            (true, StepError::Damaged(error)) => {
                 Ok(Published::Unclear(WriteError::unreachable(&self.remote, error.message())))
             }
             (false, trouble) => Err(trouble),
@@ -58,22 +58,22 @@ impl Libgit2 {
 }
 
 impl Push for Libgit2 {
-    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError> {
         update.load.save_to(repo)?;
         let report = Report::default();
         let pushed = self.send(repo, update, &report);
         match (pushed, report.word.into_inner()) {
-            (Ok(()), Word::Done) => Ok(Published::Done),
+            (Ok(()), RefStatus::Done) => Ok(Published::Done),
             // Of a pack that the server did not read libgit2 says that the push failed. The server's
             // word on the branch is there nevertheless.
-            (Ok(()) | Err(WireError { failure: None, .. }), Word::Not(status)) => {
+            (Ok(()) | Err(WireError { failure: None, .. }), RefStatus::Not(status)) => {
                 Ok(refused(&status, &report.printed.into_inner()))
             }
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
             // No word about our branch: the server said something, but not what became of it.
-            (Ok(()), Word::None | Word::NotUnpacked(_)) => {
+            (Ok(()), RefStatus::None | RefStatus::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
                 Ok(Published::Unclear(WriteError::unreachable(
@@ -90,7 +90,7 @@ impl Push for Libgit2 {
 struct Report {
     /// The branch was not where we thought, and nothing was sent.
     moved: Cell<bool>,
-    word: RefCell<Word>,
+    word: RefCell<RefStatus>,
     printed: RefCell<Vec<u8>>,
 }
 
@@ -105,7 +105,8 @@ impl Report {
             if stays { Ok(()) } else { Err(git2::Error::from_str("the branch has moved")) }
         });
         callbacks.push_update_reference(|_, status| {
-            *self.word.borrow_mut() = status.map_or(Word::Done, |why| Word::Not(why.to_owned()));
+            *self.word.borrow_mut() =
+                status.map_or(RefStatus::Done, |why| RefStatus::Not(why.to_owned()));
             Ok(())
         });
         callbacks.sideband_progress(|bytes| {

@@ -8,7 +8,7 @@ use crate::git::transport::push::pkt::{Lines, PRINTED_LIMIT, PktLine, StreamEnd}
 
 /// What came of a push that was carried to the server.
 #[derive(Debug)]
-pub(in crate::git) enum Carried {
+pub(in crate::git) enum Transfer {
     /// The server's answer, from its first byte.
     Answer(Vec<u8>),
     /// The server said before anything was sent that the branch is elsewhere. Only a server that
@@ -18,7 +18,7 @@ pub(in crate::git) enum Carried {
 
 /// A push that did not come to an answer.
 #[derive(Debug)]
-pub(in crate::git) struct NotCarried {
+pub(in crate::git) struct TransferError {
     pub(in crate::git) failure: Failure,
     /// Whether the pack had begun to go out: the server may have taken it.
     pub(in crate::git) sent: bool,
@@ -27,14 +27,14 @@ pub(in crate::git) struct NotCarried {
 /// The server's answer to a push of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PushReport {
-    pub(super) word: Word,
+    pub(super) word: RefStatus,
     /// What hooks and the server printed.
     pub(super) printed: Vec<u8>,
 }
 
 /// What became of the branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum RefStatus {
     /// It was moved.
     Done,
     /// The objects were not taken; why. Nothing was moved.
@@ -50,7 +50,7 @@ pub(super) enum Word {
 pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
     let (status, mut printed) = bands(answer);
     let word = word(&status, reference);
-    if word == Word::None {
+    if word == RefStatus::None {
         let room = PRINTED_LIMIT.saturating_sub(printed.len());
         printed.extend(errors(&status).into_iter().take(room));
     }
@@ -61,7 +61,7 @@ pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
 pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
     let PushReport { word, printed } = read(answer, reference);
     let words = String::from_utf8_lossy(&printed);
-    (word == Word::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
+    (word == RefStatus::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
 /// Lines in place of an answer: what is wrong. `gitprotocol-pack(5)`, "pkt-line Format".
@@ -81,7 +81,7 @@ fn error(data: &[u8]) -> Option<&[u8]> {
 
 /// Returns whether the answer says already what became of the branch, though more of it may come.
 pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
-    read(answer, reference).word != Word::None
+    read(answer, reference).word != RefStatus::None
 }
 
 /// Status and printed text: on two bands of one stream, or the status alone. The first line tells which, so
@@ -107,21 +107,21 @@ fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (status, printed)
 }
 
-fn word(status: &[u8], reference: &str) -> Word {
+fn word(status: &[u8], reference: &str) -> RefStatus {
     let mut lines = Lines(status);
     let mut unpacked = false;
     loop {
         let text = match lines.next() {
             Ok(PktLine::Data(data)) => String::from_utf8_lossy(data).trim_end().to_owned(),
             Ok(PktLine::Flush) => continue,
-            Err(StreamEnd::Whole | StreamEnd::Broken) => return Word::None,
+            Err(StreamEnd::Whole | StreamEnd::Broken) => return RefStatus::None,
         };
         match text.split_once(' ') {
             Some(("unpack", "ok")) => unpacked = true,
-            Some(("unpack", why)) => return Word::NotUnpacked(why.to_owned()),
-            Some(("ok", name)) if name == reference && unpacked => return Word::Done,
+            Some(("unpack", why)) => return RefStatus::NotUnpacked(why.to_owned()),
+            Some(("ok", name)) if name == reference && unpacked => return RefStatus::Done,
             Some(("ng", rest)) => match rest.split_once(' ') {
-                Some((name, why)) if name == reference => return Word::Not(why.to_owned()),
+                Some((name, why)) if name == reference => return RefStatus::Not(why.to_owned()),
                 _ => {}
             },
             _ => {}
@@ -210,16 +210,19 @@ mod tests {
 
     #[test]
     fn the_word_on_our_branch_counts() {
-        let cases: [(&[&str], Word); 6] = [
-            (&["unpack ok", "ok refs/heads/main"], Word::Done),
-            (&["unpack ok", "ok refs/heads/main", "option refname refs/heads/x"], Word::Done),
-            (&["unpack ok", "ng refs/heads/main hook declined"], Word::Not("hook declined".into())),
+        let cases: [(&[&str], RefStatus); 6] = [
+            (&["unpack ok", "ok refs/heads/main"], RefStatus::Done),
+            (&["unpack ok", "ok refs/heads/main", "option refname refs/heads/x"], RefStatus::Done),
+            (
+                &["unpack ok", "ng refs/heads/main hook declined"],
+                RefStatus::Not("hook declined".into()),
+            ),
             (
                 &["unpack unpacker error", "ng refs/heads/main unpacker error"],
-                Word::NotUnpacked("unpacker error".into()),
+                RefStatus::NotUnpacked("unpacker error".into()),
             ),
-            (&["unpack ok", "ok refs/heads/other"], Word::None),
-            (&["ok refs/heads/main"], Word::None),
+            (&["unpack ok", "ok refs/heads/other"], RefStatus::None),
+            (&["ok refs/heads/main"], RefStatus::None),
         ];
         for (texts, word) in cases {
             let status = lines(texts);
@@ -233,10 +236,10 @@ mod tests {
     fn an_answer_that_is_cut_says_nothing() {
         let whole = banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello");
         let words = (0..whole.len()).map(|end| read(&whole[..end], MAIN).word);
-        assert!(words.filter(|word| *word == Word::Done).count() <= 8, "only its last bytes");
-        assert_eq!(read(&whole[..30], MAIN).word, Word::None);
+        assert!(words.filter(|word| *word == RefStatus::Done).count() <= 8, "only its last bytes");
+        assert_eq!(read(&whole[..30], MAIN).word, RefStatus::None);
         assert!(!is_told(&whole[..30], MAIN) && is_told(&whole, MAIN));
-        assert_eq!(read(b"<html>", MAIN).word, Word::None);
+        assert_eq!(read(b"<html>", MAIN).word, RefStatus::None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use git2::{Oid, Repository};
 
-use crate::git::error::Trouble;
-use crate::git::objects::pack::Load;
+use crate::git::error::StepError;
+use crate::git::objects::pack::NewObjects;
 use crate::git::transport::push::pkt;
 use crate::git::transport::push_rejection::{self, PushVerdict};
 use crate::git::writer::fence::Fence;
@@ -18,14 +18,14 @@ pub(in crate::git) struct Update<'a> {
     /// `refs/heads/main`
     pub(in crate::git) reference: &'a str,
     /// What the server has not.
-    pub(in crate::git) load: &'a Load,
+    pub(in crate::git) load: &'a NewObjects,
     /// When it closes, what is under way is cut.
     pub(in crate::git) fence: &'a Fence,
 }
 
 /// A way to move a branch. Never forces: on a branch that is elsewhere it is [`Published::Lost`].
 pub(in crate::git) trait Push: Send {
-    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble>;
+    fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, StepError>;
 }
 
 /// Classifies a server's refusal: its status for the branch, and what it printed beside it.

@@ -142,7 +142,7 @@ mod tests {
             ),
             ("git@127.0.0.1: Permission denied (publickey).\r\n", ComplaintKind::KeyRefused),
             (
-                "Load key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
+                "NewObjects key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
                 ComplaintKind::KeyRefused,
             ),
             (

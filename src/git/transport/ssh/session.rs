@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::git::transport::failure::Failure;
-use crate::git::transport::push::report::{self, Carried, NotCarried};
+use crate::git::transport::push::report::{self, Transfer, TransferError};
 use crate::git::transport::ssh::folder::KeyFolder;
 use crate::git::transport::ssh::options::{self, GitService};
 use crate::git::transport::ssh::{SshRemote, complaint};
@@ -71,8 +71,8 @@ impl SshRemote {
         (base, reference): (Option<Oid>, &str),
         body: &[u8],
         fence: &Fence,
-    ) -> Result<Carried, NotCarried> {
-        let unsent = |failure| NotCarried { failure, sent: false };
+    ) -> Result<Transfer, TransferError> {
+        let unsent = |failure| TransferError { failure, sent: false };
         let mut session = self.open(GitService::ReceivePack).map_err(unsent)?;
         session.within(fence);
         let advertisement = session.advertisement().map_err(unsent)?;
@@ -80,10 +80,10 @@ impl SshRemote {
             .map_err(|no_list| unsent(Failure::NotGit(no_list.to_string())))?;
         if there != base {
             session.say_goodbye();
-            return Ok(Carried::Moved);
+            return Ok(Transfer::Moved);
         }
         let answer = session.write(body).and_then(|()| session.answer(reference));
-        answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
+        answer.map(Transfer::Answer).map_err(|failure| TransferError { failure, sent: true })
     }
 
     /// The branches of the server, as `git receive-pack` advertises them.

@@ -1,7 +1,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::git::drift::Watch;
+use crate::git::drift::DriftPolicy;
 use crate::git::signing::SigningKey;
 use crate::git::signing::key::SigningPrivateKey;
 use crate::git::signing::tests::is_missing;
@@ -35,7 +35,7 @@ fn job(n: u32) -> Job {
             template: "backend-default@latest".into(),
             reason: String::new(),
         },
-        hand_edits: Watch::default(),
+        hand_edits: DriftPolicy::default(),
     };
     let (answer, _) = tokio::sync::oneshot::channel();
     Job {

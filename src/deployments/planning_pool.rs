@@ -18,7 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Who may compute now: as many at once as there are processors. More would not be done sooner, and
 /// would take the processors from those who answer events, and memory.
 #[derive(Clone)]
-pub(crate) struct Planners {
+pub(crate) struct PlanningPool {
     all: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Planners {
 /// deployments come first.
 const DRY_RUNS: usize = 4;
 
-impl Planners {
+impl PlanningPool {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self::with_limits(processors, LONGEST_WAIT)
@@ -42,7 +42,7 @@ impl Planners {
         Self { all, dry_runs, longest_wait, dry_run: None }
     }
 
-    /// The planners for one dry run, if there is a place for it now: nobody waits for it. The place is
+    /// The planning for one dry run, if there is a place for it now: nobody waits for it. The place is
     /// free again when they are dropped and nothing that they began computes any more.
     pub(super) fn for_dry_run(&self) -> Option<Self> {
         let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
@@ -51,7 +51,7 @@ impl Planners {
 
     /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays taken
     /// until it ends, also when it is not waited for that long, or the caller has gone.
-    pub(super) async fn beside<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, DeployError> {
@@ -91,10 +91,10 @@ mod tests {
     use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
-    async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {
+    async fn begin_and_leave(planning: &Planners) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
-        let part = planners.beside(move || {
+        let part = planning.run_blocking(move || {
             drop(begin);
             let _ = ended.recv();
         });
@@ -107,11 +107,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
-        let planners = Planners::with_limits(1, LONGEST_WAIT);
-        let end = begin_and_leave(&planners).await;
+        let planning = Planners::with_limits(1, LONGEST_WAIT);
+        let end = begin_and_leave(&planning).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
-        let mut second = Box::pin(planners.beside(move || run.store(true, Ordering::SeqCst)));
+        let mut second = Box::pin(planning.run_blocking(move || run.store(true, Ordering::SeqCst)));
         let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
         assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
@@ -121,24 +121,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
-        let planners = Planners::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
+        let planning = Planners::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
-            ends.push(begin_and_leave(&planners.for_dry_run().unwrap()).await);
+            ends.push(begin_and_leave(&planning.for_dry_run().unwrap()).await);
         }
-        assert!(planners.for_dry_run().is_none(), "they compute, though nobody waits");
-        planners.beside(|| ()).await.unwrap();
+        assert!(planning.for_dry_run().is_none(), "they compute, though nobody waits");
+        planning.run_blocking(|| ()).await.unwrap();
         drop(ends);
-        while planners.for_dry_run().is_none() {
+        while planning.for_dry_run().is_none() {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
     async fn a_place_is_not_waited_for_for_ever() {
-        let planners = Planners::with_limits(1, Duration::from_millis(10));
-        let end = begin_and_leave(&planners).await;
-        let problem = planners.beside(|| ()).await.unwrap_err();
+        let planning = PlanningPool::with_limits(1, Duration::from_millis(10));
+        let end = begin_and_leave(&planning).await;
+        let problem = planning.run_blocking(|| ()).await.unwrap_err();
         assert_eq!(problem.remedy, Remedy::Retry { after: None });
         drop(end);
     }
