@@ -186,7 +186,7 @@ impl SettingsSources {
     /// The texts that violations point into, by name: the file, and the variables that are ours.
     /// What may be a secret is starred or left out.
     pub fn texts(&self) -> Vec<(String, String)> {
-        let file = self.file.iter().map(|(name, text)| (name.clone(), mask::masked(name, text)));
+        let file = self.file.iter().map(|(name, text)| (name.clone(), redact::masked(name, text)));
         file.chain(variables::texts(&self.variables)).collect()
     }
 
@@ -219,7 +219,7 @@ fn read_file(
     violations: &mut Vec<Violation>,
 ) -> Option<File> {
     variables::overlay(root, &schema(), variables, violations);
-    mask::refuse_plain_secrets(root, violations);
+    redact::refuse_plain_secrets(root, violations);
     let json = Reader::<File>::new().check(root, &Way::root(), violations)?;
     Some(readable_parts(json, root, violations))
 }

@@ -285,7 +285,7 @@ fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::deployments::outcome::pushed;
-    use crate::git::writer::Written;
+    use crate::git::writer::PushOutcome;
     use crate::model::id::CommitSha;
     use crate::model::revision::Digest;
 
@@ -424,11 +424,11 @@ mod tests {
         };
         let warning = Violation::warning("slo", "odd");
         assert_eq!(
-            sentence(Written::Pushed { commit: commit.clone() }, vec![warning]),
+            sentence(PushOutcome::Pushed { commit: commit.clone() }, vec![warning]),
             "v1 is in the manifest repository, commit abababab; 1 warning"
         );
         assert_eq!(
-            sentence(Written::Unchanged { commit }, vec![]),
+            sentence(PushOutcome::Unchanged { commit }, vec![]),
             "nothing to change for v1: commit abababab has the same manifests"
         );
     }

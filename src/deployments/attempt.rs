@@ -69,7 +69,8 @@ impl Deployments {
     ) -> Result<(Rendered, Arc<Waml>, LiveClaims), PlanError> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
-        let (input, questions) = self.planning.run_blocking(move || this.read(&request, &waml)).await??;
+        let (input, questions) =
+            self.planning.run_blocking(move || this.read(&request, &waml)).await??;
         let asked = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {

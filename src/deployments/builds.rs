@@ -169,9 +169,9 @@ impl Deployments {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
         let busy =
             || NoBuilds::FactUnavailable("too much is planned at once; come again".to_owned());
-        let planners = self.planners.for_dry_run().ok_or_else(busy)?;
+        let planning = self.planning.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
-        let read = planners.beside(move || this.parse(waml.as_bytes())).await;
+        let read = planning.run_blocking(move || this.parse(waml.as_bytes())).await;
         let read = read.map_err(|problem| NoBuilds::FactUnavailable(problem.message))?;
         let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
         let waml = Arc::new(read.map_err(unread)?);

@@ -303,7 +303,8 @@ impl DryRunRequest<'_> {
         });
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
-        let run = planning.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
+        let run =
+            planning.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != DryRunOutcome::Refused {
             return Err(BackendError::new("no rule refused what nobody could ask about").into());
         }

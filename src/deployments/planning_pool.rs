@@ -91,7 +91,7 @@ mod tests {
     use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
-    async fn begin_and_leave(planning: &Planners) -> mpsc::Sender<()> {
+    async fn begin_and_leave(planning: &PlanningPool) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
         let part = planning.run_blocking(move || {
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
-        let planning = Planners::with_limits(1, LONGEST_WAIT);
+        let planning = PlanningPool::with_limits(1, LONGEST_WAIT);
         let end = begin_and_leave(&planning).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
-        let planning = Planners::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
+        let planning = PlanningPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
             ends.push(begin_and_leave(&planning.for_dry_run().unwrap()).await);

@@ -204,7 +204,9 @@ impl Deployments {
             .await?;
         let facts = self.gather(questions.as_ref()).await;
         let base = request.base.clone();
-        self.planning.run_blocking(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+        self.planning
+            .run_blocking(move || preview::of_target(&input, &facts, &base, &live, tag))
+            .await
     }
 
     /// Nothing is shown of another repository's app, whatever the WAML says its name is.

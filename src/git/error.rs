@@ -325,7 +325,7 @@ impl SigningError {
 /// Why a step did not work.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(super) enum Trouble {
+pub(super) enum StepError {
     /// Known, typed, final for this write.
     Error(#[from] WriteError),
     /// git itself failed on our side: the clone may be damaged.

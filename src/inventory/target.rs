@@ -315,8 +315,8 @@ impl Index {
     }
 }
 
-fn too_many(target: &TargetName, most: usize) -> NotKnown {
-    NotKnown::new(format!(
+fn too_many(target: &TargetName, most: usize) -> FactUnavailable {
+    FactUnavailable::new(format!(
         "with {target} the manifest repositories have more than {most} apps, and no more are kept"
     ))
 }

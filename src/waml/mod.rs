@@ -1,7 +1,7 @@
 //! The developer's file, a public format: its types, its reading with positions, its schema.
 //!
 //! ```text
-//! bytes ─ yaml::parse ─▶ Node (every value with its place) ─ typed::check ─▶ Waml
+//! bytes ─ yaml::parse ─▶ Node (every value with its place) ─ checked_reader::check ─▶ Waml
 //!                                                             │
 //!                        the types' own JSON Schema ──────────┘
 //! ```

@@ -220,7 +220,7 @@ async fn a_push_that_comes_through_after_we_gave_up_is_found_by_the_next_try() {
     fs::write(place.bare.0.join("go"), "").unwrap();
     // Either the late push is in, and found; or the client's leaving ended it, and this one is.
     let written = write(&repository, deploy(2, "two")).await.unwrap();
-    let (Written::AlreadyPushed { commit } | Written::Pushed { commit }) = written else {
+    let (PushOutcome::AlreadyPushed { commit } | PushOutcome::Pushed { commit }) = written else {
         panic!("{written:?}")
     };
     assert_eq!(place.bare.tip(), commit.as_str());

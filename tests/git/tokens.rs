@@ -9,9 +9,9 @@ use the_deployer::git::transport::token::{Ask, NoToken, Tokens};
 use the_deployer::git::writer::{ManifestRepository, PushBy, WriteError, WriterSettings};
 use the_deployer::support::retry::Disposition;
 
+use crate::git::follow;
 use crate::git::place::{Place, deploy, pushed, write};
 use crate::harness::git_host::TOKEN;
-use the_deployer::git::clone::tracked_branch;
 
 const HELP: &str = "let the App write there";
 

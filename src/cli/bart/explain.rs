@@ -89,7 +89,7 @@ impl Explain {
             .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
             Ok(values) => self.output.print(&values, || list(&values)),
             Err(rejection) => {
-                Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
+                Err(local::refuse(&rejection.violations, &world.sources, self.output)?)
             }
         }
     }

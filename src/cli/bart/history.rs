@@ -3,10 +3,10 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::deployment;
 use crate::api::deployments::DeploymentPage;
 use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
 use crate::cli::context::{AppSelector, ServiceArgs};
+use crate::cli::deployment;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::local;
 use crate::cli::output::{self, BOLD, NOTE, note_line, short};

@@ -195,12 +195,12 @@ impl LocksArgs {
 }
 
 /// That a lock ends, where it does by itself.
-pub(super) fn ends(until: Option<Timestamp>) -> String {
+pub(in crate::cli) fn ends(until: Option<Timestamp>) -> String {
     until.map_or_else(String::new, |at| format!(", ends {}", TimeFormatter::system().ahead(at)))
 }
 
 /// The locks in a table.
-pub(super) fn list(locks: &[LockSummary]) -> String {
+pub(in crate::cli) fn list(locks: &[LockSummary]) -> String {
     if locks.is_empty() {
         return "nothing is locked\n".to_owned();
     }

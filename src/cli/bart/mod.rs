@@ -10,7 +10,7 @@ mod history;
 mod logs;
 mod open;
 mod plan;
-mod lock; // bart lock, unlock, locks
+pub(super) mod lock; // bart lock, unlock, locks
 mod cancel;
 mod rollback;
 mod hold;

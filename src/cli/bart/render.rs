@@ -69,7 +69,7 @@ impl Render {
         let waml = match &world.waml {
             Ok(waml) => waml.clone(),
             Err(rejection) => {
-                return Err(offline::refuse(&rejection.violations, &world.sources, self.output)?);
+                return Err(local::refuse(&rejection.violations, &world.sources, self.output)?);
             }
         };
         let input = self.input(&waml, repository, &world, &known)?;
@@ -78,7 +78,7 @@ impl Render {
             return Err(self.refused(&input, &world, &known)?);
         };
         if self.output == Format::Text && !rendered.warnings.is_empty() {
-            offline::print_violations(&rendered.warnings, &world.sources, self.output)?;
+            local::print_violations(&rendered.warnings, &world.sources, self.output)?;
         }
         match &self.out {
             Some(folder) => self.write(folder, &rendered, &known),
@@ -112,7 +112,7 @@ impl Render {
         let of = |repository: RepoName| Input {
             waml: waml.clone(),
             target: self.target.clone(),
-            release: offline::release(waml, Some(repository), Some(self.tag.clone())),
+            release: local::release(waml, Some(repository), Some(self.tag.clone())),
             templates: world.templates.clone(),
         };
         let unknown = match repository {
@@ -138,7 +138,7 @@ impl Render {
     ) -> Result<CliError, CliError> {
         let violations = platform::judge(input, known);
         let sure = violations.iter().any(|one| one.severity == Severity::Error);
-        let rejected = offline::refuse(&violations, &world.sources, self.output)?;
+        let rejected = local::refuse(&violations, &world.sources, self.output)?;
         if sure {
             return Ok(rejected);
         }

@@ -221,9 +221,9 @@ impl Tracked {
             RemoteSource::Server(remote) => {
                 let found = self.clone.fetch(remote, &self.reference);
                 found.map_err(|error| match error.trouble(remote) {
-                    Trouble::Damaged(error) => self.broken(&error),
-                    Trouble::Error(WriteError::NotFound { .. }) => not_found(),
-                    Trouble::Error(error) => FollowError::Remote(error),
+                    StepError::Damaged(error) => self.broken(&error),
+                    StepError::Error(WriteError::NotFound { .. }) => not_found(),
+                    StepError::Error(error) => FollowError::Remote(error),
                 })
             }
         }

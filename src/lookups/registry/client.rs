@@ -85,7 +85,7 @@ impl Registries {
     /// When no HTTP client can be made.
     pub fn new(
         known: BTreeMap<String, RegistryAccess>,
-        patience: Patience,
+        patience: LookupLimits,
         outbound: &OutboundHttp,
     ) -> Result<Self, LookupSettingsError> {
         Ok(Self {
@@ -113,12 +113,12 @@ impl Registries {
     /// Asks the registry whether the image's tag is there.
     ///
     /// # Errors
-    /// [`NotKnown`] when the registry does not say, or is none that we may ask.
+    /// [`FactUnavailable`] when the registry does not say, or is none that we may ask.
     pub async fn find_tag(
         &self,
         image: &ImageReference,
         now: Timestamp,
-    ) -> Result<ImageLookup, NotKnown> {
+    ) -> Result<ImageLookup, FactUnavailable> {
         if let Some(found) = lock(&self.images).get(image, now) {
             return Ok(found);
         }
@@ -136,9 +136,12 @@ impl Registries {
         &'a self,
         image: &'a ImageReference,
         now: Timestamp,
-    ) -> Result<ImageQuestion<'a>, NotKnown> {
+    ) -> Result<ImageQuestion<'a>, FactUnavailable> {
         let registry = self.find_registry(image).ok_or_else(|| {
-            NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
+            FactUnavailable::new(format!(
+                "{} is not under `registries` in the configuration",
+                image.host
+            ))
         })?;
         Ok(ImageQuestion { registries: self, registry, image, now })
     }
@@ -185,7 +188,7 @@ impl ImageQuestion<'_> {
     pub(super) async fn answer(
         &self,
         wanted: &RegistryRequest<'_>,
-    ) -> Result<HttpAnswer, NotKnown> {
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
         let proof = match kept {
             None => Proof::None,
@@ -202,7 +205,7 @@ impl ImageQuestion<'_> {
     }
 
     /// Reads from an answer whether it is there: `true` for yes, `false` for a plain no.
-    pub(super) fn judge(&self, answer: &HttpAnswer) -> Result<bool, NotKnown> {
+    pub(super) fn judge(&self, answer: &HttpAnswer) -> Result<bool, FactUnavailable> {
         match answer.status {
             status if status.is_success() => Ok(true),
             StatusCode::NOT_FOUND => Ok(false),
@@ -228,7 +231,7 @@ impl ImageQuestion<'_> {
         &self,
         wanted: &RegistryRequest<'_>,
         proof: &Proof,
-    ) -> Result<HttpAnswer, NotKnown> {
+    ) -> Result<HttpAnswer, FactUnavailable> {
         let ask = |request| self.registries.route.ask(request, wanted.limit);
         let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
         let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
@@ -244,7 +247,7 @@ impl ImageQuestion<'_> {
         method: &Method,
         wanted: &RegistryRequest<'_>,
         proof: &Proof,
-    ) -> Result<Request, NotKnown> {
+    ) -> Result<Request, FactUnavailable> {
         let scheme = if self.registry.insecure { "http" } else { "https" };
         let (authority, name, path) = (self.image.authority(), &self.image.name, &wanted.path);
         let address = Url::parse(&format!("{scheme}://{authority}/v2/{name}/{path}"));
@@ -266,7 +269,7 @@ impl ImageQuestion<'_> {
         request: &mut Request,
         login: &BasicLogin,
         password: &SecretString,
-    ) -> Result<(), NotKnown> {
+    ) -> Result<(), FactUnavailable> {
         let both = format!("{}:{}", login.username, password.expose_secret());
         self.authorize(request, "Basic", &STANDARD.encode(both).into())
     }
@@ -276,7 +279,7 @@ impl ImageQuestion<'_> {
         request: &mut Request,
         scheme: &str,
         proof: &SecretString,
-    ) -> Result<(), NotKnown> {
+    ) -> Result<(), FactUnavailable> {
         let value = HeaderValue::try_from(format!("{scheme} {}", proof.expose_secret()));
         let mut value = value
             .map_err(|_| self.not_known("has given or wants a proof that no header can carry"))?;
@@ -286,7 +289,7 @@ impl ImageQuestion<'_> {
     }
 
     /// Gets the proof that the registry's challenge asks for.
-    async fn proof(&self, headers: &HeaderMap) -> Result<Proof, NotKnown> {
+    async fn proof(&self, headers: &HeaderMap) -> Result<Proof, FactUnavailable> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter();
         let challenges = challenge::read(texts.filter_map(|text| text.to_str().ok()));
         let bearer = challenges.iter().find_map(|challenge| match challenge {
@@ -306,18 +309,18 @@ impl ImageQuestion<'_> {
     }
 
     /// Our name and password, as they are now: those of some registries change twice a day.
-    async fn login(&self) -> Result<Proof, NotKnown> {
+    async fn login(&self) -> Result<Proof, FactUnavailable> {
         match &self.registry.login {
             Some(login) => Ok(Proof::Login(login.clone(), self.password(login).await?)),
             None => Err(self.not_known("wants a login: add ours under `registries`")),
         }
     }
 
-    async fn password(&self, login: &BasicLogin) -> Result<SecretString, NotKnown> {
-        login.password.text().await.map_err(NotKnown::new)
+    async fn password(&self, login: &BasicLogin) -> Result<SecretString, FactUnavailable> {
+        login.password.text().await.map_err(FactUnavailable::new)
     }
 
-    async fn token(&self, bearer: &Bearer) -> Result<SecretString, NotKnown> {
+    async fn token(&self, bearer: &Bearer) -> Result<SecretString, FactUnavailable> {
         let realm = self.realm(&bearer.realm)?;
         let host = realm.host_str().unwrap_or_default().to_owned();
         let usual = || format!("repository:{}:pull", self.image.name);
@@ -343,10 +346,13 @@ impl ImageQuestion<'_> {
                 _ => "",
             };
             let status = answer.status.as_u16();
-            return Err(NotKnown::new(format!("{host} gives no token (it answers {status}){why}")));
+            return Err(FactUnavailable::new(format!(
+                "{host} gives no token (it answers {status}){why}"
+            )));
         }
-        let (token, life) = token_of(&answer.body)
-            .ok_or_else(|| NotKnown::new(format!("{host} gives no token that can be read")))?;
+        let (token, life) = token_of(&answer.body).ok_or_else(|| {
+            FactUnavailable::new(format!("{host} gives no token that can be read"))
+        })?;
         let until = saturating_add(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
         let kept = CachedAuth::Token(token.clone());
         lock(&self.registries.tokens).put(self.token_key(), kept, until);
@@ -355,7 +361,7 @@ impl ImageQuestion<'_> {
 
     /// Parses the address where tokens are given. Our password goes there, so it is https; or http
     /// at the very registry that the configuration lets us speak http with.
-    fn realm(&self, realm: &str) -> Result<Url, NotKnown> {
+    fn realm(&self, realm: &str) -> Result<Url, FactUnavailable> {
         let refuse =
             |why: &str| self.not_known(&format!("has its tokens given where we do not go: {why}"));
         let url = Url::parse(realm).map_err(|_| refuse("that is no address"))?;
@@ -376,8 +382,8 @@ impl ImageQuestion<'_> {
         (self.image.host.clone(), self.image.name.clone())
     }
 
-    pub(super) fn not_known(&self, what: &str) -> NotKnown {
-        NotKnown::new(format!("the registry {} {what}", self.image.host))
+    pub(super) fn not_known(&self, what: &str) -> FactUnavailable {
+        FactUnavailable::new(format!("the registry {} {what}", self.image.host))
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn build_context(input: ViewInput<'_>) -> Map<String, Json> {
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
-    let watched = watched::Watched { waml, section, target };
+    let watched = observability::Watched { waml, section, target };
     set("alerts", alerts::build_alerts_view(&watched));
     set("slo", slo::build_slo_view(&watched));
     view

@@ -68,7 +68,7 @@ async fn write_all(repository: ManifestRepository, slug: &'static str, numbers: 
         let one = || deploy_files(n, slug, &[("a.yaml", &n.to_string())]);
         loop {
             match write(&repository, one()).await {
-                Ok(Written::Pushed { .. }) => break,
+                Ok(PushOutcome::Pushed { .. }) => break,
                 Err(WriteError::LostRaces { .. }) => {}
                 other => panic!("{slug} {n}: {other:?}"),
             }

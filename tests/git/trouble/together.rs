@@ -84,7 +84,7 @@ async fn a_race_that_is_lost_is_run_again_for_all_of_them() {
             git update-ref refs/heads/main $(git commit-tree -p $old -m theirs $old^{tree}); fi; \
             touch seen";
         for answer in behind_a_push(place, &repository, hook, |_| {}).await {
-            assert!(matches!(answer, Ok(Written::Pushed { .. })), "{answer:?}");
+            assert!(matches!(answer, Ok(PushOutcome::Pushed { .. })), "{answer:?}");
         }
         assert_eq!(place.tries(), 2, "lost once, and together again");
         place.holds(&[1, 11, 12, 13, 14]);
@@ -102,7 +102,7 @@ async fn one_that_a_hook_refuses_stops_no_other() {
         let answers = behind_a_push(place, &repository, hook, |_| {}).await;
         for (answer, slug) in answers.into_iter().zip(WAITING) {
             match answer {
-                Ok(Written::Pushed { .. }) => assert_ne!(slug, "bad"),
+                Ok(PushOutcome::Pushed { .. }) => assert_ne!(slug, "bad"),
                 Err(error @ WriteError::Refused { .. }) => {
                     assert_eq!(slug, "bad");
                     assert!(error.to_string().contains("a secret was found"), "{error}");

@@ -149,7 +149,7 @@ impl Deploy {
 
     /// Reads the commit, and checks its WAML as far as it is known here.
     fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
-        let tree = tree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
+        let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
             preflight::check(
                 waml,

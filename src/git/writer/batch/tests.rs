@@ -10,7 +10,7 @@ use crate::model::id::{AppKey, DeployId};
 use crate::model::revision::{Digest, ManifestFile, Revision};
 use crate::support::lease::Lease;
 
-const PGP: &str = include_str!("../signing/tests/open.asc");
+const PGP: &str = include_str!("../../signing/tests/open.asc");
 
 fn job(n: u32) -> Job {
     let slug = format!("app-{n}").parse().unwrap();
