@@ -1,9 +1,10 @@
-//! One claimed deployment from the claim to its record: fetch, plan, push. The lease is kept while the attempt
-//! goes on, and neither a panic nor a shutdown leaves it hanging.
+//! Works on one claimed deployment, from the claim to its record: fetch, plan, push. It keeps the
+//! lease while the attempt goes on, and ends the attempt after a panic and at a shutdown.
 //!
-//! Each attempt recomputes everything from the deployment's id; nothing is remembered from an earlier one. Of a
-//! rollback nothing is fetched and nothing is planned, so neither the forge nor the templates are needed. What its
-//! revision routes may be another app's by now: that is looked at.
+//! Each attempt recomputes everything from the deployment's id; nothing is remembered from an
+//! earlier one. An attempt at a rollback fetches nothing and plans nothing, so it needs neither the
+//! code host nor the templates. It checks again whether the routes of its revision belong to
+//! another app by now.
 
 use std::panic::AssertUnwindSafe;
 
@@ -25,17 +26,17 @@ use crate::store::{
 };
 use crate::support::retry::RetryPolicy;
 
-/// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
-/// whether that is so.
+/// The delay after which a deployment whose attempt died is looked at again, while another such
+/// deployment is at work: those are tried one at a time.
 const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 
-/// So often an attempt is planned when others claim what it needs. The rules see claims, so the second
-/// plan is refused by them; what they do not look at is refused after the last one.
+/// The number of plans of one attempt while others claim what it needs. The rules see claims, so
+/// they refuse the second plan; what the rules do not look at is refused after the last plan.
 const MOST_PLANS: u32 = 3;
 
-/// Ends an attempt in its middle.
+/// The reason why an attempt ends before its last stage.
 enum Abort {
-    /// A newer deployment took its place; that is recorded.
+    /// A newer deployment superseded this one; that is recorded.
     Superseded(DeployId),
     /// Another worker took over.
     LeaseLost,
@@ -56,7 +57,7 @@ impl From<StoreError> for Abort {
 }
 
 impl Controller {
-    /// Works on a claim until it is recorded what became of it.
+    /// Works on a claim until its outcome is recorded.
     pub(super) async fn job(
         &self,
         leased: &Leased,
@@ -90,14 +91,14 @@ impl Controller {
                 Ok(AttemptOutcome::LeaseLost)
             }
             () = self.out_of_grace(stop) => {
-                tracing::info!("shutting down, the deployment is given back");
+                tracing::info!("shutdown, the deployment is released");
                 let held = self.store.release(claim, self.clock.now()).await?;
                 Ok(AttemptOutcome::Released.if_held(held))
             }
         }
     }
 
-    /// The attempt, with an end even if it panics or never ends.
+    /// Runs the attempt and gives it an end even if it panics or takes too long.
     async fn catch_panic(
         &self,
         leased: &Leased,
@@ -171,7 +172,7 @@ impl Controller {
         if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) = &trouble {
             let since = claim.refused_since.unwrap_or(now);
             if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
-                tracing::warn!(%at, %since, reason = summary, "put off");
+                tracing::warn!(%at, %since, reason = summary, "attempt failed, retry scheduled");
                 let held = self.store.retry_at(claim, at, &summary, Some(since)).await?;
                 return Ok(AttemptOutcome::RetryScheduled.if_held(held));
             }
@@ -180,7 +181,7 @@ impl Controller {
         match outcome::after(trouble, known, received, claim.failures, &policy, now) {
             Next::End(ending) => self.end(claim, &ending, AttemptOutcome::Failed).await,
             Next::Retry { at, summary } => {
-                tracing::warn!(%at, reason = summary, "put off");
+                tracing::warn!(%at, reason = summary, "attempt failed, retry scheduled");
                 let held = self.store.retry_at(claim, at, &summary, None).await?;
                 Ok(AttemptOutcome::RetryScheduled.if_held(held))
             }
@@ -214,9 +215,10 @@ impl Controller {
         stages
     }
 
-    /// Ends when another worker has taken over. While the database does not answer, nobody knows
-    /// whether one has: the attempt goes on, and pushes nothing once its lease has ended. When the
-    /// database answers again and nobody has, it has its lease again.
+    /// Ends when another worker has taken over. While the database does not answer, the attempt
+    /// cannot know whether one has: it goes on, and pushes nothing once its lease has ended. When
+    /// the database answers again and no other worker has taken over, the attempt has its lease
+    /// again.
     async fn keep_lease(&self, Leased { claim, lease }: &Leased) {
         let length = self.settings.lease;
         let mut pause = length / 3;
@@ -233,7 +235,9 @@ impl Controller {
                 }
                 Ok(Ok(Held::Lost)) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "the lease could not be extended"),
-                Err(_silent) => tracing::warn!("the database is silent: no lease is extended"),
+                Err(_silent) => {
+                    tracing::warn!("the database does not answer, the lease is not extended")
+                }
             }
         }
     }
@@ -245,7 +249,7 @@ impl Controller {
 }
 
 impl Controller {
-    /// The sentence: fetch, plan, ask for the turn, push.
+    /// Runs the stages of a deployment: fetch, plan, take the turn to push, push.
     async fn run_stages(
         &self,
         leased: &Leased,
@@ -284,7 +288,10 @@ impl Controller {
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
                 PushTurn::HeldBack(hold) => Err(plan_again("held", &hold.by, &hold.reason).into()),
                 PushTurn::Claimed(conflict) if plans < MOST_PLANS => {
-                    tracing::info!(?conflict, "another deployment came first: it is planned again");
+                    tracing::info!(
+                        ?conflict,
+                        "claim conflict with another deployment, planning again"
+                    );
                     plans += 1;
                     continue;
                 }
@@ -339,7 +346,7 @@ impl Controller {
         }
     }
 
-    /// A rollback's: ask for the turn, push.
+    /// Runs the stages of a rollback: take the turn to push, push.
     async fn run_rollback(
         &self,
         Leased { claim, lease }: &Leased,
@@ -356,7 +363,7 @@ impl Controller {
             PushTurn::Locked(lock) => return Err(rollback_locked(&lock).into()),
             // Another deployment took one of its routes or objects since they were looked at, and has it for good.
             PushTurn::Claimed(conflict) => return Err(outcome::rollback_claimed(&conflict).into()),
-            // A rollback is no automation: only who asks for it holds anybody.
+            // Holds stop automation, and a rollback is none.
             PushTurn::Lost | PushTurn::HeldBack(_) => return Err(Abort::LeaseLost),
         }
         let pushing = stages.begin(Stage::Push);
@@ -369,12 +376,14 @@ impl Controller {
     }
 }
 
-/// The next attempt meets the rule, and ends with its violation.
+/// The error for a lock or hold that was placed after planning. The next attempt meets the rule,
+/// and ends with its violation.
 fn plan_again(what: &str, by: &str, reason: &str) -> DeployError {
     DeployError::retry(format!("{by} {what} it while it was planned: {reason}"))
 }
 
-/// No rule runs for it: it ends with the same words as one that is asked for too late.
+/// The error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback
+/// that is requested too late.
 fn rollback_locked(lock: &Lock) -> DeployError {
     DeployError::reject(format!(
         "{} is locked by {}: {}; `bart unlock` takes the lock away, then roll back again",

@@ -1,6 +1,6 @@
-//! Every end and every failure of an attempt, and what happens next. Pure: the only place
-//! that decides about a deployment's retries, and that words what people read of an outcome. What
-//! happens to messages is decided in `outbox/outcome.rs`.
+//! Decides what follows each end and each failure of an attempt. Pure: the only place that decides
+//! about a deployment's retries, and that words the outcome for people. `outbox/outcome.rs` decides
+//! about messages.
 
 use std::time::Duration;
 
@@ -17,33 +17,34 @@ use crate::store::{ClaimConflict, Completion, FinalState, Findings, Held, MOST_D
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
-/// A refusal that may not be meant is believed when it has lasted so long.
+/// The time after which a refusal that may be temporary counts as final.
 const DOUBT: Duration = Duration::from_mins(4);
-/// The first pause after one; each further one is as long as it has lasted.
+/// The first delay after such a refusal; each further one is as long as the refusal has lasted.
 const FIRST_DOUBT: Duration = Duration::from_secs(15);
 
-/// A page shows a summary whole; in characters.
+/// The longest summary, in characters: a page shows it whole.
 const LONGEST_SUMMARY: usize = 2000;
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// It is in the manifest repository.
+    /// The deployment is in the manifest repository.
     Succeeded,
-    /// It was rejected, or given up.
+    /// The deployment was rejected, or given up.
     Failed,
-    /// A newer one took its place.
+    /// A newer deployment superseded it.
     Superseded,
-    /// It is tried again later.
+    /// The deployment is tried again later.
     RetryScheduled,
-    /// Another worker took over.
+    /// Another worker took over the lease.
     LeaseLost,
-    /// It was given back, at a shutdown or to let another be tried alone.
+    /// The worker released the deployment, at a shutdown or to let a suspect deployment be tried
+    /// alone.
     Released,
 }
 
 impl AttemptOutcome {
-    /// The word that is counted.
+    /// Returns the word that the metric counts.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -55,41 +56,41 @@ impl AttemptOutcome {
         }
     }
 
-    /// Returns what was recorded, unless another worker had the deployment by then.
+    /// Returns this outcome, or `LeaseLost` if another worker had the deployment by then.
     pub(super) fn if_held(self, held: Held) -> Self {
         if held == Held::Yes { self } else { Self::LeaseLost }
     }
 }
 
-/// Why an attempt did not come to its end.
+/// The reason why an attempt did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptError {
     /// The WAML breaks rules.
     Rejected(Rejection),
-    /// Something went wrong outside.
+    /// A problem outside the request, such as a service that does not answer.
     Problem(DeployError),
-    /// Attempts at it have died, as often as is allowed.
+    /// Attempts at the deployment died as often as is allowed.
     DiedTooOften,
-    /// Attempts at it died one after the other, before any had begun to push.
+    /// Attempts at the deployment died one after the other, before any began to push.
     KillsProcess,
 }
 
-/// What happens after an attempt that did not come to its end.
+/// The step after an attempt that did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// It has failed.
+    /// The deployment has failed.
     End(Box<Completion>),
-    /// Another attempt.
+    /// Another attempt follows.
     Retry {
-        /// When.
+        /// The time of the next attempt.
         at: Timestamp,
-        /// What it waits for, for people.
+        /// A text for people about the failure.
         summary: String,
     },
 }
 
-/// Returns what happens after trouble with a deployment received at that time; `failures` were
-/// before it.
+/// Returns the step after a failed attempt at a deployment received at that time; `failures` counts
+/// the failures before it.
 pub fn after(
     trouble: AttemptError,
     known: Findings,
@@ -108,8 +109,9 @@ pub fn after(
         }
         AttemptError::KillsProcess => {
             let sentence = format!(
-                "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
-                 deployment; the operator finds in its log and its memory limit why"
+                "given up: the service died during each of the last {MOST_DEATHS} attempts, most \
+                 likely because of this deployment; the operator finds the reason in the \
+                 service's log and memory limit"
             );
             (ForgeState::Error, sentence)
         }
@@ -144,8 +146,8 @@ pub fn after(
     Next::End(failed(state, &sentence, Violations::default(), known).into())
 }
 
-/// Returns when something is tried again that was refused since that time, and what is said of it
-/// meanwhile; `None` where the refusal is believed.
+/// Returns the time of the next attempt and its summary for something that was refused since that
+/// time; `None` where the refusal counts as final.
 pub(super) fn doubted(
     message: &str,
     since: Timestamp,
@@ -164,8 +166,9 @@ pub(super) fn doubted(
     Some((at, waiting(&message, failures, at)))
 }
 
-/// Returns when a preview is tried again after a problem; `None` when it is given up. `failures`
-/// were before it, and the pull request was heard of at that time.
+/// Returns the time at which a preview is tried again after a problem; `None` when it is given up.
+/// `failures` counts the failures before it, and the event about the pull request arrived at
+/// `received`.
 pub(super) fn preview_again(
     problem: &DeployError,
     received_at: Timestamp,
@@ -182,7 +185,7 @@ pub(super) fn preview_again(
     }
 }
 
-/// The end of a deployment or rollback that is in the manifest repository.
+/// Returns the completion of a deployment or rollback that is in the manifest repository.
 pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
     let tag = &deployment.request.release.tag;
     match &deployment.rollback {
@@ -209,7 +212,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Completio
     }
 }
 
-/// The end of a deployment that is in the manifest repository.
+/// Returns the completion of a deployment that is in the manifest repository.
 fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Completion {
     let commit = pushed.commit.short();
     let what = if pushed.changed {
@@ -231,7 +234,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Comple
     }
 }
 
-/// Returns what another deployment has claimed, and no rule has refused.
+/// Returns the error for a name that another deployment has claimed and no rule has refused.
 pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
     let Revision { app, target, .. } = revision;
     let message = match conflict {
@@ -248,7 +251,7 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployEr
     DeployError::reject(message)
 }
 
-/// The same of a rollback.
+/// Returns the same error for a rollback.
 pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> DeployError {
     let message = match conflict {
         ClaimConflict::Route(route) => route_taken(route),

@@ -219,7 +219,7 @@ async fn one_whose_planning_kills_the_process_is_given_up_soon() {
         assert_eq!(given_up.state, State::Failed);
         let summary = given_up.summary;
         assert!(
-            summary.starts_with("given up: the service died at the last 3 attempts"),
+            summary.starts_with("given up: the service died during each of the last 3 attempts"),
             "{summary}"
         );
         assert_eq!(pushed(&deployer), [""; 0]);

@@ -1,4 +1,4 @@
-//! What a sweep does with what it sees. Pure.
+//! Decides which events a sweep recovers, and how many requests it may spend. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::forge::github::webhook::listed::ListedDeployment;
 use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
-/// GitHub forgets a delivery after three days.
+/// The time for which GitHub keeps a delivery: three days.
 const KEPT: SignedDuration = SignedDuration::from_hours(72);
-/// A delivery may be under way while we look, and clocks differ.
+/// The overlap of two runs: a delivery may be under way during a run, and clocks differ.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
-/// A deployment that nobody answered for a day is nobody's wish any more.
+/// The age after which an unanswered deployment counts as abandoned.
 const OLDEST: SignedDuration = SignedDuration::from_hours(24);
-/// Deliveries can take a while; what is younger may be on its way.
+/// The age from which a deployment may be lost: a younger one's delivery may be on its way.
 const YOUNGEST: SignedDuration = SignedDuration::from_mins(2);
 
-/// Sweeps spend this part of what the host allows in an hour: 1/20.
+/// The part of the host's hourly limit that sweeps spend: 1/20.
 const SHARE: u64 = 20;
-/// Requests of a run where the host names no limit.
+/// The requests of a run where the host names no limit.
 const UNLIMITED: u64 = 60;
-/// No run spends more: it must end within its lease.
+/// The most requests of one run: it must end within its lease.
 const MOST_SPENT: u64 = 200;
-/// A run that may ask at all gets somewhere.
+/// The fewest requests of a run that may ask at all, so that it gets somewhere.
 const LEAST_SPENT: u64 = 3;
 
-/// The kinds of events that something can be made of.
+/// The kinds of events that the service uses.
 const USED: [&str; 3] = ["deployment", "pull_request", "push"];
 
-/// Since when failed deliveries are looked at.
+/// Returns the time since which failed deliveries are looked at.
 pub(super) fn deliveries_since(
     position: Option<&str>,
     installed: Timestamp,
@@ -44,18 +44,20 @@ pub(super) fn deliveries_since(
     position.unwrap_or(installed).max(installed).max(kept)
 }
 
-/// Which deliveries are replayed now.
+/// The deliveries to replay in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replays {
-    /// Newest first, so that of several deployments of one lane only the newest runs.
+    /// The deliveries to replay now, newest first, so that of several deployments of one lane only
+    /// the newest runs.
     pub(super) now: Vec<HookDelivery>,
-    /// Where the next run goes on once these are settled.
+    /// The time where the next run goes on once these are settled.
     pub(super) then: Timestamp,
-    /// How many are left for it.
+    /// The number of deliveries left for the next run.
     pub(super) left: usize,
 }
 
-/// Of what did not arrive, what we use and do not know; the oldest of it, at most so many.
+/// Chooses from the failed deliveries those that the service uses and does not know; the oldest, at
+/// most so many.
 pub(super) fn replays(
     failed: Vec<HookDelivery>,
     known: &BTreeSet<String>,
@@ -75,8 +77,8 @@ fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
     USED.contains(&delivery.event.as_str()) && !known.contains(&delivery.guid)
 }
 
-/// Returns how many requests a run may spend: a small part of the hour's, less when others have
-/// used much of it, and none near its end.
+/// Returns how many requests a run may spend: a small part of the hour's limit, less when others
+/// have used much of it, and none near its end.
 pub(super) fn allowance(budget: Option<RequestBudget>, every: Duration, now: Timestamp) -> u64 {
     let Some(RequestBudget { limit, remaining, reset }) = budget else { return UNLIMITED };
     if reset <= now {
@@ -94,13 +96,13 @@ fn share(limit: u64, every: Duration) -> u64 {
     (an_hour * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
 }
 
-/// The repositories that are left of a round in which that one was the last.
+/// Returns the repositories that are left of a round in which `after` was the last.
 pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<&'r RepoName> {
     let after = after.unwrap_or_default();
     all.iter().filter(|name| name.as_str() > after).collect()
 }
 
-/// Returns whether one of the listed deployments may be a lost one.
+/// Returns true if the listed deployment may be a lost one.
 pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: Timestamp) -> bool {
     let age = now.duration_since(listed.created_at);
     let ours = listed.created_at >= installed && age <= OLDEST;
@@ -116,19 +118,19 @@ pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: 
     }
 }
 
-/// How a deployment stands at the host.
+/// The standing of a deployment at the code host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeploymentStanding {
-    /// Nobody has said anything final, and we have said nothing.
+    /// It has no final status, and none of this service.
     Open,
-    /// We have said something.
+    /// It has a status of this service.
     Told,
-    /// Somebody else has ended it.
+    /// Another program has ended it.
     Closed,
 }
 
-/// Returns how a deployment with these statuses, newest first, stands; links to us begin with that
-/// address.
+/// Returns the standing of a deployment with these statuses, newest first; links to this service
+/// begin with that address.
 pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> DeploymentStanding {
     let leads_to_us = |url: &String| {
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -143,7 +145,8 @@ pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Deployme
     }
 }
 
-/// Returns when notes about what was looked at may go: the host has forgotten it too.
+/// Returns the time before which notes about processed deliveries may be deleted: the host has
+/// forgotten them too.
 pub(super) fn forgotten(now: Timestamp) -> Timestamp {
     now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
 }

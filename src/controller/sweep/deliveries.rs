@@ -1,4 +1,4 @@
-//! What the forge could not deliver, by its own account.
+//! Replays the deliveries that failed by the code host's own account.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use crate::forge::github::webhook::{self, ContentType, naming};
 use crate::model::id::DeliveryId;
 use crate::store::{StoreError, Sweeping};
 
-/// How many failed deliveries are listed; ten pages of GitHub's.
+/// The most failed deliveries that are listed; ten of GitHub's pages.
 const LISTED: u32 = 1000;
-/// How many of them one run replays; two requests each.
+/// The most deliveries that one run replays; two requests each.
 const REPLAYED: usize = 100;
 
 const NAME: &str = SweepKind::Deliveries.as_str();
@@ -37,7 +37,7 @@ impl Sweeps {
         if failed.len() >= LISTED as usize {
             tracing::warn!(
                 most = LISTED,
-                "more deliveries failed than are listed; deployments among the older ones are found with their repositories"
+                "too many failed deliveries to list; the sweep of the repositories finds the older deployments"
             );
         }
         let known = self.find_known_guids(&failed).await?;
@@ -68,7 +68,7 @@ impl Sweeps {
         Ok(known)
     }
 
-    /// Replays one; the problem that ends the run, if there is one.
+    /// Replays one delivery; returns the problem that ends the run, if there is one.
     async fn replay(
         &self,
         delivery: &HookDelivery,
@@ -96,7 +96,7 @@ impl Sweeps {
             Err(_) => "gone",
         };
         let HookDelivery { guid, event, status_code, .. } = delivery;
-        tracing::info!(delivery = ?guid, ?event, answered = status_code, outcome, "a failed delivery was looked at");
+        tracing::info!(delivery = ?guid, ?event, answered = status_code, outcome, "failed delivery processed");
         self.store.settle_swept(NAME, guid, outcome, self.clock.now()).await?;
         Ok(None)
     }

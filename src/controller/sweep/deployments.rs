@@ -1,4 +1,4 @@
-//! Deployments that nobody answered: repository by repository, round after round.
+//! Recovers deployments without an answer, repository by repository, round after round.
 
 use std::collections::BTreeSet;
 
@@ -15,33 +15,33 @@ use crate::store::{StoreError, Sweeping};
 use crate::support::clock::Stopwatch;
 use crate::support::sync::lock;
 
-/// How many of a repository's deployments are looked at: one page, one request.
+/// The newest deployments of a repository that are looked at: one page, one request.
 const LOOKED_AT: u32 = 30;
-/// How many repositories an App is asked for.
+/// The most repositories of an App installation that are listed.
 const INSTALLED: u32 = 5000;
-/// As GitHub pages.
+/// The page size of GitHub's lists.
 const PAGE: u64 = 100;
-/// What following hints may spend at least.
+/// The fewest requests that a run for hints may spend.
 const HINTS_SPEND: u64 = 10;
-/// How long the list of them is good for.
+/// The seconds for which the list of an installation's repositories is used.
 const INSTALLED_FOR: i64 = 3600;
 
 const NAME: &str = SweepKind::Deployments.as_str();
 
-/// What a run may still spend.
+/// The requests that a run may still spend.
 struct Purse<'r> {
     requests: u64,
     took: Stopwatch,
     stop: &'r CancellationToken,
 }
 
-/// How a look at a repository ended.
+/// The result of a look at a repository.
 enum Looked {
-    /// All of it was seen.
+    /// All of it was processed.
     Whole,
-    /// The purse is empty.
+    /// The requests ran out.
     Partly,
-    /// The forge cannot be asked now.
+    /// The code host cannot be asked now.
     NotNow(DeployError),
 }
 
@@ -100,7 +100,7 @@ impl Sweeps {
     }
 
     /// Returns what the run may spend. Hints get a little more than their share of time, so that
-    /// whoever made a mistake sees it soon; they come from outside, so it is little.
+    /// the author of a mistake sees it soon; they come from outside, so it is little.
     fn allowance(&self, scope: Scope) -> u64 {
         let (budget, now) = (self.deployments.forge.budget(), self.clock.now());
         match scope {
@@ -112,8 +112,8 @@ impl Sweeps {
         }
     }
 
-    /// Sweeps one repository, newest deployment first: the older ones of a lane are superseded
-    /// at once.
+    /// Sweeps one repository, newest deployment first: the older ones of a lane are superseded at
+    /// once.
     async fn sweep_repository(
         &self,
         repository: &RepoName,
@@ -143,7 +143,7 @@ impl Sweeps {
             }
         }
         for one in lost {
-            // Statuses, and one of ours.
+            // One request for the statuses, and one for a status of this service.
             if !purse.pay(2) || progress.refused >= MOST_REFUSED {
                 return Ok(Looked::Partly);
             }
@@ -154,7 +154,7 @@ impl Sweeps {
         Ok(Looked::Whole)
     }
 
-    /// Later, if that may help; else it is as good as seen, and logged.
+    /// Tries later if the problem may pass; otherwise logs it and counts the repository as swept.
     fn not_looked(&self, repository: &RepoName, problem: DeployError) -> Looked {
         if problem.remedy.may_pass() {
             return Looked::NotNow(problem);
@@ -163,7 +163,7 @@ impl Sweeps {
         Looked::Whole
     }
 
-    /// Those that may be lost, as far as we know.
+    /// Returns the deployments that may be lost, as far as the store knows.
     async fn lost(
         &self,
         mut listed: Vec<ListedDeployment>,
@@ -199,7 +199,8 @@ impl Sweeps {
         }
     }
 
-    /// Everybody who may deploy: who has before, and whom the forge lets us see.
+    /// Returns all repositories that may deploy: those that have deployed before, and those that
+    /// the code host lists.
     async fn repositories(&self, purse: &mut Purse<'_>) -> Result<BTreeSet<RepoName>, StoreError> {
         let mut all = BTreeSet::from_iter(self.store.repositories().await?);
         all.extend(self.installed(purse).await);
@@ -230,7 +231,7 @@ impl Sweeps {
                 let reason = error.to_string();
                 tracing::warn!(
                     reason,
-                    "the forge does not say which repositories there are; those that have deployed are looked at"
+                    "the code host does not list its repositories; only those that have deployed before are swept"
                 );
                 kept
             }
@@ -238,9 +239,9 @@ impl Sweeps {
     }
 }
 
-/// Gives deployments that were listed what an event says of their repository: without its number, one that was
-/// renamed is a stranger to its own apps. Those of a name that the repository has not are left for the
-/// next look: it was renamed between two requests.
+/// Adds to listed deployments what an event says of their repository: without its number, a renamed
+/// repository would be a stranger to its own apps. Deployments under a name that the repository
+/// does not have are left for the next run: it was renamed between two requests.
 fn identify(lost: &mut Vec<ListedDeployment>, named: Option<&NamedRepository>) {
     let Some(NamedRepository { name, identity }) = named else { return };
     lost.retain(|one| name.is_same(&one.repository));
