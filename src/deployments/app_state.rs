@@ -1,4 +1,5 @@
-//! One app on one target: the manifest repository says what is there, the database what goes on.
+//! The state of one app on one target: what is live, from the manifest repository; what is under
+//! way, from the database.
 
 use jiff::Timestamp;
 
@@ -16,45 +17,45 @@ use crate::store::{Filter, Notification, StoreError};
 /// An app on a target, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppNow {
-    /// What the manifest repository has of it; `None` where it has nothing yet.
+    /// The app in the manifest repository; `None` where it has nothing of the app yet.
     pub placed: Option<Placed>,
-    /// The revision that is live.
+    /// The live revision.
     pub live: Option<HistoryEntry>,
-    /// The rollback that made it live, if one did.
+    /// The rollback that made the revision live, if one did.
     pub rollback: Option<Deployment>,
-    /// Whether somebody edited `latest` by hand.
+    /// True if `latest` has manual edits.
     pub hand_edited: bool,
     /// Deployments that have not ended, newest first. One whose WAML has not been read counts if it
     /// is of the app's repository.
     pub under_way: Vec<Deployment>,
     /// The newest deployment.
     pub last: Option<Deployment>,
-    /// The locks that stop it, oldest first.
+    /// The locks that stop the app, oldest first.
     pub locks: Vec<(LockId, Lock)>,
-    /// What keeps automation off it.
+    /// The hold that stops automation, if there is one.
     pub hold: Option<Hold>,
-    /// Whether the cluster's Argo CD knows of the newest push.
+    /// The state of the message to the cluster's Argo CD about the newest push.
     pub sync: Synced,
 }
 
-/// Whether a cluster's Argo CD knows of the newest push to an app.
+/// The state of the message to a cluster's Argo CD about the newest push to an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Synced {
-    /// It was told then.
+    /// It was delivered at that time.
     Told(Timestamp),
-    /// It is to be told.
+    /// It waits to be sent.
     Waiting,
-    /// It could not be told, for this reason; it looks by itself every few minutes.
+    /// It is parked for this reason; Argo CD polls every few minutes by itself.
     GivenUp(String),
-    /// Nobody tells it: it looks by itself every few minutes.
+    /// No endpoint is configured; Argo CD polls every few minutes by itself.
     ByItself,
 }
 
-/// More that wait for one app are not listed.
+/// The most unfinished deployments of one app that are listed.
 const MOST_UNDER_WAY: u32 = 20;
 
 impl Deployments {
-    /// Finds how the app is now; `None` if nobody ever heard of it there.
+    /// Returns the state of the app; `None` if the service never heard of the app on that target.
     pub(crate) async fn find_app(&self, spot: &AppInstance) -> Result<Option<AppNow>, NotShown> {
         let last = self.newest(of_app(spot)).await?;
         if self.manifests_of(&spot.target).is_err() && last.is_none() {
@@ -88,7 +89,7 @@ impl Deployments {
         }))
     }
 
-    /// Its history; `None` if the manifest repository has nothing of it.
+    /// Returns the app's history; `None` if the manifest repository has nothing of it.
     pub(crate) async fn find_history(
         &self,
         spot: &AppInstance,
@@ -104,8 +105,8 @@ impl Deployments {
         Ok(page.deployments.into_iter().next())
     }
 
-    /// Finds the deployments under way. Which app one is of is not known before its WAML has been
-    /// read; until then it may be any one of its repository.
+    /// Returns the deployments under way. The app of one is unknown before its WAML has been read;
+    /// until then it may be any app of its repository.
     async fn under_way(
         &self,
         spot: &AppInstance,
@@ -123,7 +124,7 @@ impl Deployments {
         Ok(found)
     }
 
-    /// Returns what became of the message about the newest push.
+    /// Returns the state of the message about the newest push.
     async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, BackendError> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
         let told: Result<_, StoreError> = self.store.messages(&last.id).await;
@@ -132,7 +133,7 @@ impl Deployments {
     }
 }
 
-/// Returns whether the deployment is a rollback to that revision.
+/// Returns true if the deployment is a rollback to that revision.
 fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
     let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
     to.is_some() && to == live.map(|live| &live.id)

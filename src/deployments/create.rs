@@ -1,4 +1,5 @@
-//! A deployment that somebody asks us for, where the code host has none of its own.
+//! Creates a deployment that a caller requests from this service, where the code host has no
+//! deployments of its own.
 
 use jiff::Timestamp;
 
@@ -14,7 +15,7 @@ use crate::store::Reply;
 use crate::support::clock;
 use crate::support::retry::Disposition;
 
-/// A deployment that somebody asks us for.
+/// A deployment that a caller requests from this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentToCreate {
     /// The service's repository.
@@ -23,42 +24,42 @@ pub struct DeploymentToCreate {
     pub git_ref: String,
     /// The image tag.
     pub tag: ImageTag,
-    /// Where to.
+    /// The target.
     pub target: TargetName,
-    /// Why, if they said; at most 500 characters.
+    /// The reason, if there is one; at most 500 characters.
     pub description: String,
-    /// Who asks.
+    /// The person or program that requests it.
     pub actor: String,
 }
 
-/// A deployment that was asked for, and is stored.
+/// A deployment that was requested and is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedDeployment {
     /// Its id.
     pub id: DeployId,
-    /// The number that stands for GitHub's.
+    /// The number that stands in for GitHub's.
     pub forge_id: i64,
 }
 
-/// Why there is no deployment.
+/// The reason why no deployment was created.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAsked {
-    /// They are asked for elsewhere; says where.
+    /// Deployments are created at another place; the text names it.
     #[error("{0}")]
     Elsewhere(String),
     /// There is no such repository, branch, tag or commit.
     #[error("{0}")]
     Unknown(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
+/// The attempts at drawing a free number: numbers have a millisecond and three digits.
 const DRAWS: usize = 3;
 
 impl Deployments {
-    /// Asks for a deployment where the code host has none, and notes who did.
+    /// Creates a deployment where the code host has none, and records the actor.
     pub(crate) async fn create_deployment(
         &self,
         wanted: DeploymentToCreate,
@@ -121,8 +122,8 @@ impl Deployments {
         ))
     }
 
-    /// The app that the WAML of a commit is of, for the audit log. The deployment itself says what is wrong with one
-    /// that cannot be read.
+    /// Returns the app of the WAML at a commit, for the audit log. The deployment itself reports
+    /// what is wrong with a WAML that cannot be read.
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
@@ -139,8 +140,8 @@ fn not_found(error: &ForgeError) -> NotAsked {
     }
 }
 
-/// A number that nobody has, in place of GitHub's: later ones are greater, because a lane goes by them, and
-/// every reader of JSON can hold it.
+/// Returns a number in place of GitHub's: later numbers are greater, because a lane is ordered by
+/// them, and every reader of JSON can hold them.
 fn number(now: Timestamp) -> i64 {
     let digits = clock::random_digits();
     let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Places for what is computed: as many as there are processors, each with an end.
+//! Limits computations to one a processor, each with a bound on its time.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::deployments::outcome::DeployError;
 
-/// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
-/// takes this long is not waited for.
+/// The longest duration of a computation. Planning takes milliseconds, and what a template or a
+/// policy may compute is limited.
 const LONGEST_PLAN: Duration = Duration::from_secs(30);
 
-/// Nor is a place, where all are taken by what nobody waits for any more.
+/// The longest wait for a free place: abandoned computations may hold all of them.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Who may compute now: as many at once as there are processors. More would not be done sooner, and
-/// would take the processors from those who answer events, and memory.
+/// The places for computations: one a processor. More would not finish sooner, and would take
+/// memory and the processors from tasks that answer events.
 #[derive(Clone)]
 pub(crate) struct Planners {
     all: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
-    /// Where these are for one dry run: its place, which each part of it keeps.
+    /// The place of a dry run, shared by its parts, where these are the planners of one.
     dry_run: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// So many dry runs are made at once: each may ask the code host, registries and the repository, and
-/// deployments come first.
+/// The number of dry runs at the same time: each may query the code host, registries and the
+/// repository, and deployments come first.
 const DRY_RUNS: usize = 4;
 
 impl Planners {
@@ -42,15 +42,15 @@ impl Planners {
         Self { all, dry_runs, longest_wait, dry_run: None }
     }
 
-    /// The planners for one dry run, if there is a place for it now: nobody waits for it. The place is
-    /// free again when they are dropped and nothing that they began computes any more.
+    /// Returns the planners for one dry run if a place is free now, without waiting. The place is
+    /// free again when they are dropped and every computation that they began has ended.
     pub(super) fn for_dry_run(&self) -> Option<Self> {
         let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
         Some(Self { dry_run: Some(Arc::new(place)), ..self.clone() })
     }
 
-    /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays taken
-    /// until it ends, also when it is not waited for that long, or the caller has gone.
+    /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays
+    /// taken until it ends, also after its time is over or the caller has gone.
     pub(super) async fn beside<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
@@ -58,8 +58,8 @@ impl Planners {
         let place = Arc::clone(&self.all).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
             return Err(DeployError::retry(format!(
-                "nothing could be planned for {} s: as many plans as there are processors are computed, \
-                 and none of them ends",
+                "no processor was free to plan for {} s: other plans are being computed and none of them \
+                 ends; tell the operator",
                 self.longest_wait.as_secs()
             )));
         };
@@ -74,7 +74,7 @@ impl Planners {
                 "planning failed by a fault in the-deployer itself; its log has the details",
             )),
             Err(_elapsed) => Err(DeployError::give_up(format!(
-                "planning took longer than {} s: a template does not end, or the machine is busy; \
+                "planning took longer than {} s: a template does not end, or the machine is overloaded; \
                  tell the operator",
                 LONGEST_PLAN.as_secs()
             ))),

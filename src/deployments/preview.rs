@@ -1,5 +1,5 @@
-//! What a pull request would change: everything a preview asks, of the forge, the manifest repositories,
-//! the store and the facts; what is made of it is pure.
+//! The preview of a pull request: reads what it needs from the code host, the manifest
+//! repositories, the store and the facts. The text is made by pure functions.
 
 use std::sync::Arc;
 
@@ -18,36 +18,37 @@ use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
-/// What the list of checks shows.
+/// The name of the check run, as the list of checks shows it.
 pub(crate) const CHECK: &str = "the-deployer/preview";
 
-/// A WAML of 256 KiB has room for thousands; nobody reads more rows.
+/// The most targets of a preview: a WAML of 256 KiB has room for thousands, and no reader wants
+/// more rows.
 const MOST_TARGETS: usize = 40;
 
-/// What there is to do about a pull request.
+/// The work that a pull request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Glance {
-    /// Nothing, for this reason.
+    /// None, for this reason.
     Nothing(&'static str),
-    /// To say this, without looking closer.
+    /// Show this text, without a plan.
     Say(PreviewText),
-    /// To look closer.
+    /// Compute a preview.
     Look,
 }
 
-/// Where something is shown.
+/// The check run in which a preview is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In a new check run.
+    /// A new check run.
     New,
-    /// In the one that an earlier attempt may have made, else in a new one.
+    /// The check run that an earlier attempt may have created, otherwise a new one.
     Unsure,
-    /// In the one of that number.
+    /// The check run of this number.
     At(i64),
 }
 
 impl Deployments {
-    /// Returns whether there is something to preview. `shown` says that an earlier head has a check
+    /// Returns the work that the pull request needs. `shown` is true if an earlier head has a check
     /// run.
     pub(crate) async fn glance_at_pull_request(
         &self,
@@ -61,7 +62,7 @@ impl Deployments {
         if self.forge.pull_request_touches(repository, *number, &self.waml.path).await? {
             return Ok(Glance::Look);
         }
-        // What an earlier head was told must not stand as the last word.
+        // A check run of an earlier head must not be the last result that people see.
         Ok(if shown || self.previews.always {
             Glance::Say(text::untouched(&self.waml.path))
         } else {
@@ -93,7 +94,7 @@ impl Deployments {
         self.planners.beside(move || text::describe_preview(&preview)).await
     }
 
-    /// Shows it at the head; gives the number of the check run.
+    /// Shows the preview at the head; returns the number of the check run.
     pub(crate) async fn show_preview(
         &self,
         request: &PullRequest,
@@ -120,7 +121,7 @@ impl Deployments {
 }
 
 impl Deployments {
-    /// The WAML at a commit, if it is there.
+    /// Returns the WAML at a commit, if it is there.
     async fn waml_at(
         &self,
         repository: &RepoName,
@@ -155,7 +156,8 @@ impl Deployments {
         })
     }
 
-    /// One target. What will not pass by itself is told in its row; what may pass puts all of it off.
+    /// Previews one target. A problem that does not pass is shown in the target's row; one that may
+    /// pass fails the whole preview, which is tried again.
     async fn preview_target(
         &self,
         request: &PullRequest,
@@ -207,7 +209,7 @@ impl Deployments {
         self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
     }
 
-    /// Nothing is shown of another repository's app, whatever the WAML says its name is.
+    /// Refuses to show another repository's app, whatever name the WAML has.
     async fn check_owner(
         &self,
         request: &PullRequest,
@@ -226,7 +228,7 @@ impl Deployments {
         }
     }
 
-    /// The release to render with: the one that is live.
+    /// Returns the release to render with: the live one.
     async fn preview_release(
         &self,
         request: &PullRequest,

@@ -1,4 +1,5 @@
-//! Takes in a rollback that is asked for: looks, chooses the revision, judges, stores. The rest is a job's.
+//! Accepts a rollback: reads the history, chooses the revision, judges it, and stores the
+//! deployment. A worker does the rest.
 
 use std::time::Duration;
 
@@ -23,13 +24,13 @@ use crate::model::target::Environment;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
-/// So long the routes and objects of other apps are looked for while somebody waits for the answer.
+/// The time for the search for the routes and objects of other apps, while the caller waits.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
-/// Lines around those that differ.
+/// The unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
 impl Deployments {
-    /// Asks for a rollback: what it will change, and its deployment.
+    /// Requests a rollback: returns its changes and its deployment.
     pub(crate) async fn roll_back(
         &self,
         request: RollbackOrder,
@@ -49,7 +50,7 @@ impl Deployments {
         self.check_locks(target, app, &to).await?;
         let lane = self.lane(target, app).await?;
         let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
-        // The job looks again: a manifest host that is slow or down turns nobody away.
+        // The attempt checks again, so a manifest host that is slow or down refuses no request.
         let free = revision_claims(self, (target, app), &choice.to, &lane);
         if let Ok(Err(DeployError { remedy: Remedy::Reject, message })) =
             tokio::time::timeout(LONGEST_LOOK, free).await
@@ -90,7 +91,8 @@ impl Deployments {
         found.map_err(|problem| NotRolledBack::Unknown(problem.message))
     }
 
-    /// A rollback's own id stands for the revision that it made live.
+    /// Returns the revision to make live. A rollback's own id stands for the revision that it made
+    /// live.
     async fn choose_revision(
         &self,
         kept: &AppFolders,
@@ -133,7 +135,7 @@ impl Deployments {
         policies.unwrap_or_default().holds != Holds::Off
     }
 
-    /// The lane of the app's deployments: it may belong to another repository by now.
+    /// Returns the lane of the app's deployments: it may belong to another repository by now.
     pub(super) async fn lane(
         &self,
         target: &TargetName,
@@ -180,8 +182,8 @@ impl Deployments {
         }
     }
 
-    /// Returns whether the configuration calls the target a production one: whoever deployed the revision may
-    /// not have said it to GitHub.
+    /// Returns true if the configuration calls the target a production one: GitHub may not know it
+    /// from the deployment of the revision.
     fn is_production(&self, target: &TargetName) -> bool {
         let target = self.clusters.find(target);
         target.is_some_and(|target| target.environment == Environment::Production)
@@ -200,9 +202,9 @@ impl Deployments {
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),
-            Ok(RollbackTurn::Removing) => {
-                Err(NotRolledBack::Against(format!("a removal of {app} is under way")))
-            }
+            Ok(RollbackTurn::Removing) => Err(NotRolledBack::Against(format!(
+                "a removal of {app} is under way: ask again when it has ended"
+            ))),
             Err(error) => Err(BackendError::new(error).into()),
         }
     }
@@ -224,7 +226,7 @@ fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
     }
 }
 
-/// Words each refusal, with what to do.
+/// Words each refusal, with the way out.
 fn refusal(why: NoChoice, request: &RollbackOrder, named: Option<&Deployment>) -> NotRolledBack {
     let RollbackOrder { target, app, .. } = request;
     match (why, named) {
@@ -273,7 +275,7 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackOrder) -> NotRo
 
 fn not_known(id: &DeployId) -> NotRolledBack {
     NotRolledBack::Against(format!(
-        "the database knows nothing of revision {id}: `the-deployer rebuild` reads it back from the \
+        "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
     ))
 }
@@ -286,7 +288,7 @@ fn version(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
     }
 }
 
-/// The files of `latest` and of the revision, and what the former revisions know of disks.
+/// Reads the files of `latest` and of the revision, and the disks of the former revisions.
 async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
@@ -301,7 +303,7 @@ async fn read_files(
     Ok((now, then, former))
 }
 
-/// Returns what becomes another; `None` where files are not ours.
+/// Returns the changes; `None` where files are not in the form that the service writes.
 fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
     let (now, then) = (diff::objects(now)?, diff::objects(then)?);
     Some(diff::changes(&now, &then, CONTEXT).0)
