@@ -117,7 +117,7 @@ impl Deployments {
         };
         let repository = &wanted.repository;
         NotAsked::Elsewhere(format!(
-            "deployments are asked for on GitHub, and come here by its event: \
+            "deployments are created on GitHub, whose event starts them here: \
              POST {api}/repos/{repository}/deployments, or `bart deploy`"
         ))
     }

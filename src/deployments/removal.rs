@@ -342,7 +342,7 @@ async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<()
         Ok(manifests) => found_out(&manifests.repository, removal).await.map_err(not_written)?,
     };
     let (commit, summary) = ended;
-    tracing::info!(removal = %removal.id, summary, "removal of a dead process recorded");
+    tracing::info!(removal = %removal.id, summary, "removal recorded for a process that died");
     let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
     deployments
         .store

@@ -99,12 +99,12 @@ fn say_gone(
     }
     Some(if revisions.is_empty() && latest.is_none() {
         format!(
-            "{app} is not on {target} any more: it was removed since the rollback was asked for"
+            "{app} is not on {target} any more: it was removed since the rollback was requested"
         )
     } else {
         format!(
             "the revision {to} of {app} on {target} is gone: newer ones took its place since the rollback was \
-             asked for; `bart history {target}` lists those that are left"
+             requested; `bart history {target}` lists those that are left"
         )
     })
 }

@@ -1,9 +1,10 @@
-//! A cluster's Argo CD is told of what was pushed for it.
+//! Sends push events to a cluster's Argo CD.
 //!
-//! What the commit changed is read from the repository when it is sent. An event that came twice
-//! does no harm: Argo CD looks at the branch each time. So nothing is looked for first.
+//! The changes of the commit are read from the repository when the event is sent. An event that
+//! arrives twice does no harm, because Argo CD reads the branch each time; so the sink does not
+//! search for an earlier one.
 
-mod paths; // what a push is told to have changed, pure
+mod paths; // the paths that a push event names, pure
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, not_configured};
 use crate::store::OutboxMessage;
 
-/// Longer than a repository takes that answers; what is known does otherwise.
+/// The time for reading the commit: longer than a repository takes that answers. After that the
+/// record is used.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Sinks {
@@ -48,7 +50,7 @@ impl Sinks {
     }
 }
 
-/// Returns what the commit changed; or, where that cannot be found, what the record says.
+/// Returns the paths that the commit changed or, where they cannot be read, those of the record.
 async fn touched(
     repository: &ManifestRepository,
     deployment: &Deployment,
@@ -60,7 +62,7 @@ async fn touched(
     if let Some(exact) = change_of(repository, commit, target, app).await {
         return exact;
     }
-    // Another process may have pushed it: it is here when the server was asked.
+    // Another process may have pushed it: then a fetch brings it.
     let own = fetched(repository, (!gone).then_some(&deployment.id)).await;
     if let Some(exact) = change_of(repository, commit, target, app).await {
         return exact;
@@ -85,13 +87,13 @@ async fn change_of(
         Ok(change) => change.and_then(|change| paths::of_commit(change, target, app)),
         Err(error) => {
             let commit = commit.short();
-            tracing::warn!(%error, commit, "a commit cannot be read; Argo CD is told what is known");
+            tracing::warn!(%error, commit, "commit cannot be read, the event names the recorded paths");
             None
         }
     }
 }
 
-/// Asks the server what is new; the commit of that deployment.
+/// Fetches from the server; returns the commit of that deployment.
 async fn fetched(
     repository: &ManifestRepository,
     deployment: Option<&DeployId>,
