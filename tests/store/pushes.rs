@@ -115,7 +115,7 @@ async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() 
         let log = CapturedLog::of("the_deployer", Level::INFO);
         removes(&store, 1).await;
         let text = log.text();
-        let told = text.lines().filter(|line| line.contains("nobody is told of a removal"));
+        let told = text.lines().filter(|line| line.contains("removal not announced"));
         assert_eq!(told.count(), 1, "with which deployment should it be told: {text}");
         for n in 2..=3 {
             ends(&store, "web", n, FinalState::Failed).await;
