@@ -22,7 +22,7 @@ use crate::model::id::DeployId;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
 use crate::store::{
-    Claim, Completion, FinalState, Findings, Held, MOST_DEATHS, PushTurn, StoreError,
+    Claim, Completion, FinalState, Findings, LeaseState, MOST_DEATHS, PushTurn, StoreError,
 };
 use crate::support::retry::RetryPolicy;
 
@@ -194,7 +194,7 @@ impl Controller {
         ending: &Completion,
         did: AttemptOutcome,
     ) -> Result<AttemptOutcome, StoreError> {
-        if self.store.finish(claim, ending, self.clock.now()).await? == Held::Lost {
+        if self.store.finish(claim, ending, self.clock.now()).await? == LeaseState::Lost {
             tracing::warn!("another worker took over, this attempt's end is not recorded");
             return Ok(AttemptOutcome::LeaseLost);
         }
@@ -229,11 +229,11 @@ impl Controller {
             // There is time for another try before it ends.
             pause = length / 10;
             match tokio::time::timeout(length / 3, extending).await {
-                Ok(Ok(Held::Yes)) => {
+                Ok(Ok(LeaseState::Held)) => {
                     lease.extend(asked_at, length);
                     pause = length / 3;
                 }
-                Ok(Ok(Held::Lost)) => return,
+                Ok(Ok(LeaseState::Lost)) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "the lease could not be extended"),
                 Err(_silent) => {
                     tracing::warn!("the database does not answer, the lease is not extended")
@@ -324,7 +324,7 @@ impl Controller {
         stages: &Stages,
         known: &mut Findings,
     ) -> Result<Planned, Abort> {
-        if self.store.plan_alone(claim).await? == Held::Lost {
+        if self.store.plan_alone(claim).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         match self.deployments.plan_attempt(&claim.deployment, waml, stages).await {

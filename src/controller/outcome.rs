@@ -13,7 +13,7 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, Completion, FinalState, Findings, Held, MOST_DEATHS};
+use crate::store::{ClaimConflict, Completion, FinalState, Findings, LeaseState, MOST_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
@@ -57,8 +57,8 @@ impl AttemptOutcome {
     }
 
     /// Returns this outcome, or `LeaseLost` if another worker had the deployment by then.
-    pub(super) fn if_held(self, held: Held) -> Self {
-        if held == Held::Yes { self } else { Self::LeaseLost }
+    pub(super) fn if_held(self, held: LeaseState) -> Self {
+        if held == LeaseState::Held { self } else { Self::LeaseLost }
     }
 }
 

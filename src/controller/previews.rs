@@ -29,7 +29,7 @@ use crate::deployments::outcome::DeployError;
 use crate::deployments::preview::{Glance, Place};
 use crate::model::preview::PreviewText;
 use crate::pipeline::preview::text;
-use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
+use crate::store::{LeaseState, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
@@ -341,7 +341,7 @@ impl PreviewLoop {
             None => Place::New,
         };
         let lease = self.lease;
-        if self.store.extend_preview(claim, self.clock.now(), lease).await? == Held::Lost {
+        if self.store.extend_preview(claim, self.clock.now(), lease).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
@@ -392,7 +392,7 @@ impl PreviewLoop {
         if let Some(at) = self.again(claim, problem) {
             tracing::warn!(%at, reason, "preview failed, retry scheduled");
             let held = self.store.put_preview_off(claim, at, reason).await?;
-            return Ok(if held == Held::Yes {
+            return Ok(if held == LeaseState::Held {
                 PreviewOutcome::PutOff
             } else {
                 PreviewOutcome::Lost
@@ -414,11 +414,11 @@ impl PreviewLoop {
         summary: &str,
     ) -> Result<PreviewOutcome, StoreError> {
         match self.store.end_preview(claim, self.clock.now(), summary).await? {
-            Held::Yes => {
+            LeaseState::Held => {
                 tracing::info!(outcome = did.as_str(), "preview done");
                 Ok(did)
             }
-            Held::Lost => Ok(PreviewOutcome::Lost),
+            LeaseState::Lost => Ok(PreviewOutcome::Lost),
         }
     }
 
@@ -428,8 +428,8 @@ impl PreviewLoop {
         loop {
             tokio::time::sleep(lease / 3).await;
             match self.store.extend_preview(claim, self.clock.now(), lease).await {
-                Ok(Held::Yes) => {}
-                Ok(Held::Lost) => return,
+                Ok(LeaseState::Held) => {}
+                Ok(LeaseState::Lost) => return,
                 Err(error) => tracing::warn!(%error, "the lease could not be extended"),
             }
         }

@@ -21,7 +21,7 @@ use crate::outbox::metrics::OutboxMetrics;
 use crate::outbox::outcome;
 use crate::outbox::quota::{Hourly, HourlyQuota};
 use crate::outbox::sinks::Sinks;
-use crate::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store, StoreError};
+use crate::store::{DeliveryOutcome, LeaseState, OutboxBacklog, OutboxMessage, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 use crate::support::rate_limit::Rate;
@@ -295,7 +295,7 @@ impl Outbox {
             let held = self.store.answered(&answers, self.clock.now()).await?;
             for ((message, answer), held) in answers.iter().zip(held) {
                 self.metrics.report(&sender.family.to_string(), outcome::word(answer));
-                if held == Held::Lost {
+                if held == LeaseState::Lost {
                     let OutboxMessage { deployment, sink, seq, .. } = message;
                     tracing::warn!(%deployment, %sink, seq, "another sender took over");
                 }

@@ -9,7 +9,7 @@
 
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Held};
+use crate::store::lease::{Claim, LeaseState};
 use crate::store::query::query;
 
 /// The summary of a deployment that a worker has just claimed, by the summary before.
@@ -60,15 +60,15 @@ pub(super) fn count_deaths(summary: &str) -> u32 {
 impl Store {
     /// Records that a deployment whose attempt died is about to be planned, and no other such
     /// deployment by this process.
-    pub async fn plan_alone(&self, claim: &Claim) -> Result<Held, StoreError> {
+    pub async fn plan_alone(&self, claim: &Claim) -> Result<LeaseState, StoreError> {
         let summary = match claim.deaths {
-            0 => return Ok(Held::Yes),
+            0 => return Ok(LeaseState::Held),
             1 => "planned alone: the last attempt died",
             _ => "planned alone: the last 2 attempts died",
         };
         let sql = "UPDATE deployments SET summary = $3 \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let plan = query(sql, (claim, summary));
-        self.run(plan, "beginning to plan what died before").await.map(Held::by_rows)
+        self.run(plan, "beginning to plan what died before").await.map(LeaseState::by_rows)
     }
 }

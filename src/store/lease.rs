@@ -69,21 +69,21 @@ impl Findings {
     }
 }
 
-/// The result of a fenced statement.
+/// The result of a fenced statement: the state of the lease that it needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a worker that lost its claim must stop"]
-pub enum Held {
+pub enum LeaseState {
     /// The claim holds, and the statement was carried out.
-    Yes,
+    Held,
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
 
-impl Held {
+impl LeaseState {
     /// Returns the result by the changed rows: fenced statements change one row, or none after the
     /// claim was lost.
     pub(super) fn by_rows(rows: u64) -> Self {
-        if rows == 0 { Self::Lost } else { Self::Yes }
+        if rows == 0 { Self::Lost } else { Self::Held }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::violation::Violations;
 use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Findings, Held};
+use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
@@ -125,7 +125,7 @@ impl Store {
             | PushTurn::HeldBack(_)
             | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
         };
-        if update_fenced(&mut write, claim, state, &found).await? == Held::Lost {
+        if update_fenced(&mut write, claim, state, &found).await? == LeaseState::Lost {
             // A dropped transaction releases the lane only some time later.
             write.commit().await?;
             return Ok(PushTurn::Lost);
@@ -176,13 +176,13 @@ impl Store {
         at: Timestamp,
         summary: &str,
         refused_since: Option<Timestamp>,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
              failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let put_off = query(sql, (claim, at, summary, refused_since));
-        self.run(put_off, "scheduling a retry").await.map(Held::by_rows)
+        self.run(put_off, "scheduling a retry").await.map(LeaseState::by_rows)
     }
 
     /// Ends the deployment, and enqueues its messages in the same transaction.
@@ -191,7 +191,7 @@ impl Store {
         claim: &Claim,
         ending: &Completion,
         now: Timestamp,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let Completion { end, summary, violations, known, status } = ending;
         let (state, pushed) = match end {
             FinalState::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
@@ -209,8 +209,8 @@ impl Store {
         let values = (now, summary, to_json(violations), pushed, counts);
         let done =
             query(sql, (progress(claim, state, known), values)).execute(write.sql(), doing).await?;
-        if Held::by_rows(done) == Held::Lost {
-            return Ok(Held::Lost);
+        if LeaseState::by_rows(done) == LeaseState::Lost {
+            return Ok(LeaseState::Lost);
         }
         let app = known.app.as_ref();
         let succeeded = state == State::Succeeded;
@@ -229,7 +229,7 @@ impl Store {
             self.tell_of_push(&mut write, id, target, push, now).await?;
         }
         write.commit().await?;
-        Ok(Held::Yes)
+        Ok(LeaseState::Held)
     }
 }
 
@@ -283,11 +283,11 @@ async fn update_fenced(
     claim: &Claim,
     state: State,
     known: &Findings,
-) -> Result<Held, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let done = query(concat!(progress!(), " ", fence!()), progress(claim, state, known))
         .execute(write.sql(), "recording a deployment's progress")
         .await?;
-    Ok(Held::by_rows(done))
+    Ok(LeaseState::by_rows(done))
 }
 
 /// Returns the values of a statement that begins with `progress!`.

@@ -59,7 +59,7 @@ pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::intake::Accepted;
-pub use crate::store::lease::{Claim, Findings, Held};
+pub use crate::store::lease::{Claim, Findings, LeaseState};
 pub use crate::store::life::{Completion, FinalState, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};

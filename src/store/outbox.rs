@@ -12,7 +12,7 @@ use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
@@ -155,7 +155,7 @@ impl Store {
         &self,
         answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
-    ) -> Result<Vec<Held>, StoreError> {
+    ) -> Result<Vec<LeaseState>, StoreError> {
         let mut write = self.begin("recording the outcomes of messages").await?;
         let mut held = Vec::with_capacity(answers.len());
         for (message, answer) in answers {
@@ -288,7 +288,7 @@ async fn record(
     message: &OutboxMessage,
     answer: &DeliveryOutcome,
     now: Timestamp,
-) -> Result<Held, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
         DeliveryOutcome::Sent { reference: called } => {
@@ -312,7 +312,7 @@ async fn record(
     let done = query(sql, (key, values, first_look(message, answer, now)))
         .execute(write.sql(), "recording the outcome of a message")
         .await?;
-    Ok(Held::by_rows(done))
+    Ok(LeaseState::by_rows(done))
 }
 
 /// The delay before the first check: a call without an answer is applied within seconds, if at all.

@@ -12,7 +12,7 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::store::db::Store;
 use crate::store::deaths;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Bind, Bound, query};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
@@ -148,10 +148,10 @@ impl Store {
         claim: &PreviewClaim,
         now: Timestamp,
         lease: Duration,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, end_of(now, lease))), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, end_of(now, lease))), AT_WORK).await.map(LeaseState::by_rows)
     }
 
     /// Releases the preview unchanged: any worker may claim it at once. For a shutdown.
@@ -159,10 +159,10 @@ impl Store {
         &self,
         claim: &PreviewClaim,
         now: Timestamp,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, now)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, now)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
     /// Schedules a retry at that time.
@@ -171,10 +171,10 @@ impl Store {
         claim: &PreviewClaim,
         at: Timestamp,
         summary: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL, failures = failures + 1, \
              summary = $5 WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, at, summary)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, at, summary)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
     /// Ends the preview of this head.
@@ -183,10 +183,10 @@ impl Store {
         claim: &PreviewClaim,
         now: Timestamp,
         summary: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET done_at = $4, worker = NULL, summary = $5 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, now, summary)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, now, summary)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
     /// Records the check run that was shown, also for a worker that has lost the claim meanwhile:

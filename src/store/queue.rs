@@ -10,7 +10,7 @@ use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Held, end_of};
+use crate::store::lease::{Claim, LeaseState, end_of};
 use crate::store::query::query;
 use crate::store::row::{self, deployment_columns};
 use crate::store::write::WriteTransaction;
@@ -98,20 +98,20 @@ impl Store {
         claim: &Claim,
         now: Timestamp,
         lease: Duration,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET due_at = $3 \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let extend = query(sql, (claim, end_of(now, lease)));
-        self.run(extend, "extending a lease").await.map(Held::by_rows)
+        self.run(extend, "extending a lease").await.map(LeaseState::by_rows)
     }
 
     /// Releases the deployment unchanged: any worker may claim it at once. For a shutdown.
-    pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<Held, StoreError> {
+    pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET worker = NULL, due_at = $3, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let release = query(sql, (claim, now));
-        self.run(release, "releasing a deployment").await.map(Held::by_rows)
+        self.run(release, "releasing a deployment").await.map(LeaseState::by_rows)
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::model::id::RepoName;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
@@ -76,13 +76,13 @@ impl Store {
     }
 
     /// Ends a run, unless another process has taken over since.
-    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<Held, StoreError> {
+    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
              not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3";
         let not_before = left.not_before.map_or(0, Timestamp::as_millisecond);
         let held = (&run.name, &run.holder, run.lease_end);
         let end = query(sql, (held, &left.position, left.due_at, not_before));
-        self.run(end, "ending a sweep").await.map(Held::by_rows)
+        self.run(end, "ending a sweep").await.map(LeaseState::by_rows)
     }
 
     /// Records that an item needs no second look.

@@ -4,7 +4,7 @@ use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
-    Accepted, Completion, DeliveryOutcome, FinalState, Findings, Held, OutboxMessage, Store,
+    Accepted, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, OutboxMessage, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -31,7 +31,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
         let status = ForgeStatus::new(ForgeState::Failure, "no port 80");
         Completion { end: FinalState::Failed, status, known, ..succeeded() }
     };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 /// The check's message of the deployment, answered.

@@ -16,7 +16,7 @@ use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::SinkFamily;
 use the_deployer::store::{
-    Begin, DeliveryOutcome, Filter, Findings, Held, IdempotencyKey, PushTurn, Store,
+    Begin, DeliveryOutcome, Filter, Findings, IdempotencyKey, LeaseState, PushTurn, Store,
 };
 
 use crate::harness::database::{run_on_both, run_on_empty};
@@ -247,7 +247,7 @@ async fn goes_on(store: &Store, version: i64) {
             store.begin_push(&claim, &Findings::default(), at(1)).await.unwrap(),
             PushTurn::Yes
         );
-        assert_eq!(store.finish(&claim, &succeeded(), at(2)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&claim, &succeeded(), at(2)).await.unwrap(), LeaseState::Held);
         done.push(claim.deployment.request.forge_id);
     }
     assert_eq!(done, [3, 4, 5], "after version {version}");

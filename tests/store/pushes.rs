@@ -5,8 +5,8 @@ use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, Targ
 use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
-    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, Notification, OutboxMessage,
-    PushTurn, Store,
+    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, Notification,
+    OutboxMessage, PushTurn, Store,
 };
 use tracing::Level;
 
@@ -35,7 +35,7 @@ async fn ends(store: &Store, lane: &str, n: i64, end: FinalState) {
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
     let ending = Completion { end, known, ..succeeded() };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 /// The app is removed at second `n`, and that is recorded twice; the commit.

@@ -35,7 +35,7 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::deployment::ForgeState;
 use crate::model::event::{EventRefusal, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
-use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::store::{LeaseState, LongestRests, Store, StoreError, Sweeping, Swept};
 use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::sync::lock;
@@ -313,7 +313,7 @@ impl Sweeps {
                 return Err(error);
             }
         };
-        if self.end(&run, scope, &progress).await? == Held::Lost {
+        if self.end(&run, scope, &progress).await? == LeaseState::Lost {
             tracing::warn!(sweep = name, "another process took over this sweep");
         }
         let report = progress.report();
@@ -327,7 +327,7 @@ impl Sweeps {
         run: &Sweeping,
         scope: Scope,
         progress: &Progress,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
             Some(Remedy::Retry { after: Some(wait) }) => {
