@@ -246,7 +246,7 @@ impl App {
         stop.cancel();
         let ended = [working.await, telling.await, refreshing.await];
         if ended.iter().any(Result::is_err) {
-            tracing::error!("a loop ended with a panic");
+            tracing::error!("a loop panicked");
         }
         // A preview that is cut off is computed by the next process, which searches for its check run.
         previewing.abort();

@@ -91,7 +91,7 @@ impl Controller {
                 Ok(AttemptOutcome::LeaseLost)
             }
             () = self.out_of_grace(stop) => {
-                tracing::info!("shutdown, the deployment is released");
+                tracing::info!("shutdown, deployment released");
                 let held = self.store.release(claim, self.clock.now()).await?;
                 Ok(AttemptOutcome::Released.if_held(held))
             }
@@ -234,9 +234,9 @@ impl Controller {
                     pause = length / 3;
                 }
                 Ok(Ok(LeaseState::Lost)) => return,
-                Ok(Err(error)) => tracing::warn!(%error, "the lease could not be extended"),
+                Ok(Err(error)) => tracing::warn!(%error, "lease could not be extended"),
                 Err(_silent) => {
-                    tracing::warn!("the database does not answer, the lease is not extended")
+                    tracing::warn!("database does not answer, lease is not extended")
                 }
             }
         }

@@ -430,7 +430,7 @@ impl PreviewLoop {
             match self.store.extend_preview(claim, self.clock.now(), lease).await {
                 Ok(LeaseState::Held) => {}
                 Ok(LeaseState::Lost) => return,
-                Err(error) => tracing::warn!(%error, "the lease could not be extended"),
+                Err(error) => tracing::warn!(%error, "lease could not be extended"),
             }
         }
     }

@@ -31,7 +31,7 @@ pub struct AppsQuery {
 pub enum AppState {
     /// A revision is live, as it was pushed.
     Live,
-    /// What is live has manual edits.
+    /// The live files have manual edits.
     Edited,
     /// A lock stops deployments of it.
     Locked,

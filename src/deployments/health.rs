@@ -174,7 +174,7 @@ fn log(check: &str, before: Option<&CheckResult>, now: &CheckResult) {
     match now {
         _ if before == Some(now) => {}
         Err(NotReady { waiting_for, cause }) => {
-            tracing::warn!(check, waiting_for, cause, "the service is not ready");
+            tracing::warn!(check, waiting_for, error = cause, "the service is not ready");
         }
         Ok(()) if before.is_some() => tracing::info!(check, "the service is ready again"),
         Ok(()) => {}

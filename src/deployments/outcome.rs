@@ -64,7 +64,7 @@ impl From<DeployError> for NotPlanned {
 /// The result of a write, with the manual edit that it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// What is live now, or the error.
+    /// The push, or the error.
     pub ended: Result<Pushed, DeployError>,
     /// The manual edit that the write found.
     pub hand_edit: Option<HandEdit>,

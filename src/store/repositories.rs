@@ -121,14 +121,14 @@ pub(super) async fn recognize(
         let same_owner = owner.is_some() && owner == *former_owner;
         if same_owner || former.had_owner_of(&name) {
             rename(store, write, former, &name).await?;
-            tracing::info!(%former, %name, "repository renamed, it keeps its apps");
+            tracing::info!(repository = %name, %former, "repository renamed, it keeps its apps");
         } else {
             // Otherwise a new repository of the former name would have them.
             let retired = retired_name(former, number)?;
             execute(write, OWNERS, former, &retired).await?;
             rename_records(store, write, former, &name).await?;
             tracing::warn!(
-                %former, %name, %retired,
+                repository = %name, %former, %retired,
                 "repository transferred to another owner, its apps need `the-deployer owners move`"
             );
         }
@@ -184,7 +184,7 @@ async fn retire(
     let RememberedRepository { number, name, .. } = other;
     let retired = retired_name(name, *number)?;
     rename(store, write, name, &retired).await?;
-    tracing::warn!(%name, %retired, "another repository has this name now, it gets none of the former one's apps");
+    tracing::warn!(repository = %name, %retired, "name reused by another repository, which gets none of the apps");
     note(write, *number, &retired, None, Some(at)).await
 }
 

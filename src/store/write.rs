@@ -133,6 +133,6 @@ async fn roll_back(mut connection: PoolConnection<Any>) {
 async fn close(connection: PoolConnection<Any>) {
     let closed = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
     if !matches!(closed, Ok(Ok(()))) {
-        tracing::debug!("database connection closed without a goodbye");
+        tracing::debug!("database connection dropped without a proper close");
     }
 }

@@ -37,7 +37,7 @@ impl Sweeps {
         if failed.len() >= LISTED as usize {
             tracing::warn!(
                 most = LISTED,
-                "too many failed deliveries to list; the sweep of the repositories finds the older deployments"
+                "too many failed deliveries to list, the sweep of repositories finds the older deployments"
             );
         }
         let known = self.find_known_guids(&failed).await?;

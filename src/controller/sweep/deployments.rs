@@ -231,7 +231,7 @@ impl Sweeps {
                 let reason = error.to_string();
                 tracing::warn!(
                     reason,
-                    "the code host does not list its repositories; only those that have deployed before are swept"
+                    "code host does not list its repositories, only those that have deployed before are swept"
                 );
                 kept
             }

@@ -278,7 +278,7 @@ async fn first(repository: &Repository) -> Result<(TemplateSet, Option<String>),
         Ok(Err(trouble)) => trouble,
         Err(_elapsed) => format!("the host did not answer within {} s", FIRST_LOOK.as_secs()),
     };
-    tracing::warn!(trouble, "templates cannot be loaded, the last good set is used");
+    tracing::warn!(reason = trouble, "templates cannot be loaded, the last good set is used");
     Ok((before, Some(trouble)))
 }
 
