@@ -124,7 +124,7 @@ impl App {
         let webhook = wiring::webhook(&settings).map_err(cannot_use("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
-        let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
+        let facts = fact_collector(&settings, &clock, &forge, &store, &manifests)?;
         let instance = DeployId::of(clock.draw()).to_string();
         let deployments = Deployments {
             wake: Arc::default(),
@@ -133,7 +133,7 @@ impl App {
             forge_hour: Arc::default(),
             hints: signals::Hints::default(),
             templates,
-            facts: gatherer,
+            facts,
             ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
             store,
             manifests: manifests.into(),
@@ -268,7 +268,7 @@ impl App {
     }
 }
 
-fn gatherer(
+fn fact_collector(
     settings: &Settings,
     clock: &Clock,
     forge: &Forge,

@@ -91,12 +91,12 @@ fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> 
                 github.git_token_refused(&repository, wanted, token).await;
             }
             let token = Box::pin(github.git_token(&repository, wanted)).await;
-            token.map(Some).map_err(|error| not_issued(&error))
+            token.map(Some).map_err(|error| token_error(&error))
         }
     })
 }
 
-fn not_issued(error: &ForgeError) -> NoToken {
+fn token_error(error: &ForgeError) -> NoToken {
     NoToken { why: error.to_string(), next: error.disposition() }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn of_forge(token: &Credential) -> Credentials {
     let Credential { secret, file } = token.clone();
     let Some(file) = file else { return Credentials::Token(secret) };
     let kept = Kept { file, last: Mutex::new(secret) };
-    Credentials::Tokens(TokenSource::new(move || kept.now()))
+    Credentials::Tokens(TokenSource::new(move || kept.read_or_last()))
 }
 
 /// A token in a file that an external program rewrites now and then: read for each exchange, so
@@ -129,7 +129,7 @@ impl Kept {
         }
     }
 
-    fn now(&self) -> SecretString {
+    fn read_or_last(&self) -> SecretString {
         self.read().unwrap_or_else(|error| self.last_because(&error))
     }
 
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
         assert_eq!(given(Ask::Any).unwrap(), "second");
-        assert_eq!(kept.now().expose_secret(), "second");
+        assert_eq!(kept.read_or_last().expose_secret(), "second");
         let why = given(Ask::InsteadOf("second".into())).unwrap_err();
         assert!(why.to_string().contains("token is empty"), "{why}");
         assert_eq!(why.next, Disposition::Retry { after: None });

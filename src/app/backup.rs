@@ -100,7 +100,7 @@ pub async fn restore(
     })?;
     let suffix = format!(".before-{}", DeployId::of(clock.draw()));
     let restored = embedded.restore(file, &suffix, force).await?;
-    note(storage, file, &restored, by, clock).await?;
+    record_restore(storage, file, &restored, by, clock).await?;
     drop(home);
     Ok(restored)
 }
@@ -109,7 +109,7 @@ fn embedded(storage: &StorageSettings) -> Result<Embedded, NotCopied> {
     Embedded::from_url(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
 }
 
-async fn note(
+async fn record_restore(
     storage: &StorageSettings,
     file: &Path,
     restored: &Restored,

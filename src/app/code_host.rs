@@ -20,7 +20,7 @@ const FORGE_CALL: Duration = Duration::from_secs(30);
 
 /// Returns the code host for a caller that does not read its repositories: the folder of a local
 /// one is not created.
-pub(super) fn unasked_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
+pub(super) fn offline_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
     match &settings.forge {
         ForgeSettings::Local { root } => Ok(Forge::Local(LocalForge::new(root))),
         ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(cannot_use("the forge")),

@@ -61,11 +61,11 @@ impl DataDirLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(HomeError::Taken { folder: folder.to_owned(), by: holder(&file) });
+                return Err(HomeError::Taken { folder: folder.to_owned(), by: read_holder(&file) });
             }
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
-        sign(&mut file).map_err(unusable)?;
+        write_pid(&mut file).map_err(unusable)?;
         Ok(Self { lock: file, folder: folder.to_owned() })
     }
 
@@ -76,13 +76,13 @@ impl DataDirLock {
     }
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
+fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
-fn holder(file: &File) -> String {
+fn read_holder(file: &File) -> String {
     let mut text = String::new();
     let _unread = file.take(20).read_to_string(&mut text);
     text.trim().parse::<u32>().map_or_else(|_| String::new(), |id| format!(" (process {id})"))

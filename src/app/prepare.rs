@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::app::code_host::{self, CONNECT, people};
-use crate::app::repositories::{as_others_see_it, repository_settings};
+use crate::app::repositories::{argocd_address, repository_settings};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
@@ -73,7 +73,7 @@ pub async fn prepare_all(
     // A second call finds the provider installed already, which is fine.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
-    let forge = code_host::unasked_forge(settings, clock)?;
+    let forge = code_host::offline_forge(settings, clock)?;
     let mut prepared = Vec::new();
     for one in &settings.manifests {
         let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
@@ -89,11 +89,11 @@ async fn repository(
     clock: &Clock,
     writer: writer::WriterSettings,
 ) -> Result<Prepared, StartError> {
-    let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
+    let source = Source { url: argocd_address(one), branch: one.branch.clone() };
     let wanted = bootstrap::files(&targets(settings, one), &source);
     let path = Path::new(&one.url);
     if one.embedded && options.dry_run && !path.exists() {
-        let files = wanted.into_iter().map(|wanted| judged(wanted, None, options)).collect();
+        let files = wanted.into_iter().map(|wanted| judge(wanted, None, options)).collect();
         return Ok(Prepared { name: one.name.clone(), url: source.url, commit: None, files });
     }
     if one.embedded {
@@ -125,7 +125,7 @@ fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target>
     targets.values().filter(here).cloned().collect()
 }
 
-fn judged(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
+fn judge(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
     let updated = there.as_deref().filter(|_| !options.force);
     if let Some(bytes) = updated.and_then(|there| bootstrap::update(&wanted, there)) {
         let wanted = ExpectedFile { bytes, ..wanted };
@@ -149,7 +149,7 @@ async fn write(
             let folder = found.bytes.is_none() && found.seen.is_something();
             let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
             let options = PrepareOptions { force: options.force && !folder, ..options };
-            judged(wanted.clone(), there, options)
+            judge(wanted.clone(), there, options)
         });
         let files: Vec<PreparedFile> = files.collect();
         let conditional_edit = build_edit(&files, found);

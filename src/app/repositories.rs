@@ -46,7 +46,7 @@ pub(super) async fn open(
             repository: repository.await.map_err(cannot_use("the manifest repository"))?,
             readiness: CachedCheck::default(),
             targets: one.targets.clone(),
-            source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
+            source: Source { url: argocd_address(one), branch: one.branch.clone() },
         });
     }
     Ok(opened)
@@ -92,7 +92,7 @@ fn remote_settings(
 
 /// Returns the address for Argo CD's Applications; a path is made absolute, because it is read from
 /// another place.
-pub(super) fn as_others_see_it(one: &ManifestRepositorySettings) -> String {
+pub(super) fn argocd_address(one: &ManifestRepositorySettings) -> String {
     if one.url.contains("://") || SshAddress::is_meant(&one.url) {
         return one.url.clone();
     }

@@ -13,7 +13,7 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
     let keys = settings.manifests.iter().enumerate();
     let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
     let refused = keys.filter_map(|(n, signing)| {
-        let error = not_signed_with(signing)?;
+        let error = signing_error(signing)?;
         let path = format!("manifests.repositories[{n}].signing");
         let message = format!("`{path}` cannot be used: {error}");
         Some(Violation::error("configuration", message).at(path, None).help(HELP))
@@ -25,7 +25,7 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
 /// because `storage.folder` may be another user's; or into `storage.folder`, where the former
 /// cannot be written. Other users can write to the folder for temporary files, so the name must be
 /// unpredictable.
-fn not_signed_with(signing: &SigningKey) -> Option<SigningError> {
+fn signing_error(signing: &SigningKey) -> Option<SigningError> {
     let mut refused = None;
     for home in homes(&signing.home) {
         let key = SigningKey { home, ..signing.clone() };

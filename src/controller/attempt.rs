@@ -70,10 +70,10 @@ impl Controller {
             repository = %request.release.repository, tag = %request.release.tag,
             attempt = claim.deployment.attempts,
         );
-        let did = Box::pin(self.with_lease(leased, stop)).instrument(span).await?;
-        self.metrics.attempt(did.as_str());
+        let outcome = Box::pin(self.with_lease(leased, stop)).instrument(span).await?;
+        self.metrics.attempt(outcome.as_str());
         self.deployments.wake.outbox();
-        Ok(did)
+        Ok(outcome)
     }
 
     async fn with_lease(
@@ -85,7 +85,7 @@ impl Controller {
         let stages = self.stages(claim);
         tokio::select! {
             biased;
-            did = self.catch_panic(leased, &stages) => did,
+            outcome = self.catch_panic(leased, &stages) => outcome,
             () = self.keep_lease(leased) => {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
@@ -106,10 +106,14 @@ impl Controller {
     ) -> Result<AttemptOutcome, StoreError> {
         let claim = &leased.claim;
         if claim.deaths >= MOST_DEATHS {
-            return self.trouble(claim, AttemptError::KillsProcess, Findings::default()).await;
+            return self
+                .handle_failure(claim, AttemptError::KillsProcess, Findings::default())
+                .await;
         }
         if claim.failures >= RetryPolicy::default().failures {
-            return self.trouble(claim, AttemptError::DiedTooOften, Findings::default()).await;
+            return self
+                .handle_failure(claim, AttemptError::DiedTooOften, Findings::default())
+                .await;
         }
         let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
         if let Some(Err(_taken)) = alone {
@@ -132,11 +136,13 @@ impl Controller {
             }
             Err(_elapsed) => {
                 let seconds = self.settings.longest_job.as_secs();
-                DeployError::retry(format!("it took longer than {seconds} s and was stopped"))
+                DeployError::retry(format!(
+                    "the attempt took longer than {seconds} s and was stopped"
+                ))
             }
         };
         let known = Findings { stages: stages.times(), ..Findings::default() };
-        self.trouble(claim, AttemptError::Problem(problem), known).await
+        self.handle_failure(claim, AttemptError::Problem(problem), known).await
     }
 
     async fn record(
@@ -157,12 +163,12 @@ impl Controller {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
-            Err(Abort::AttemptError(trouble)) => self.trouble(claim, trouble, known).await,
+            Err(Abort::AttemptError(trouble)) => self.handle_failure(claim, trouble, known).await,
             Err(Abort::Store(error)) => Err(error),
         }
     }
 
-    async fn trouble(
+    async fn handle_failure(
         &self,
         claim: &Claim,
         trouble: AttemptError,
@@ -171,14 +177,15 @@ impl Controller {
         let (policy, now) = (RetryPolicy::default(), self.clock.now());
         if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) = &trouble {
             let since = claim.refused_since.unwrap_or(now);
-            if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
+            if let Some((at, summary)) = outcome::retry_refusal(message, since, claim.failures, now)
+            {
                 tracing::warn!(%at, %since, reason = summary, "attempt failed, retry scheduled");
                 let held = self.store.retry_at(claim, at, &summary, Some(since)).await?;
                 return Ok(AttemptOutcome::RetryScheduled.if_held(held));
             }
         }
         let received = claim.deployment.received_at;
-        match outcome::after(trouble, known, received, claim.failures, &policy, now) {
+        match outcome::next_step(trouble, known, received, claim.failures, &policy, now) {
             Next::End(ending) => self.end(claim, &ending, AttemptOutcome::Failed).await,
             Next::Retry { at, summary } => {
                 tracing::warn!(%at, reason = summary, "attempt failed, retry scheduled");
@@ -192,7 +199,7 @@ impl Controller {
         &self,
         claim: &Claim,
         ending: &Completion,
-        did: AttemptOutcome,
+        outcome: AttemptOutcome,
     ) -> Result<AttemptOutcome, StoreError> {
         if self.store.finish(claim, ending, self.clock.now()).await? == LeaseState::Lost {
             tracing::warn!("another worker took over, this attempt's end is not recorded");
@@ -203,7 +210,7 @@ impl Controller {
             FinalState::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
             FinalState::Failed => tracing::warn!(violations, summary, "deployment failed"),
         }
-        Ok(did)
+        Ok(outcome)
     }
 
     fn stages(&self, claim: &Claim) -> Stages {
@@ -282,7 +289,7 @@ impl Controller {
                     drop(pushing);
                     let WriteOutcome { ended, hand_edit } = wrote;
                     known.hand_edit = hand_edit;
-                    Ok(outcome::arrived(&claim.deployment, ended?, warnings))
+                    Ok(outcome::completion(&claim.deployment, ended?, warnings))
                 }
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
@@ -296,7 +303,7 @@ impl Controller {
                     continue;
                 }
                 PushTurn::Claimed(conflict) => {
-                    Err(outcome::claimed(&planned.write.revision, &conflict).into())
+                    Err(outcome::claim_error(&planned.write.revision, &conflict).into())
                 }
                 PushTurn::Lost => Err(Abort::LeaseLost),
             };
@@ -313,7 +320,7 @@ impl Controller {
         let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(earlier.map(|(pushed, hand_edit)| {
             known.hand_edit = hand_edit;
-            outcome::arrived(&claim.deployment, pushed, vec![])
+            outcome::completion(&claim.deployment, pushed, vec![])
         }))
     }
 
@@ -362,7 +369,9 @@ impl Controller {
             PushTurn::Superseded { by } => return Err(Abort::Superseded(by)),
             PushTurn::Locked(lock) => return Err(rollback_locked(&lock).into()),
             // Another deployment took one of its routes or objects since they were looked at, and has it for good.
-            PushTurn::Claimed(conflict) => return Err(outcome::rollback_claimed(&conflict).into()),
+            PushTurn::Claimed(conflict) => {
+                return Err(outcome::rollback_claim_error(&conflict).into());
+            }
             // Holds stop automation, and a rollback is none.
             PushTurn::Lost | PushTurn::HeldBack(_) => return Err(Abort::LeaseLost),
         }
@@ -372,7 +381,7 @@ impl Controller {
             self.deployments.restore_revision(deployment, rollback, now, lease).await;
         drop(pushing);
         known.hand_edit = hand_edit;
-        Ok(outcome::arrived(deployment, ended?, vec![]))
+        Ok(outcome::completion(deployment, ended?, vec![]))
     }
 }
 

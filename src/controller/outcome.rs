@@ -91,7 +91,7 @@ pub enum Next {
 
 /// Returns the step after a failed attempt at a deployment received at that time; `failures` counts
 /// the failures before it.
-pub fn after(
+pub fn next_step(
     trouble: AttemptError,
     known: Findings,
     received_at: Timestamp,
@@ -129,13 +129,13 @@ pub fn after(
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
                     let message = format!("waiting for GitHub to know {what}: {message}");
-                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
                 }
                 (ForgeState::Failure, message)
             }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next_attempt(failures, after, now) {
-                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
@@ -148,7 +148,7 @@ pub fn after(
 
 /// Returns the time of the next attempt and its summary for something that was refused since that
 /// time; `None` where the refusal counts as final.
-pub(super) fn doubted(
+pub(super) fn retry_refusal(
     message: &str,
     since: Timestamp,
     failures: u32,
@@ -163,13 +163,13 @@ pub(super) fn doubted(
     let at = saturating_add(now, lasted.max(FIRST_DOUBT)).min(end);
     let until = end.strftime("%H:%M:%S");
     let message = format!("refused, and tried again until {until} UTC: {message}");
-    Some((at, waiting(&message, failures, at)))
+    Some((at, waiting_summary(&message, failures, at)))
 }
 
 /// Returns the time at which a preview is tried again after a problem; `None` when it is given up.
 /// `failures` counts the failures before it, and the event about the pull request arrived at
 /// `received`.
-pub(super) fn preview_again(
+pub(super) fn preview_retry(
     problem: &DeployError,
     received_at: Timestamp,
     failures: u32,
@@ -186,7 +186,7 @@ pub(super) fn preview_again(
 }
 
 /// Returns the completion of a deployment or rollback that is in the manifest repository.
-pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
+pub fn completion(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
     let tag = &deployment.request.release.tag;
     match &deployment.rollback {
         Some(rollback) => rolled_back(pushed, tag, rollback),
@@ -235,7 +235,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Comple
 }
 
 /// Returns the error for a name that another deployment has claimed and no rule has refused.
-pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
+pub(super) fn claim_error(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
     let Revision { app, target, .. } = revision;
     let message = match conflict {
         ClaimConflict::App => {
@@ -252,7 +252,7 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployEr
 }
 
 /// Returns the same error for a rollback.
-pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> DeployError {
+pub(super) fn rollback_claim_error(conflict: &ClaimConflict) -> DeployError {
     let message = match conflict {
         ClaimConflict::Route(route) => route_taken(route),
         ClaimConflict::Object { object, app } => object_taken(object, app),
@@ -278,7 +278,7 @@ fn failed(
     }
 }
 
-fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
+fn waiting_summary(message: &str, failures: u32, at: Timestamp) -> String {
     let attempt = failures.saturating_add(2);
     let at = at.strftime("%H:%M:%S");
     one_line(&format!("attempt {attempt} at {at} UTC: {message}"), LONGEST_SUMMARY)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {
-        after(
+        next_step(
             AttemptError::Problem(problem(remedy)),
             Findings::default(),
             NOW,
@@ -360,7 +360,7 @@ mod tests {
     fn a_refusal_that_may_not_be_meant_is_believed_after_some_minutes() {
         let since = NOW;
         let (mut now, mut tries) = (since, vec![]);
-        while let Some((at, summary)) = doubted("HTTP 403", since, 0, now) {
+        while let Some((at, summary)) = retry_refusal("HTTP 403", since, 0, now) {
             assert!(summary.contains("refused, and tried again until 00:04:00 UTC: HTTP 403"));
             assert!(at > now, "{summary}");
             now = at;
@@ -383,7 +383,7 @@ mod tests {
         let ending = loop {
             let failures = u32::try_from(looks.len()).unwrap();
             let trouble = AttemptError::Problem(problem(late));
-            match after(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
+            match next_step(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
                 Next::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
                     now = at.as_second();
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(ending.summary, "the forge does not answer");
         assert_eq!(ending.status.state, ForgeState::Failure);
         let trouble = AttemptError::Problem(problem(late));
-        let long_ago = after(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
+        let long_ago = next_step(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
         assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
     }
 
@@ -412,7 +412,7 @@ mod tests {
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = AttemptError::Rejected(rejection);
-        let ending = end(after(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
+        let ending = end(next_step(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
         assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }

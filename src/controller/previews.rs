@@ -258,21 +258,21 @@ impl PreviewLoop {
                 self.end(
                     claim,
                     PreviewOutcome::Refused,
-                    "a fault in the-deployer itself; see its log",
+                    "a fault in the-deployer itself; its log has the details",
                 )
                 .await
             }
             Err(_elapsed) => {
                 let seconds = LONGEST.as_secs();
-                let message = format!("it took longer than {seconds} s and was stopped");
-                self.trouble(claim, &DeployError::retry(message)).await
+                let message = format!("the preview took longer than {seconds} s and was stopped");
+                self.handle_failure(claim, &DeployError::retry(message)).await
             }
         }
     }
 
     async fn attempt(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         let mut shown = claim.shown.clone();
-        match self.forward(claim, &mut shown).await {
+        match self.run_stages(claim, &mut shown).await {
             Ok(did) => {
                 self.refused.store(false, Ordering::Relaxed);
                 self.end(claim, did, did.as_str()).await
@@ -282,13 +282,15 @@ impl PreviewLoop {
                 Ok(PreviewOutcome::Lost)
             }
             Err(Abort::Store(error)) => Err(error),
-            Err(Abort::Unshown(problem)) => self.trouble(claim, &problem).await,
-            Err(Abort::Unknown(problem)) => self.unknown(claim, &mut shown, &problem).await,
+            Err(Abort::Unshown(problem)) => self.handle_failure(claim, &problem).await,
+            Err(Abort::Unknown(problem)) => {
+                self.retry_or_show_error(claim, &mut shown, &problem).await
+            }
         }
     }
 
     /// Runs the stages of a preview: glance, compute, show.
-    async fn forward(
+    async fn run_stages(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
@@ -358,14 +360,14 @@ impl PreviewLoop {
 
     /// Schedules a retry of a preview that could not be computed. After the last attempt the check
     /// run says so: one that stays open would hold up the pull request.
-    async fn unknown(
+    async fn retry_or_show_error(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
-        if self.again(claim, problem).is_some() {
-            return self.trouble(claim, problem).await;
+        if self.next_attempt(claim, problem).is_some() {
+            return self.handle_failure(claim, problem).await;
         }
         let told = text::not_known(&problem.message);
         match self.show(claim, shown, &told).await {
@@ -373,23 +375,23 @@ impl PreviewLoop {
             Err(Abort::LeaseLost) => Ok(PreviewOutcome::Lost),
             Err(Abort::Store(error)) => Err(error),
             Err(Abort::Unknown(problem) | Abort::Unshown(problem)) => {
-                self.trouble(claim, &problem).await
+                self.handle_failure(claim, &problem).await
             }
         }
     }
 
-    fn again(&self, claim: &PreviewClaim, problem: &DeployError) -> Option<Timestamp> {
+    fn next_attempt(&self, claim: &PreviewClaim, problem: &DeployError) -> Option<Timestamp> {
         let now = self.clock.now();
-        outcome::preview_again(problem, claim.received_at, claim.failures, &RETRY, now)
+        outcome::preview_retry(problem, claim.received_at, claim.failures, &RETRY, now)
     }
 
-    async fn trouble(
+    async fn handle_failure(
         &self,
         claim: &PreviewClaim,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         let reason = &problem.message;
-        if let Some(at) = self.again(claim, problem) {
+        if let Some(at) = self.next_attempt(claim, problem) {
             tracing::warn!(%at, reason, "preview failed, retry scheduled");
             let held = self.store.put_preview_off(claim, at, reason).await?;
             return Ok(if held == LeaseState::Held {

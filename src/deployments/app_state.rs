@@ -83,7 +83,7 @@ impl Deployments {
             rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
             live,
             under_way: self.under_way(spot, repository).await?,
-            locks: apps::stopping(locks, spot, owner.as_deref()),
+            locks: apps::stopping_locks(locks, spot, owner.as_deref()),
             placed,
             last,
         }))

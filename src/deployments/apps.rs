@@ -106,12 +106,15 @@ impl Deployments {
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
-        let locks = self.store.locks(self.clock.now()).await.map_err(|error| unread(&error))?;
-        let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
+        let locks =
+            self.store.locks(self.clock.now()).await.map_err(|error| database_error(&error))?;
+        let holds =
+            self.store.holds(target.as_ref()).await.map_err(|error| database_error(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
-        let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
+        let made = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
         let spots: Vec<&AppInstance> = apps.iter().map(|one| &one.spot).collect();
-        let mut failed = self.store.newest_failed(&spots).await.map_err(|error| unread(&error))?;
+        let mut failed =
+            self.store.newest_failed(&spots).await.map_err(|error| database_error(&error))?;
         let to_line = |placed: Placed| {
             let known = placed.live.as_ref().and_then(|id| made.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
@@ -139,13 +142,13 @@ impl Deployments {
     }
 }
 
-fn unread(error: &StoreError) -> String {
+fn database_error(error: &StoreError) -> String {
     tracing::error!(%error, "locks or holds could not be read");
     "the database cannot be read now".to_owned()
 }
 
 /// Returns those of the locks that stop an app, in their order.
-pub(super) fn stopping(
+pub(super) fn stopping_locks(
     locks: Vec<(LockId, Lock)>,
     spot: &AppInstance,
     owner: Option<&str>,

@@ -178,7 +178,7 @@ impl Deployments {
         };
         let planners = self.planners.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
-        let read = planners.beside(move || this.parse(waml.as_bytes())).await;
+        let read = planners.run_blocking(move || this.parse(waml.as_bytes())).await;
         let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
         let unread =
             |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());
@@ -341,7 +341,8 @@ async fn live_tags(
         }
     };
     if tokio::time::timeout(PATIENCE, all).await.is_err() {
-        let late = "the manifest repositories did not answer in time, so a build's targets may be missing";
+        let late =
+            "the manifest repositories did not answer in time, so a build's targets may be missing";
         notes.push(late.to_owned());
     }
     (live, unknown, notes)

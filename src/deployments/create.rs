@@ -66,7 +66,7 @@ impl Deployments {
         by: Principal,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, NotAsked> {
-        let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };
+        let Forge::Local(local) = &self.forge else { return Err(self.created_elsewhere(&wanted)) };
         let DeploymentToCreate { repository, git_ref, tag, target, description, actor } = wanted;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
@@ -77,7 +77,7 @@ impl Deployments {
         let release = Release { repository, commit, tag };
         let app = self.app_of(&release).await;
         for _ in 0..DRAWS {
-            let forge_id = number(self.clock.now());
+            let forge_id = draw_number(self.clock.now());
             let request = DeploymentRequest {
                 forge_id,
                 release: release.clone(),
@@ -110,7 +110,7 @@ impl Deployments {
         Err(BackendError::new("no number of a deployment is free").into())
     }
 
-    fn elsewhere(&self, wanted: &DeploymentToCreate) -> NotAsked {
+    fn created_elsewhere(&self, wanted: &DeploymentToCreate) -> NotAsked {
         let api = match &self.code_host {
             CodeHost::GitHub { api_url, .. } => api_url.as_str(),
             CodeHost::Local => "GitHub",
@@ -128,7 +128,7 @@ impl Deployments {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
         let this = self.clone();
-        let waml = self.planners.beside(move || this.parse(&bytes)).await.ok()?;
+        let waml = self.planners.run_blocking(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }
@@ -142,7 +142,7 @@ fn not_found(error: &ForgeError) -> NotAsked {
 
 /// Returns a number in place of GitHub's: later numbers are greater, because a lane is ordered by
 /// them, and every reader of JSON can hold them.
-fn number(now: Timestamp) -> i64 {
+fn draw_number(now: Timestamp) -> i64 {
     let digits = clock::random_digits();
     let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();
     let random = i64::from_str_radix(digits, 16).unwrap_or(0) % 1000;

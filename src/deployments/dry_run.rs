@@ -97,13 +97,13 @@ impl Deployments {
             let waml = this.parse(&bytes);
             waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
         };
-        match planners.beside(parse).await? {
+        match planners.run_blocking(parse).await? {
             Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
                 let (request, names) = under_present_name(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
                 DryRunRequest { deployments: self, planners, request, names, commit, waml }
-                    .planned()
+                    .plan()
                     .await
             }
             Err(rejection) => {
@@ -214,7 +214,7 @@ struct DryRunRequest<'a> {
 }
 
 impl DryRunRequest<'_> {
-    async fn planned(self) -> Result<Plan, DryRunError> {
+    async fn plan(self) -> Result<Plan, DryRunError> {
         let (ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
         let notes = self.notes(&live, ours).await?;
@@ -239,7 +239,7 @@ impl DryRunRequest<'_> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner =
             self.deployments.store.ownership(target, app).await.map_err(BackendError::new)?.app;
-        let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
+        let ours = owner.as_ref().map(|theirs| self.is_same_repository(theirs));
         if ours == Some(false) || self.deployments.clusters.find(target).is_none() {
             return Ok((ours != Some(false), Vec::new()));
         }
@@ -249,7 +249,7 @@ impl DryRunRequest<'_> {
     }
 
     /// Returns true if a name on record is that of the request's repository.
-    fn is_us(&self, theirs: &RepoName) -> bool {
+    fn is_same_repository(&self, theirs: &RepoName) -> bool {
         let recorded = self.names.recorded.as_ref();
         theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
     }
@@ -259,7 +259,7 @@ impl DryRunRequest<'_> {
     fn present_owners(&self, mut owner: Fact<Ownership>) -> Fact<Ownership> {
         if let Fact::Known { value, .. } = &mut owner {
             for theirs in value.app.iter_mut().chain(&mut value.namespace) {
-                if self.is_us(theirs) {
+                if self.is_same_repository(theirs) {
                     *theirs = self.request.repository.clone();
                 }
             }
@@ -298,7 +298,7 @@ impl DryRunRequest<'_> {
             let questions = questions::collect_questions(&input, &clusters);
             (input, questions)
         };
-        let (input, questions) = planners.beside(asking).await?;
+        let (input, questions) = planners.run_blocking(asking).await?;
         let asked = questions.is_some();
         let questions = questions.map(|mut questions| {
             if self.commit.is_none() {
@@ -308,7 +308,8 @@ impl DryRunRequest<'_> {
         });
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
-        let run = planners.beside(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
+        let run =
+            planners.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != DryRunOutcome::Refused {
             return Err(BackendError::new("no rule refused a WAML without lookups").into());
         }

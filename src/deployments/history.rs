@@ -110,7 +110,7 @@ impl Deployments {
             Err(_) if !branch => return Ok(History::default()),
             found => found,
         };
-        let kept = found.map_err(|error| unread(&error))?;
+        let kept = found.map_err(|error| repository_error(&error))?;
         let live = kept.live().cloned();
         let hand_edited = kept.latest.is_some() && live.is_none();
         let mut known = BTreeMap::new();
@@ -121,14 +121,14 @@ impl Deployments {
         }
         let unknown = kept.revisions.iter().map(|(id, _)| id).filter(|id| !known.contains_key(id));
         let said = repository.said_of(unknown.cloned().collect()).await;
-        let mut said = said.map_err(|error| unread(&error))?;
+        let mut said = said.map_err(|error| repository_error(&error))?;
         let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
         let revisions = kept.revisions.into_iter().map(|(id, TreeId(tree))| {
             let live = live.as_ref() == Some(&id);
             let rolled_back = rolled_back.remove(&id);
             let revision = match (known.remove(&id), said.remove(&id)) {
-                (Some(record), _) => of_record(id, tree, live, record),
-                (None, said) => of_commit(id, tree, live, said),
+                (Some(record), _) => entry_of_record(id, tree, live, record),
+                (None, said) => entry_of_commit(id, tree, live, said),
             };
             HistoryEntry { rolled_back, ..revision }
         });
@@ -173,8 +173,10 @@ impl Deployments {
         };
         let files = repository.files_of(&spot.target, &spot.app, Some(id)).await;
         let latest = repository.files_of(&spot.target, &spot.app, None).await;
-        let (files, latest) =
-            (files.map_err(|error| unread(&error))?, latest.map_err(|error| unread(&error))?);
+        let (files, latest) = (
+            files.map_err(|error| repository_error(&error))?,
+            latest.map_err(|error| repository_error(&error))?,
+        );
         // It may have been pruned since.
         let Some(files) = files else { return Ok(None) };
         let changes = changes(&latest.unwrap_or_default(), &files);
@@ -189,7 +191,7 @@ pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option
     Some(diff::between(before, after, CONTEXT).0)
 }
 
-fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
+fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
     let Deployment { request, finished_at, received_at, pushed, template, .. } = record;
     HistoryEntry {
         id,
@@ -207,7 +209,12 @@ fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Hist
     }
 }
 
-fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) -> HistoryEntry {
+fn entry_of_commit(
+    id: DeployId,
+    tree: String,
+    live: bool,
+    found: Option<CommitNote>,
+) -> HistoryEntry {
     let (said, at) =
         found.map_or((RevisionTrailers::default(), None), |one| (one.said, Some(one.at)));
     let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = said;
@@ -227,7 +234,7 @@ fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) 
     }
 }
 
-fn unread(error: &WriteError) -> NotShown {
+fn repository_error(error: &WriteError) -> NotShown {
     NotShown::Repository(error.to_string())
 }
 

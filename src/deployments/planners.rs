@@ -51,7 +51,7 @@ impl Planners {
 
     /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays
     /// taken until it ends, also after its time is over or the caller has gone.
-    pub(super) async fn beside<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, DeployError> {
@@ -94,7 +94,7 @@ mod tests {
     async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
-        let part = planners.beside(move || {
+        let part = planners.run_blocking(move || {
             drop(begin);
             let _ = ended.recv();
         });
@@ -111,7 +111,7 @@ mod tests {
         let end = begin_and_leave(&planners).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
-        let mut second = Box::pin(planners.beside(move || run.store(true, Ordering::SeqCst)));
+        let mut second = Box::pin(planners.run_blocking(move || run.store(true, Ordering::SeqCst)));
         let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
         assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
@@ -127,7 +127,7 @@ mod tests {
             ends.push(begin_and_leave(&planners.for_dry_run().unwrap()).await);
         }
         assert!(planners.for_dry_run().is_none(), "they compute, though nobody waits");
-        planners.beside(|| ()).await.unwrap();
+        planners.run_blocking(|| ()).await.unwrap();
         drop(ends);
         while planners.for_dry_run().is_none() {
             tokio::task::yield_now().await;
@@ -138,7 +138,7 @@ mod tests {
     async fn a_place_is_not_waited_for_for_ever() {
         let planners = Planners::with_limits(1, Duration::from_millis(10));
         let end = begin_and_leave(&planners).await;
-        let problem = planners.beside(|| ()).await.unwrap_err();
+        let problem = planners.run_blocking(|| ()).await.unwrap_err();
         assert_eq!(problem.remedy, Remedy::Retry { after: None });
         drop(end);
     }

@@ -96,7 +96,7 @@ async fn remove(
     reply: Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
-        && let Some(gone) = begun_before(deployments, act).await?
+        && let Some(gone) = find_begun_removal(deployments, act).await?
     {
         return Ok(gone);
     }
@@ -110,7 +110,7 @@ async fn remove(
         .await
         .map_err(BackendError::new)?
     {
-        return Err(busy(&by, &request.app, &request.target));
+        return Err(busy_error(&by, &request.app, &request.target));
     }
     let before = deployments
         .store
@@ -124,9 +124,9 @@ async fn remove(
     let found = manifests.repository.footprint(&request.target, &request.app).await;
     let found = found.map_err(not_written)?;
     if found.is_empty() {
-        return gone_before(deployments, &request).await;
+        return find_past_removal(deployments, &request).await;
     }
-    let removal = judged(deployments, &request, &found)?;
+    let removal = judge(deployments, &request, &found)?;
     if request.dry_run {
         return Ok(Gone { removal, outcome: RemovalOutcome::Would });
     }
@@ -135,7 +135,7 @@ async fn remove(
 
 /// Returns the result of a removal that a process which died began under the same key; `None` where
 /// it changed nothing.
-async fn begun_before(
+async fn find_begun_removal(
     deployments: &Deployments,
     act: &DeployId,
 ) -> Result<Option<Gone>, NotRemoved> {
@@ -154,7 +154,10 @@ async fn begun_before(
 }
 
 /// Returns the last removal of an app that the repository does not have.
-async fn gone_before(deployments: &Deployments, request: &NewRemoval) -> Result<Gone, NotRemoved> {
+async fn find_past_removal(
+    deployments: &Deployments,
+    request: &NewRemoval,
+) -> Result<Gone, NotRemoved> {
     let NewRemoval { target, app, .. } = request;
     let before = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
     if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
@@ -169,7 +172,7 @@ async fn gone_before(deployments: &Deployments, request: &NewRemoval) -> Result<
 }
 
 /// Returns the removal to record, if nothing prevents it.
-fn judged(
+fn judge(
     deployments: &Deployments,
     request: &NewRemoval,
     found: &Footprint,
@@ -200,7 +203,7 @@ async fn carry_out(
         deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
     match turn.map_err(BackendError::new)? {
         ActTurn::Yes => {}
-        ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
+        ActTurn::Deploying(by) => return Err(busy_error(&by, app, target)),
         ActTurn::Acting(by) => {
             return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
         }
@@ -213,11 +216,11 @@ async fn carry_out(
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             deployments.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
-            end(deployments, removal, (Some(commit), summary), reply).await
+            end_removal(deployments, removal, (Some(commit), summary), reply).await
         }
         Ok(Written::Unchanged { .. }) => {
             let summary = "another commit removed the app at the same moment".to_owned();
-            end(deployments, removal, (None, summary), reply).await
+            end_removal(deployments, removal, (None, summary), reply).await
         }
         Err(error) => {
             give_up(deployments, &removal, &error).await?;
@@ -226,7 +229,7 @@ async fn carry_out(
     }
 }
 
-fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+fn busy_error(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     NotRemoved::Busy(format!(
         "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
     ))
@@ -244,7 +247,7 @@ fn build_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
     }
 }
 
-async fn end(
+async fn end_removal(
     deployments: &Deployments,
     removal: RemovalRecord,
     (commit, summary): (Option<CommitSha>, String),
@@ -339,7 +342,9 @@ async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<()
         Err(_) => {
             (None, "not known: its manifest repository is not configured any more".to_owned())
         }
-        Ok(manifests) => found_out(&manifests.repository, removal).await.map_err(not_written)?,
+        Ok(manifests) => {
+            determine_result(&manifests.repository, removal).await.map_err(not_written)?
+        }
     };
     let (commit, summary) = ended;
     tracing::info!(removal = %removal.id, summary, "removal recorded for a process that died");
@@ -351,7 +356,7 @@ async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<()
         .map_err(|error| BackendError::new(error).into())
 }
 
-async fn found_out(
+async fn determine_result(
     repository: &ManifestRepository,
     removal: &RemovalRecord,
 ) -> Result<(Option<CommitSha>, String), WriteError> {

@@ -81,7 +81,7 @@ pub(super) fn delivered(
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
-            given_up(message, "the receiver asked to wait for too long")
+            park(message, "the receiver asked to wait for too long")
         }
         Delivered::Later { at } => {
             // Later than now, or the message would be tried in an endless loop.
@@ -105,7 +105,7 @@ pub(super) fn not_delivered(
     let unsure = unsure || message.unsure;
     let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
         Some(at) => DeliveryOutcome::Again { at, unsure, failed: true },
-        None => given_up(message, &reason),
+        None => park(message, &reason),
     };
     match remedy {
         Remedy::Reject => (DeliveryOutcome::Parked(reason), Observation::Answer),
@@ -119,13 +119,13 @@ pub(super) fn not_delivered(
         Remedy::Doubt | Remedy::GiveUp => (again(&patiences.refusal), Observation::Answer),
         Remedy::Retry { after: None } => (again(&patiences.silence), Observation::Silence),
         Remedy::Retry { after: Some(wish) } => {
-            (waits(message, unsure, wish, &reason, now), Observation::Wait(wish))
+            (defer(message, unsure, wish, &reason, now), Observation::Wait(wish))
         }
     }
 }
 
 /// Returns the result for a receiver that asks to wait, which is no failure.
-fn waits(
+fn defer(
     message: &OutboxMessage,
     unsure: bool,
     wish: Duration,
@@ -133,7 +133,7 @@ fn waits(
     now: Timestamp,
 ) -> DeliveryOutcome {
     if has_waited_long(message, now) {
-        return given_up(message, reason);
+        return park(message, reason);
     }
     let wish =
         SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
@@ -157,7 +157,7 @@ fn has_waited_long(message: &OutboxMessage, now: Timestamp) -> bool {
     now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
 }
 
-fn given_up(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
+fn park(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
     DeliveryOutcome::Parked(format!("given up after {} attempts: {reason}", message.attempts))
 }
 

@@ -55,14 +55,14 @@ impl Store {
         let size = |AuditRecord { by, subject, reason, outcome, .. }: &AuditRecord| {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
-        let page = query_of(sql, values).page(&self.pool, READING, limit, written, size);
+        let page = query_of(sql, values).page(&self.pool, READING, limit, read_record, size);
         let (entries, more) = page.await?;
         let next = entries.last().filter(|_| more).map(|last: &AuditRecord| last.id.clone());
         Ok(AuditRecords { entries, next })
     }
 }
 
-fn written(row: &Row) -> Result<AuditRecord, StoreError> {
+fn read_record(row: &Row) -> Result<AuditRecord, StoreError> {
     Ok(AuditRecord {
         id: row.id("id")?,
         at: row.time("at")?,

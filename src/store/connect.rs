@@ -97,7 +97,9 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     let Place { kind, url, shown } = match url.expose_secret().split_once(':') {
         Some(("sqlite", path)) => sqlite(path)?,
         Some(("postgres" | "postgresql", _)) => postgres(url)?,
-        _ => return Err(bad(&redact_url(url.expose_secret()), "the scheme is not supported")),
+        _ => {
+            return Err(url_error(&redact_url(url.expose_secret()), "the scheme is not supported"));
+        }
     };
     let open = |source| StoreError::open(shown.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
@@ -219,7 +221,7 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     let path = path.strip_prefix("//").unwrap_or(path);
     let shown = format!("sqlite:{path}");
     if path.is_empty() || path.contains('?') || path == ":memory:" {
-        return Err(bad(&shown, "the path of a file is needed, without options"));
+        return Err(url_error(&shown, "the path of a file is needed, without options"));
     }
     let failed = |source| StoreError::File { path: PathBuf::from(path), source };
     let path = std::path::absolute(path).map_err(failed)?;
@@ -249,7 +251,7 @@ fn postgres(url: &SecretString) -> Result<Place, StoreError> {
     let shown = redact_url(url);
     if AnyConnectOptions::from_str(url).is_err() {
         // The parser's message is left out, since it might quote a part of the URL.
-        return Err(bad(&shown, "not a URL"));
+        return Err(url_error(&shown, "not a URL"));
     }
     Ok(Place { kind: DatabaseBackend::Postgres, url: url.to_owned(), shown })
 }
@@ -263,7 +265,7 @@ fn redact_url(url: &str) -> String {
     format!("{scheme}://{}", place.trim_start_matches('/'))
 }
 
-fn bad(shown: &str, reason: &str) -> StoreError {
+fn url_error(shown: &str, reason: &str) -> StoreError {
     StoreError::Url { shown: shown.to_owned(), reason: reason.to_owned() }
 }
 

@@ -223,7 +223,7 @@ impl Embedded {
             return Err(EmbeddedError::NotThere { path: self.path().to_owned() });
         }
         // Reserves the name, so that two backups never write one file.
-        drop(make(file)?);
+        drop(create_private(file)?);
         let part = beside(file, &format!(".part-{}", std::process::id()));
         let copied = self.copy_into(&part, file).await;
         if copied.is_err() {
@@ -234,7 +234,7 @@ impl Embedded {
 
     async fn copy_into(&self, part: &Path, file: &Path) -> Result<Contents, EmbeddedError> {
         // SQLite accepts an empty file; this one has its permissions already.
-        drop(make(part)?);
+        drop(create_private(part)?);
         let path = part.to_str().ok_or_else(|| EmbeddedError::File {
             doing: "write",
             path: part.to_owned(),
@@ -246,10 +246,10 @@ impl Embedded {
         let copy = sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await;
         let _unused = connection.close().await;
         copy.map_err(&failed)?;
-        let contents = prove(part).await?;
-        settle(part)?;
+        let contents = check_contents(part).await?;
+        sync_to_disk(part)?;
         std::fs::rename(part, file).map_err(EmbeddedError::file("write", file))?;
-        settle(file)?;
+        sync_to_disk(file)?;
         Ok(contents)
     }
 
@@ -301,8 +301,8 @@ impl Embedded {
                        it with `the-deployer backup`";
             return Err(EmbeddedError::NotOurs { path, why: why.to_owned() });
         }
-        let contents = prove(file).await?;
-        match unknown(file).await? {
+        let contents = check_contents(file).await?;
+        match unknown_migration(file).await? {
             Some(migration) => Err(EmbeddedError::Newer { path, migration }),
             None => Ok(contents),
         }
@@ -334,16 +334,16 @@ impl Embedded {
         if let Some(folder) = path.parent() {
             ownership::create_folders(folder).map_err(EmbeddedError::file("make", folder))?;
         }
-        let mut copy = make(part)?;
+        let mut copy = create_private(part)?;
         let mut original = std::fs::File::open(file).map_err(EmbeddedError::file("read", file))?;
         std::io::copy(&mut original, &mut copy).map_err(EmbeddedError::file("write", part))?;
         drop(copy);
-        as_before(part, path).map_err(EmbeddedError::file("write", part))?;
-        unsure(part).await?;
-        settle(part)?;
-        let kept = if path.exists() { Some(keep(path, suffix)?) } else { None };
+        copy_ownership(part, path).map_err(EmbeddedError::file("write", part))?;
+        mark_messages_unsure(part).await?;
+        sync_to_disk(part)?;
+        let kept = if path.exists() { Some(keep_old(path, suffix)?) } else { None };
         std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
-        settle(path)?;
+        sync_to_disk(path)?;
         Ok(kept)
     }
 }
@@ -355,7 +355,7 @@ async fn at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
 }
 
 /// Reads the contents of a file in which SQLite finds no error.
-async fn prove(path: &Path) -> Result<Contents, EmbeddedError> {
+async fn check_contents(path: &Path) -> Result<Contents, EmbeddedError> {
     let mut connection = at_rest(path).await?;
     let looked = check_integrity(&mut connection, path).await;
     let _unused = connection.close().await;
@@ -405,12 +405,12 @@ async fn read(connection: &mut AnyConnection) -> Result<Contents, StoreError> {
     let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
     let mut newest = None;
     for (table, column) in TIMES {
-        newest = newest.max(last(connection, table, column).await?);
+        newest = newest.max(last_change(connection, table, column).await?);
     }
     Ok(Contents { migration, deployments, newest })
 }
 
-async fn last(
+async fn last_change(
     connection: &mut AnyConnection,
     table: &'static str,
     column: &'static str,
@@ -434,7 +434,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// Creates a file that only its owner can read; it must not exist.
-fn make(path: &Path) -> Result<std::fs::File, EmbeddedError> {
+fn create_private(path: &Path) -> Result<std::fs::File, EmbeddedError> {
     let mut options = std::fs::OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]
@@ -446,7 +446,7 @@ fn make(path: &Path) -> Result<std::fs::File, EmbeddedError> {
 }
 
 /// Waits until the file and its name are on the disk.
-fn settle(path: &Path) -> Result<(), EmbeddedError> {
+fn sync_to_disk(path: &Path) -> Result<(), EmbeddedError> {
     let sync = || {
         std::fs::File::open(path)?.sync_all()?;
         match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -459,7 +459,7 @@ fn settle(path: &Path) -> Result<(), EmbeddedError> {
 
 /// Gives the new database the owner and the mode of the one before it, or the owner of its folder:
 /// the service must be able to open it, whoever restores the backup.
-fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
+fn copy_ownership(part: &Path, path: &Path) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(before) => {
             std::fs::set_permissions(part, before.permissions())?;
@@ -479,10 +479,10 @@ impl Contents {
 /// Gives the old database a second name, so that its own name is never without a database; copies
 /// it where the file system has no links. Its journals, if it could not be brought to rest, go with
 /// it.
-fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
+fn keep_old(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
     let kept = beside(path, suffix);
     if std::fs::hard_link(path, &kept).is_err() {
-        drop(make(&kept)?);
+        drop(create_private(&kept)?);
         std::fs::copy(path, &kept).map_err(EmbeddedError::file("write", &kept))?;
     }
     for journal in JOURNALS {
@@ -495,7 +495,7 @@ fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
 }
 
 /// Returns the first migration of a file that this version does not know.
-async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
+async fn unknown_migration(path: &Path) -> Result<Option<i64>, EmbeddedError> {
     let failed = EmbeddedError::database(path);
     let mut connection = at_rest(path).await?;
     let sql = "SELECT version FROM _sqlx_migrations ORDER BY version";
@@ -506,17 +506,17 @@ async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
 }
 
 /// Marks the waiting messages of the outbox as in doubt: they may have been sent after the backup.
-async fn unsure(path: &Path) -> Result<(), EmbeddedError> {
+async fn mark_messages_unsure(path: &Path) -> Result<(), EmbeddedError> {
     let failed = EmbeddedError::database(path);
     let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
-    let marked = mark(&mut connection).await;
+    let marked = mark_unsure(&mut connection).await;
     let _unused = connection.close().await;
     marked.map_err(failed)
 }
 
 /// Marks messages where the outbox has the column for it; before that version it searched for every
 /// message.
-async fn mark(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+async fn mark_unsure(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     let knows = "SELECT name FROM pragma_table_info('outbox') WHERE name = 'unsure'";
     if sqlx::query(knows).fetch_optional(&mut *connection).await?.is_some() {
         let sql = "UPDATE outbox SET unsure = 1 WHERE outcome IS NULL";

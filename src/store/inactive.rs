@@ -51,13 +51,13 @@ pub(super) async fn replaced(
          (d.place = b.place AND d.id < b.id)))"
     );
     // By the repository's present name: it may have been renamed since the claim.
-    let older = settled(store, write, sql, (&by.id, &request.target)).await?;
+    let older = lock_active(store, write, sql, (&by.id, &request.target)).await?;
     let tag = &request.release.tag;
     let status = match &by.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
         None => ForgeStatus::replaced(request.forge_id, tag),
     };
-    leave(write, &older, &status, now).await
+    enqueue_inactive(write, &older, &status, now).await
 }
 
 /// Enqueues `inactive` for all deployments of an app on the target, after a removal by that commit.
@@ -81,15 +81,15 @@ pub(super) async fn removed(
         );
     }
     let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
-    let gone = settled(store, write, sql, (target, app)).await?;
+    let gone = lock_active(store, write, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     if let Some(newest) = gone.first() {
         for name in &store.audience.events {
             let sink = Sink::Events(name.clone());
-            outbox::leave(write, newest, &sink, &status, now).await?;
+            outbox::enqueue(write, newest, &sink, &status, now).await?;
         }
     }
-    leave(write, &gone, &status, now).await
+    enqueue_inactive(write, &gone, &status, now).await
 }
 
 /// Returns the app's newest deployment on the target, whatever the code host has of it; where none
@@ -110,7 +110,7 @@ async fn newest(
 /// Returns the deployments that a query of `active!` finds, locked against other transactions. The
 /// query runs again after the lock: statuses that another transaction enqueued during the wait are
 /// seen by the second run, and not by the first.
-async fn settled(
+async fn lock_active(
     store: &Store,
     write: &mut WriteTransaction,
     sql: &'static str,
@@ -128,14 +128,14 @@ async fn settled(
 
 /// Enqueues the deployment's own status alone: its commit was deployed all the same, and people get
 /// messages about its successor.
-async fn leave(
+async fn enqueue_inactive(
     write: &mut WriteTransaction,
     deployments: &[DeployId],
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for id in deployments {
-        outbox::leave(write, id, &Sink::Forge, status, now).await?;
+        outbox::enqueue(write, id, &Sink::Forge, status, now).await?;
     }
     Ok(())
 }

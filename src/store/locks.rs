@@ -95,7 +95,7 @@ impl Store {
         let row = query_of(sql, (entry.at, id, &entry.by.name, &entry.reason))
             .first(write.sql(), TAKING)
             .await?;
-        let Some(row) = row else { return gone(&mut write, id).await };
+        let Some(row) = row else { return unlock_refusal(&mut write, id).await };
         let found = read_lock_with_id(&row)?;
         audit::note(&mut write, &about(entry, id, &found.1)).await?;
         idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
@@ -192,7 +192,7 @@ fn about(entry: &AuditRecord, id: &LockId, lock: &Lock) -> AuditRecord {
 }
 
 /// Returns the reason why a lock cannot be taken away.
-async fn gone(write: &mut WriteTransaction, id: &LockId) -> Result<Unlocked, StoreError> {
+async fn unlock_refusal(write: &mut WriteTransaction, id: &LockId) -> Result<Unlocked, StoreError> {
     let sql =
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
     let row = query_of(sql, id).first(write.sql(), TAKING).await?;

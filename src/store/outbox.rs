@@ -238,7 +238,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         for sink in self.audience.of(status.state) {
-            leave(write, id, &sink, status, now).await?;
+            enqueue(write, id, &sink, status, now).await?;
         }
         Ok(())
     }
@@ -254,12 +254,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Some(sink) = self.audience.of_push(target) else { return Ok(()) };
-        leave(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
+        enqueue(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
     }
 }
 
 /// Enqueues a message for one sink.
-pub(super) async fn leave(
+pub(super) async fn enqueue(
     write: &mut WriteTransaction,
     id: &DeployId,
     sink: &Sink,

@@ -160,7 +160,7 @@ impl Store {
         let target: Vec<&TargetName> = target.into_iter().collect();
         let rows =
             query_of(sql, target).fetch_all(&self.pool, "listing the owners of apps").await?;
-        rows.iter().map(owned).collect()
+        rows.iter().map(read_owned).collect()
     }
 
     /// Gives an app to another repository; returns the former owner, `None` if it had none.
@@ -215,7 +215,7 @@ impl Store {
     }
 }
 
-fn owned(row: &Row) -> Result<Owned, StoreError> {
+fn read_owned(row: &Row) -> Result<Owned, StoreError> {
     let moved = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
     Ok(Owned {
         target: row.id("target")?,

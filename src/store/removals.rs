@@ -57,7 +57,7 @@ impl Store {
             lane::ensure(&mut write, repository, target).await?;
         }
         let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
-        let turn = match (deploying, acting(&mut write, target, app).await?) {
+        let turn = match (deploying, find_act(&mut write, target, app).await?) {
             (Some(id), _) => ActTurn::Deploying(id),
             (None, Some(id)) => ActTurn::Acting(id),
             (None, None) => {
@@ -217,7 +217,7 @@ async fn deploying(
 
 /// Returns an act that is under way. One whose process died is under way until its result is
 /// determined.
-async fn acting(
+async fn find_act(
     write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,

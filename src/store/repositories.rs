@@ -51,7 +51,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         // In most cases it is known: that takes no turn to write.
         let known = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
-        let known = known.as_ref().map(remembered).transpose()?;
+        let known = known.as_ref().map(read_repository).transpose()?;
         let is_fresh = |one: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
             one.name == *name
@@ -72,7 +72,7 @@ impl Store {
         name: &RepoName,
     ) -> Result<Option<RepositoryIdentity>, StoreError> {
         let row = query(BY_NAME, name).first(&self.pool, DOING).await?;
-        let remembered = row.as_ref().map(remembered).transpose()?;
+        let remembered = row.as_ref().map(read_repository).transpose()?;
         Ok(remembered.map(|RememberedRepository { number, owner, seen_at, .. }| {
             RepositoryIdentity { repository: number, owner, at: seen_at }
         }))
@@ -148,10 +148,10 @@ async fn find(
     number: i64,
 ) -> Result<Option<RememberedRepository>, StoreError> {
     let row = query(BY_NUMBER, number).first(write.sql(), DOING).await?;
-    row.as_ref().map(remembered).transpose()
+    row.as_ref().map(read_repository).transpose()
 }
 
-fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
+fn read_repository(row: &Row) -> Result<RememberedRepository, StoreError> {
     Ok(RememberedRepository {
         number: row.number("number")?,
         name: row.id("name")?,
@@ -169,7 +169,7 @@ async fn namesakes(
     let sql = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
          WHERE LOWER(name) = LOWER($1) AND number <> $2";
     let rows = query(sql, (name, number)).fetch_all(write.sql(), DOING).await?;
-    rows.iter().map(remembered).collect()
+    rows.iter().map(read_repository).collect()
 }
 
 /// Retires the names of other repositories. A name has one repository at a time: one that had it

@@ -99,12 +99,12 @@ pub async fn rebuild(
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     refuse_elsewhere(&settings.storage)?;
     let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
-    let rebuilt = into(&store, settings, options, clock).await;
+    let rebuilt = rebuild_into(&store, settings, options, clock).await;
     store.close().await;
     rebuilt
 }
 
-async fn into(
+async fn rebuild_into(
     store: &Store,
     settings: &Settings,
     options: &RebuildOptions,
@@ -114,12 +114,12 @@ async fn into(
     if there > 0 && !options.merge {
         return Err(NotRebuilt::NotEmpty(there));
     }
-    let forge = code_host::unasked_forge(settings, clock)?;
+    let forge = code_host::offline_forge(settings, clock)?;
     let mut report = RebuildReport::default();
     let mut remembered = Remembered::default();
     for one in &settings.manifests {
         let past = past_of(settings, one, &forge, clock).await?;
-        take_in(settings, one, past, clock.now(), (&mut remembered, &mut report));
+        add_repository(settings, one, past, clock.now(), (&mut remembered, &mut report));
     }
     report.notes.extend(renames::follow(&mut remembered, clock.now()));
     if !options.offline {
@@ -163,7 +163,7 @@ async fn past_of(
 
 /// Adds the records of a repository, as far as they are of the targets that are configured for it
 /// now.
-fn take_in(
+fn add_repository(
     settings: &Settings,
     one: &ManifestRepositorySettings,
     past: Past,
@@ -204,7 +204,8 @@ fn take_in(
         }
     }
     // An app that is gone keeps its owner, who also owns what is under its name in Vault and in the cloud.
-    for gone in gone(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
+    for gone in
+        removed_apps(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
     {
         remembered.owners.extend(owner(gone, &remembered.deployments, now));
     }
@@ -221,7 +222,7 @@ fn take_in(
 }
 
 /// Returns the apps that were deployed and are gone, each once.
-fn gone(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
+fn removed_apps(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
     let stands: BTreeSet<_> = standing.iter().map(|it| (&it.target, &it.app)).collect();
     let deployed: BTreeSet<_> =
         deployments.iter().map(|one| (&one.past.target, &one.past.app)).collect();

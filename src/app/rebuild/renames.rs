@@ -25,8 +25,8 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
     let mut notes = Vec::new();
     for owned in &mut remembered.owners {
         let followed = match number_of(owned, &remembered.deployments) {
-            Some(number) => by_number(owned, number, &names),
-            None => by_name(owned, &remembered.deployments, &names),
+            Some(number) => owner_by_number(owned, number, &names),
+            None => owner_by_name(owned, &remembered.deployments, &names),
         };
         let Some((name, note)) = followed else { continue };
         owned.repository = name;
@@ -44,7 +44,7 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
 
 /// Returns the owner of an app whose owner's number is known, and the remark about it; `None` where
 /// nothing changed.
-fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
+fn owner_by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
     let Owned { target, app, repository: former, .. } = owned;
     let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
     if name.is_retired() && name.had_owner_of(former) {
@@ -73,7 +73,7 @@ fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, Str
 /// Returns the owner of an app of whose owner the commits have a name only, and the remark about
 /// it. It stays with the name if one repository had that all the time; of several, none may take it
 /// over.
-fn by_name(
+fn owner_by_name(
     owned: &Owned,
     deployments: &[RememberedDeployment],
     names: &Names,

@@ -46,7 +46,7 @@ pub(super) fn deliveries_since(
 
 /// The deliveries to replay in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replays {
+pub(super) struct ReplayPlan {
     /// The deliveries to replay now, newest first, so that of several deployments of one lane only
     /// the newest runs.
     pub(super) now: Vec<HookDelivery>,
@@ -58,19 +58,19 @@ pub(super) struct Replays {
 
 /// Chooses from the failed deliveries those that the service uses and does not know; the oldest, at
 /// most so many.
-pub(super) fn replays(
+pub(super) fn plan_replays(
     failed: Vec<HookDelivery>,
     known: &BTreeSet<String>,
     most: usize,
     now: Timestamp,
-) -> Replays {
+) -> ReplayPlan {
     let mut open: Vec<_> = failed.into_iter().filter(|one| is_open(one, known)).collect();
     open.sort_by_key(|one| (one.delivered_at, one.id));
     let rest = open.split_off(open.len().min(most));
     open.reverse();
     let all = now.saturating_sub(OVERLAP).unwrap_or(now);
     let then = rest.first().map_or(all, |first| first.delivered_at.min(all));
-    Replays { now: open, then, left: rest.len() }
+    ReplayPlan { now: open, then, left: rest.len() }
 }
 
 fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
@@ -97,7 +97,10 @@ fn share(limit: u64, every: Duration) -> u64 {
 }
 
 /// Returns the repositories that are left of a round in which `after` was the last.
-pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<&'r RepoName> {
+pub(super) fn remaining_repositories<'r>(
+    all: &'r BTreeSet<RepoName>,
+    after: Option<&str>,
+) -> Vec<&'r RepoName> {
     let after = after.unwrap_or_default();
     all.iter().filter(|name| name.as_str() > after).collect()
 }
@@ -131,7 +134,10 @@ pub(super) enum DeploymentStanding {
 
 /// Returns the standing of a deployment with these statuses, newest first; links to this service
 /// begin with that address.
-pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> DeploymentStanding {
+pub(super) fn deployment_standing(
+    statuses: &[ListedStatus],
+    our_address: &str,
+) -> DeploymentStanding {
     let leads_to_us = |url: &String| {
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -147,7 +153,7 @@ pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Deployme
 
 /// Returns the time before which notes about processed deliveries may be deleted: the host has
 /// forgotten them too.
-pub(super) fn forgotten(now: Timestamp) -> Timestamp {
+pub(super) fn forget_before(now: Timestamp) -> Timestamp {
     now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
 }
 
@@ -185,10 +191,10 @@ mod tests {
             failed(1, "pull_request"),
         ];
         let known = BTreeSet::from(["guid-2".to_owned()]);
-        let ids = |replays: &Replays| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
-        let all = replays(list.clone(), &known, 10, at(5000));
+        let ids = |replays: &ReplayPlan| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
+        let all = plan_replays(list.clone(), &known, 10, at(5000));
         assert_eq!((ids(&all), all.then, all.left), (vec![5, 3, 1], at(5000 - 600), 0));
-        let some = replays(list, &known, 2, at(5000));
+        let some = plan_replays(list, &known, 2, at(5000));
         assert_eq!((ids(&some), some.then, some.left), (vec![3, 1], at(5), 1));
     }
 
@@ -212,7 +218,9 @@ mod tests {
     fn a_round_goes_on_after_the_last_one() {
         let names = ["a/a", "a/b", "b/a"].map(|name| RepoName::parse(name).unwrap());
         let all = BTreeSet::from(names);
-        let texts = |after| left(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>();
+        let texts = |after| {
+            remaining_repositories(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>()
+        };
         assert_eq!(texts(None), ["a/a", "a/b", "b/a"]);
         assert_eq!(texts(Some("a/a")), ["a/b", "b/a"]);
         assert_eq!(texts(Some("a/aa")), ["a/b", "b/a"], "one that is gone meanwhile");
@@ -261,7 +269,8 @@ mod tests {
             log_url: log_url.map(str::to_owned),
             creator: None,
         };
-        let of = |statuses: &[ListedStatus]| standing(statuses, "https://us.example.com");
+        let of =
+            |statuses: &[ListedStatus]| deployment_standing(statuses, "https://us.example.com");
         assert_eq!(of(&[]), DeploymentStanding::Open);
         assert_eq!(of(&[status("queued", None)]), DeploymentStanding::Open);
         let other = status("inactive", Some("https://us.example.com.evil.org/x"));

@@ -41,7 +41,7 @@ impl Sweeps {
             );
         }
         let known = self.find_known_guids(&failed).await?;
-        let replays = decide::replays(failed, &known, REPLAYED, now);
+        let replays = decide::plan_replays(failed, &known, REPLAYED, now);
         progress.waiting = replays.now.len() + replays.left;
         for delivery in &replays.now {
             let late = took.micros() > LONGEST_RUN_MICROS;
@@ -54,7 +54,7 @@ impl Sweeps {
             progress.waiting -= 1;
         }
         progress.position = Some(replays.then.as_millisecond().to_string());
-        self.store.forget_swept(decide::forgotten(now)).await?;
+        self.store.forget_swept(decide::forget_before(now)).await?;
         Ok(progress)
     }
 

@@ -83,7 +83,7 @@ impl Sweeps {
             return Ok(progress);
         }
         let all = self.repositories(&mut purse).await?;
-        let left = decide::left(&all, run.position.as_deref());
+        let left = decide::remaining_repositories(&all, run.position.as_deref());
         progress.waiting = left.len();
         for repository in left {
             match self.sweep_repository(repository, run, &mut purse, &mut progress).await? {

@@ -466,11 +466,13 @@ impl Sweeps {
     /// recovery.
     async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
         match self.deployments.forge.statuses(repository, forge_id).await {
-            Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
-                DeploymentStanding::Open => Ok(()),
-                DeploymentStanding::Told => Err(Taken::Settled("told")),
-                DeploymentStanding::Closed => Err(Taken::Settled("closed")),
-            },
+            Ok(statuses) => {
+                match decide::deployment_standing(&statuses, &self.settings.our_address) {
+                    DeploymentStanding::Open => Ok(()),
+                    DeploymentStanding::Told => Err(Taken::Settled("told")),
+                    DeploymentStanding::Closed => Err(Taken::Settled("closed")),
+                }
+            }
             Err(error) => Err(self.not_told(repository, error.into())),
         }
     }

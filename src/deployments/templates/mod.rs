@@ -78,7 +78,7 @@ impl InUse {
             TemplatesSource::Folder(folder) => (source::of_folder(&folder).await?, None, None),
             TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
-                let (templates, trouble) = first(&repository).await?;
+                let (templates, trouble) = load_first(&repository).await?;
                 (templates, trouble, Some(repository))
             }
         };
@@ -162,7 +162,7 @@ impl InUse {
             }
         };
         if self.now().commit.as_ref() == Some(&tip) {
-            self.is_current();
+            self.mark_current();
             return false;
         }
         if self.is_refused(&tip) {
@@ -181,11 +181,11 @@ impl InUse {
         self.0.metrics.in_use(&templates.origin, templates.commit.as_ref());
         let templates = Arc::new(templates);
         *self.0.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&templates);
-        self.is_current();
+        self.mark_current();
         repository.remember(&templates).await;
     }
 
-    fn is_current(&self) {
+    fn mark_current(&self) {
         let now = self.0.clock.now();
         *self.standing() = Standing { current_at: now, trouble: None, refused: None };
         self.0.metrics.current.set(now.as_second());
@@ -194,7 +194,7 @@ impl InUse {
     fn refuse(&self, commit: CommitSha, error: &LoadError) {
         log_refusal(&commit, error);
         self.0.metrics.refused.inc();
-        let why = refused(&commit, error);
+        let why = refusal_text(&commit, error);
         let mut standing = self.standing();
         standing.trouble = Some(why.clone());
         standing.refused = Some((commit, why));
@@ -264,16 +264,18 @@ impl Metrics {
 }
 
 /// Loads the set of the branch; otherwise the one used before, with the reason.
-async fn first(repository: &Repository) -> Result<(TemplateSet, Option<String>), TemplatesError> {
+async fn load_first(
+    repository: &Repository,
+) -> Result<(TemplateSet, Option<String>), TemplatesError> {
     let Some(before) = repository.used_before().await else {
         // There is no set to start with, so the start waits for the host.
-        return newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
+        return load_newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
             let cause = format!("{cause}; and there is no set that was used before");
             TemplatesError::Unusable(cause.into())
         });
     };
     let commit = before.commit.clone();
-    let trouble = match tokio::time::timeout(FIRST_LOOK, newest(repository, commit)).await {
+    let trouble = match tokio::time::timeout(FIRST_LOOK, load_newest(repository, commit)).await {
         Ok(Ok(templates)) => return Ok((templates, None)),
         Ok(Err(trouble)) => trouble,
         Err(_elapsed) => format!("the host did not answer within {} s", FIRST_LOOK.as_secs()),
@@ -283,7 +285,10 @@ async fn first(repository: &Repository) -> Result<(TemplateSet, Option<String>),
 }
 
 /// Loads the set of the branch and remembers it as good.
-async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<TemplateSet, String> {
+async fn load_newest(
+    repository: &Repository,
+    known: Option<CommitSha>,
+) -> Result<TemplateSet, String> {
     let tip = repository.fetch_tip().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {
@@ -294,12 +299,12 @@ async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Tem
         }
         Err(error) => {
             log_refusal(&tip, &error);
-            Err(refused(&tip, &error))
+            Err(refusal_text(&tip, &error))
         }
     }
 }
 
-fn refused(commit: &CommitSha, error: &LoadError) -> String {
+fn refusal_text(commit: &CommitSha, error: &LoadError) -> String {
     format!("{} is refused: {error}", commit.short())
 }
 

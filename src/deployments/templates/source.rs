@@ -98,7 +98,7 @@ impl Repository {
     pub(super) async fn load(&self, commit: &CommitSha) -> Result<TemplateSet, LoadError> {
         let read = async |name| {
             let folder = within(&self.path, name);
-            Ok::<_, FollowError>(listed(self.followed.folder(commit, &folder, LIMITS).await?))
+            Ok::<_, FollowError>(folder_items(self.followed.folder(commit, &folder, LIMITS).await?))
         };
         let folders = Folders {
             apps: read(APPS).await?,
@@ -107,7 +107,7 @@ impl Repository {
         };
         let origin = format!("{} {}", self.url, self.branch);
         let sources = sources::repository::sources(origin, commit.clone(), &self.path, folders)?;
-        compiled(sources).await
+        compile(sources).await
     }
 
     /// Loads the set that was used last, without the host; `None` when there is none any more.
@@ -147,7 +147,7 @@ fn within(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-fn listed(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
+fn folder_items(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
     let one = |SnapshotEntry { path, content }| {
         let content = match content {
             Content::File(bytes) => Ok(bytes),
@@ -159,24 +159,24 @@ fn listed(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
     entries.into_iter().map(one).collect()
 }
 
-async fn compiled(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
+async fn compile(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
     let compile = move || TemplateSet::compile(&sources).map_err(LoadError::Broken);
     tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
 }
 
 /// Compiles the built-in set.
 pub(super) async fn built_in() -> Result<TemplateSet, TemplatesError> {
-    at_start(sources::built_in()).await
+    compile_at_start(sources::built_in()).await
 }
 
 /// Compiles the set in a folder; it stays as it was at the start.
 pub(super) async fn of_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
     let sources = sources::folder(folder);
-    at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
+    compile_at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
 }
 
-async fn at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
-    compiled(sources).await.map_err(|error| match error {
+async fn compile_at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
+    compile(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
         other => TemplatesError::Unusable(Box::new(other)),
     })
@@ -192,7 +192,7 @@ pub fn at_revision(
     path: &str,
 ) -> Result<TemplateSources, String> {
     let snapshot = Snapshot::open(repository, revision)?;
-    let read = |name| Ok::<_, String>(listed(snapshot.folder(&within(path, name), LIMITS)?));
+    let read = |name| Ok::<_, String>(folder_items(snapshot.folder(&within(path, name), LIMITS)?));
     let folders =
         Folders { apps: read(APPS)?, components: read(COMPONENTS)?, policies: read(POLICIES)? };
     let origin = format!("{} at {revision}", repository.display());

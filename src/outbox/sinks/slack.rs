@@ -56,11 +56,11 @@ impl Sinks {
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
         let wish = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
         let earlier = self.deployments.store.told_before(message, LONGEST_ROW).await?;
-        let earlier: Vec<_> = earlier.iter().map(of_record).collect();
+        let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
         let (kind, thread, broadcast) =
             match threading::for_channel(message.status.state, wish, &earlier) {
-                Action::Skip(why) => return Ok(nothing(why)),
-                Action::Defer => return Ok(soon(message, now)),
+                Action::Skip(why) => return Ok(nothing_to_send(why)),
+                Action::Defer => return Ok(defer(message, now)),
                 Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
             };
         let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
@@ -70,13 +70,13 @@ impl Sinks {
             vec![Place { address: SlackAddress::Hook, thread: None, undeliverable: None }]
         };
         if places.is_empty() {
-            return Ok(nothing(
+            return Ok(nothing_to_send(
                 "the WAML names no channel, and notify.slack.default_channel is not set",
             ));
         }
         let person = match self.who(sink, &deployment, now).await {
             Ok(person) => person,
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         };
         let reader = MessageAudience::Team(wanted.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
@@ -88,19 +88,19 @@ impl Sinks {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let kind = match threading::for_person(message.status.state) {
             Action::Post { kind, .. } => kind,
-            Action::Skip(why) => return Ok(nothing(why)),
-            Action::Defer => return Ok(soon(message, now)),
+            Action::Skip(why) => return Ok(nothing_to_send(why)),
+            Action::Defer => return Ok(defer(message, now)),
         };
         if !sink.slack.is_bot() {
-            return Ok(nothing("an incoming webhook cannot write to people"));
+            return Ok(nothing_to_send("an incoming webhook cannot write to people"));
         }
         if !sink.direct_messages {
-            return Ok(nothing("notify.slack.direct_messages is off"));
+            return Ok(nothing_to_send("notify.slack.direct_messages is off"));
         }
         let deployment = self.deployment(message).await?;
         let person = match self.who(sink, &deployment, now).await {
             Ok(person) => person,
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         };
         let Some(user) = person.slack.clone() else {
             return Ok(Delivered::Nothing(format!("{} was not found on Slack", person.name)));
@@ -211,7 +211,7 @@ fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGo
 }
 
 /// Returns the state of an earlier message.
-fn of_record(told: &Notification) -> Earlier {
+fn earlier_message(told: &Notification) -> Earlier {
     let Notification { status, sent_at, parked, skipped, reference, .. } = told;
     let message = if sent_at.is_some() {
         DeliveryState::Told(reference.as_deref().and_then(MessageRef::parse))
@@ -236,7 +236,7 @@ async fn send(
         match find_sent(sink, message, places, now).await {
             Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
             Ok(None) => {}
-            Err(error) => return while_looking(&error, now),
+            Err(error) => return search_error_outcome(&error, now),
         }
     }
     let mut refused: Vec<Undeliverable> = Vec::new();
@@ -251,10 +251,10 @@ async fn send(
                     problem: error.to_string(),
                 });
             }
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         }
     }
-    nobody_took_it(message, &refused)
+    refused_everywhere(message, &refused)
 }
 
 /// Posts the message; if Slack surely refused its form or its thread, once more without.
@@ -331,20 +331,20 @@ fn stamp(message: &OutboxMessage) -> Stamp {
     Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
 }
 
-fn nothing(why: &str) -> Delivered {
+fn nothing_to_send(why: &str) -> Delivered {
     Delivered::Nothing(why.to_owned())
 }
 
 /// Defers a message that has to wait for an earlier one. It is tried less often the longer that
 /// takes: two seconds after the message was created, a minute when Slack is down for long.
-fn soon(message: &OutboxMessage, now: Timestamp) -> Delivered {
+fn defer(message: &OutboxMessage, now: Timestamp) -> Delivered {
     let waited = now.duration_since(message.at).as_secs().unsigned_abs();
     Delivered::Later { at: saturating_add(now, Duration::from_secs((waited / 10).clamp(2, 60))) }
 }
 
 /// Returns the outcome of an error. A channel that is full delays no other; a Slack that is down
 /// delays all.
-fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
+fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
     let (remedy, unsure) = match error {
         SlackError::Wait { after, .. } => {
             return Ok(Delivered::Later { at: saturating_add(now, *after) });
@@ -365,12 +365,12 @@ fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
 /// Returns the outcome of an error during a search; the message may have arrived. A cause that
 /// passes, or that a person can mend in time, is retried; where no search is possible, the message
 /// is not sent again.
-fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
+fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
     match error {
         SlackError::Wait { .. }
         | SlackError::Unreachable(_)
         | SlackError::NoAnswer(_)
-        | SlackError::Credentials { .. } => of_slack(error, now),
+        | SlackError::Credentials { .. } => error_outcome(error, now),
         SlackError::Scope { .. }
         | SlackError::Place { .. }
         | SlackError::Thread(_)
@@ -386,7 +386,7 @@ fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
 
 /// Returns the outcome of a message that every place refused. A person who cannot be reached is
 /// named in the channel; a channel that cannot be reached parks the message.
-fn nobody_took_it(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
+fn refused_everywhere(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
     let one = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };

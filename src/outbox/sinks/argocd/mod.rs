@@ -41,7 +41,7 @@ impl Sinks {
             return Ok(Delivered::Nothing("its deployment is not known".to_owned()));
         };
         let gone = message.status.state == ForgeState::Inactive;
-        let touched = touched(&manifests.repository, &deployment, &commit, gone).await;
+        let touched = touched_paths(&manifests.repository, &deployment, &commit, gone).await;
         let Source { url, branch } = &manifests.source;
         let push = PushNotice { url, branch, commit: &commit, touched: &touched, at: message.at };
         let id = format!("{}-{}", message.deployment, message.seq);
@@ -51,7 +51,7 @@ impl Sinks {
 }
 
 /// Returns the paths that the commit changed or, where they cannot be read, those of the record.
-async fn touched(
+async fn touched_paths(
     repository: &ManifestRepository,
     deployment: &Deployment,
     commit: &CommitSha,
@@ -59,17 +59,17 @@ async fn touched(
 ) -> TouchedPaths {
     let target = &deployment.request.target;
     let Some(app) = &deployment.app else { return paths::nothing() };
-    if let Some(exact) = change_of(repository, commit, target, app).await {
+    if let Some(exact) = read_change(repository, commit, target, app).await {
         return exact;
     }
     // Another process may have pushed it: then a fetch brings it.
-    let own = fetched(repository, (!gone).then_some(&deployment.id)).await;
-    if let Some(exact) = change_of(repository, commit, target, app).await {
+    let own = fetch_commit(repository, (!gone).then_some(&deployment.id)).await;
+    if let Some(exact) = read_change(repository, commit, target, app).await {
         return exact;
     }
     // After a crash the record may name a later commit than its own.
     if let Some(own) = own.filter(|own| own != commit)
-        && let Some(exact) = change_of(repository, &own, target, app).await
+        && let Some(exact) = read_change(repository, &own, target, app).await
     {
         return TouchedPaths { before: PreviousCommit::Unknown, ..exact };
     }
@@ -77,7 +77,7 @@ async fn touched(
     paths::of_record(files.unwrap_or_default(), target, app, gone)
 }
 
-async fn change_of(
+async fn read_change(
     repository: &ManifestRepository,
     commit: &CommitSha,
     target: &TargetName,
@@ -94,7 +94,7 @@ async fn change_of(
 }
 
 /// Fetches from the server; returns the commit of that deployment.
-async fn fetched(
+async fn fetch_commit(
     repository: &ManifestRepository,
     deployment: Option<&DeployId>,
 ) -> Option<CommitSha> {

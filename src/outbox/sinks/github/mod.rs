@@ -45,7 +45,7 @@ pub(super) enum ReportError {
 impl From<ReportError> for NotDelivered {
     fn from(error: ReportError) -> Self {
         match &error {
-            ReportError::Forge(error) => trouble(error),
+            ReportError::Forge(error) => delivery_problem(error),
             ReportError::Store(_) => DeployError::retry(error.to_string()).into(),
         }
     }
@@ -175,7 +175,7 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+        if let Some(nothing) = self.newer_deployment_reason(message).await? {
             return Ok(nothing);
         }
         let OutboxMessage { repository, commit, unsure, .. } = message;
@@ -199,7 +199,7 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
     ) -> Result<EndCheck, ReportError> {
-        if self.said_by_a_newer_one(message).await?.is_some() {
+        if self.newer_deployment_reason(message).await?.is_some() {
             return Ok(EndCheck::Shown);
         }
         let OutboxMessage { repository, commit, .. } = message;
@@ -222,7 +222,7 @@ impl Sinks {
 
     /// Returns the reason why a commit needs no status of this deployment: a newer deployment's
     /// status has the state of the commit.
-    async fn said_by_a_newer_one(
+    async fn newer_deployment_reason(
         &self,
         message: &OutboxMessage,
     ) -> Result<Option<Delivered>, StoreError> {
@@ -241,7 +241,7 @@ impl Sinks {
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+        if let Some(nothing) = self.newer_deployment_reason(message).await? {
             return Ok(nothing);
         }
         let Some(run) = self.compose_check_run(message).await? else {
@@ -346,12 +346,12 @@ fn commit_state(state: ForgeState) -> CommitState {
 /// Returns the problem of an error. Without an answer the message is in doubt. A thing that the
 /// code host does not find may appear: its own parts agree late, and rights are granted late. What
 /// it understands and refuses, it will refuse the next time.
-fn trouble(error: &ForgeError) -> NotDelivered {
+fn delivery_problem(error: &ForgeError) -> NotDelivered {
     let DeployError { remedy, message } = DeployError::from(error);
     let remedy = match error {
         ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
         ForgeError::Archived { .. } => Remedy::Reject,
-        ForgeError::Refused { status, message, .. } if is_for_good(*status, message) => {
+        ForgeError::Refused { status, message, .. } if is_permanent(*status, message) => {
             Remedy::Reject
         }
         _ if remedy == Remedy::Reject => Remedy::GiveUp,
@@ -362,7 +362,7 @@ fn trouble(error: &ForgeError) -> NotDelivered {
 
 /// Returns true for a request that is wrong in itself, and not too early: GitHub may not know the
 /// commit yet. It gives the same answer to requests that it takes for spam, which passes.
-fn is_for_good(status: u16, message: &str) -> bool {
+fn is_permanent(status: u16, message: &str) -> bool {
     let passes = ["No commit found", "spammed", "abuse"];
     status == 422 && !passes.iter().any(|words| message.contains(words))
 }
