@@ -70,8 +70,8 @@ pub(super) fn ssh(access: &GitAccess) -> Option<ssh::SshAccess> {
 }
 
 fn of_file(file: &Path, last: &SecretString, help: &str) -> Tokens {
-    let kept = Kept { file: file.to_owned(), last: Mutex::new(last.clone()) };
-    Tokens::new(help, move |ask| std::future::ready(kept.answer(&ask)))
+    let token_file = TokenFile { file: file.to_owned(), last: Mutex::new(last.clone()) };
+    Tokens::new(help, move |ask| std::future::ready(token_file.answer(&ask)))
 }
 
 /// Returns a source of the App's tokens, which the client caches while they are valid.
@@ -104,18 +104,18 @@ fn token_error(error: &ForgeError) -> NoToken {
 pub(super) fn of_forge(token: &Credential) -> Credentials {
     let Credential { secret, file } = token.clone();
     let Some(file) = file else { return Credentials::Token(secret) };
-    let kept = Kept { file, last: Mutex::new(secret) };
-    Credentials::Tokens(TokenSource::new(move || kept.read_or_last()))
+    let token_file = TokenFile { file, last: Mutex::new(secret) };
+    Credentials::Tokens(TokenSource::new(move || token_file.read_or_last()))
 }
 
 /// A token in a file that an external program rewrites now and then: read for each exchange, so
 /// that a new one counts at once.
-struct Kept {
+struct TokenFile {
     file: PathBuf,
     last: Mutex<SecretString>,
 }
 
-impl Kept {
+impl TokenFile {
     /// Returns the token in the file. While the file cannot be read, as in the middle of a
     /// replacement, the last token is used, unless the host has refused it.
     fn answer(&self, ask: &Ask) -> TokenAnswer {
@@ -156,15 +156,15 @@ mod tests {
     fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
-        let kept = Kept { file: file.clone(), last: Mutex::new("first".into()) };
-        let given = |ask| kept.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
+        let token_file = TokenFile { file: file.clone(), last: Mutex::new("first".into()) };
+        let given = |ask| token_file.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
         assert_eq!(given(Ask::Any).unwrap(), "first", "there is no file yet");
         std::fs::write(&file, "second\n").unwrap();
         assert_eq!(given(Ask::Any).unwrap(), "second");
         assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
         assert_eq!(given(Ask::Any).unwrap(), "second");
-        assert_eq!(kept.read_or_last().expose_secret(), "second");
+        assert_eq!(token_file.read_or_last().expose_secret(), "second");
         let why = given(Ask::InsteadOf("second".into())).unwrap_err();
         assert!(why.to_string().contains("token is empty"), "{why}");
         assert_eq!(why.next, Disposition::Retry { after: None });

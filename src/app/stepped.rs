@@ -58,13 +58,13 @@ impl SteppedApp {
     /// # Errors
     /// [`StoreError`]
     pub async fn turn(&self) -> Result<usize, StoreError> {
-        let mut done = removal::keep_records_once(&self.loops.deployments).await?;
+        let mut count = removal::keep_records_once(&self.loops.deployments).await?;
         while self.step().await? {
-            done += 1;
+            count += 1;
         }
-        done += self.loops.outbox.send().await?;
-        done += self.preview().await?;
-        Ok(done)
+        count += self.loops.outbox.send().await?;
+        count += self.preview().await?;
+        Ok(count)
     }
 
     /// Claims the next deployment, if there is one, and runs one attempt; messages stay.
@@ -81,12 +81,12 @@ impl SteppedApp {
     /// [`StoreError`]
     pub async fn preview(&self) -> Result<usize, StoreError> {
         let Some(previews) = &self.loops.previews else { return Ok(0) };
-        let mut done = 0;
+        let mut count = 0;
         previews.renew().await?;
         while previews.step().await?.is_some() {
-            done += 1;
+            count += 1;
         }
-        Ok(done)
+        Ok(count)
     }
 
     /// Sweeps once, due or not: all kinds of events, and the repositories of hints. Returns the

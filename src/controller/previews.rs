@@ -297,15 +297,15 @@ impl PreviewLoop {
     ) -> Result<PreviewOutcome, Abort> {
         let request = &claim.request;
         let glance = self.deployments.glance_at_pull_request(request, shown.is_some()).await;
-        let told = match glance.map_err(Abort::Unshown)? {
+        let text = match glance.map_err(Abort::Unshown)? {
             Glance::Nothing(reason) => {
                 tracing::info!(reason, "preview not needed");
                 return Ok(PreviewOutcome::Nothing);
             }
-            Glance::Say(told) => told,
+            Glance::Say(text) => text,
             Glance::Look => self.compute_preview(claim, shown).await?,
         };
-        self.show(claim, shown, &told).await
+        self.show(claim, shown, &text).await
     }
 
     /// Computes the preview; one that takes longer than a moment is shown as under way.
@@ -315,23 +315,23 @@ impl PreviewLoop {
         shown: &mut Option<ShownCheck>,
     ) -> Result<PreviewText, Abort> {
         let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
-        let told = match tokio::time::timeout(MOMENT, &mut looking).await {
-            Ok(told) => told,
+        let text = match tokio::time::timeout(MOMENT, &mut looking).await {
+            Ok(text) => text,
             Err(_elapsed) => {
                 self.show(claim, shown, &text::under_way()).await?;
                 looking.await
             }
         };
-        told.map_err(Abort::Unknown)
+        text.map_err(Abort::Unknown)
     }
 
     async fn show(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
-        told: &PreviewText,
+        text: &PreviewText,
     ) -> Result<PreviewOutcome, Abort> {
-        let digest = digest(told);
+        let digest = digest(text);
         let here = shown.as_ref().filter(|shown| shown.head == claim.request.head);
         if here.is_some_and(|here| here.digest == digest) {
             return Ok(PreviewOutcome::Same);
@@ -349,7 +349,7 @@ impl PreviewLoop {
         self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
         let check = self
             .deployments
-            .show_preview(&claim.request, told, place)
+            .show_preview(&claim.request, text, place)
             .await
             .map_err(Abort::Unshown)?;
         let there = ShownCheck { head: claim.request.head.clone(), check, digest };
@@ -369,8 +369,8 @@ impl PreviewLoop {
         if self.next_attempt(claim, problem).is_some() {
             return self.handle_failure(claim, problem).await;
         }
-        let told = text::not_known(&problem.message);
-        match self.show(claim, shown, &told).await {
+        let text = text::not_known(&problem.message);
+        match self.show(claim, shown, &text).await {
             Ok(_) => self.end(claim, PreviewOutcome::Refused, &problem.message).await,
             Err(Abort::LeaseLost) => Ok(PreviewOutcome::Lost),
             Err(Abort::Store(error)) => Err(error),
@@ -439,6 +439,6 @@ impl PreviewLoop {
 }
 
 /// Returns the digest of everything that a preview shows.
-fn digest(told: &PreviewText) -> String {
-    hex::encode(Sha256::digest(format!("{told:?}")))
+fn digest(text: &PreviewText) -> String {
+    hex::encode(Sha256::digest(format!("{text:?}")))
 }

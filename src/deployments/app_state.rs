@@ -127,9 +127,9 @@ impl Deployments {
     /// Returns the state of the message about the newest push.
     async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, BackendError> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
-        let told: Result<_, StoreError> = self.store.messages(&last.id).await;
-        let mut told = told.map_err(BackendError::new)?.into_iter();
-        Ok(told.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
+        let messages: Result<_, StoreError> = self.store.messages(&last.id).await;
+        let mut messages = messages.map_err(BackendError::new)?.into_iter();
+        Ok(messages.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
     }
 }
 
@@ -139,8 +139,8 @@ fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
     to.is_some() && to == live.map(|live| &live.id)
 }
 
-fn sync(told: Notification) -> Synced {
-    match (told.sent_at, told.parked, told.skipped) {
+fn sync(message: Notification) -> Synced {
+    match (message.sent_at, message.parked, message.skipped) {
         (Some(at), _, _) => Synced::Told(at),
         (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
         (None, None, None) => Synced::Waiting,
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_became_of_the_message_is_what_argo_cd_knows() {
         let at = "2026-11-21T05:48:12Z".parse().unwrap();
-        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Notification {
+        let notification = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Notification {
             sink: Sink::ArgoCd("prod".parse().unwrap()),
             seq: 1,
             status: ForgeStatus::queued(),
@@ -169,10 +169,10 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             reference: None,
         };
-        assert_eq!(sync(told(true, None, None)), Synced::Told(at));
-        assert_eq!(sync(told(false, None, None)), Synced::Waiting);
+        assert_eq!(sync(notification(true, None, None)), Synced::Told(at));
+        assert_eq!(sync(notification(false, None, None)), Synced::Waiting);
         let why = Synced::GivenUp("no token".to_owned());
-        assert_eq!(sync(told(false, Some("no token"), None)), why);
-        assert_eq!(sync(told(false, None, Some("no token"))), why);
+        assert_eq!(sync(notification(false, Some("no token"), None)), why);
+        assert_eq!(sync(notification(false, None, Some("no token"))), why);
     }
 }

@@ -111,12 +111,12 @@ impl Deployments {
         let holds =
             self.store.holds(target.as_ref()).await.map_err(|error| database_error(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
-        let made = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
+        let releases = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
         let spots: Vec<&AppInstance> = apps.iter().map(|one| &one.spot).collect();
         let mut failed =
             self.store.newest_failed(&spots).await.map_err(|error| database_error(&error))?;
         let to_line = |placed: Placed| {
-            let known = placed.live.as_ref().and_then(|id| made.get(id));
+            let known = placed.live.as_ref().and_then(|id| releases.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
             let AppInstance { target, app } = &placed.spot;
             let (spot, owner) = (&placed.spot, placed.owner.as_deref());

@@ -221,9 +221,9 @@ impl DryRunRequest<'_> {
         let run = self.run(tag.clone(), live).await?;
         if !ours && run.outcome != DryRunOutcome::Refused {
             // The rule did not have the fact, and no caller may look into another repository's app.
-            let said = "the owner of this app cannot be looked up: ask again in a moment; if its files \
+            let sentence = "the owner of this app cannot be looked up: ask again in a moment; if its files \
                         were put there by hand, its next deployment records the owner";
-            return Err(DryRunError::Unavailable(said.to_owned()));
+            return Err(DryRunError::Unavailable(sentence.to_owned()));
         }
         let pods = (!run.restarts.is_empty())
             .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
@@ -328,8 +328,8 @@ impl DryRunRequest<'_> {
             notes.push(format!("nothing of {app} is deployed to {target} yet"));
         }
         if !live.is_empty() && self.edited().await? {
-            let said = "the live files were edited by hand: the changes are shown against the edited files";
-            notes.push(said.to_owned());
+            let sentence = "the live files were edited by hand: the changes are shown against the edited files";
+            notes.push(sentence.to_owned());
         }
         if ours
             && let Some(id) =

@@ -71,22 +71,22 @@ impl FactCollector {
     /// Looks up everything that the questions ask for.
     pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
         let now = self.0.clock.now();
-        let asked = Asked { inner: &self.0, questions, now };
+        let lookups = FactLookups { inner: &self.0, questions, now };
         // Each future is on the heap: together they would be a large part of a worker's stack.
         let (apps, secrets, image, branches, owner, locks, hold, deployer) = tokio::join!(
-            Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
-            Box::pin(asked.secrets()),
-            Box::pin(asked.image()),
-            Box::pin(asked.branches()),
-            Box::pin(asked.bounded("the database", asked.owner())),
-            Box::pin(asked.bounded("the database", asked.locks())),
-            Box::pin(asked.bounded("the database", asked.hold())),
-            Box::pin(asked.deployer()),
+            Box::pin(lookups.bounded("the manifest repository", lookups.other_apps())),
+            Box::pin(lookups.secrets()),
+            Box::pin(lookups.image()),
+            Box::pin(lookups.branches()),
+            Box::pin(lookups.bounded("the database", lookups.owner())),
+            Box::pin(lookups.bounded("the database", lookups.locks())),
+            Box::pin(lookups.bounded("the database", lookups.hold())),
+            Box::pin(lookups.deployer()),
         );
         let RepositoryFacts { routes, own_routes, live, namespace } =
             RepositoryFacts::of(apps, questions);
-        let routes = asked.with_claims(routes).await;
-        let namespace = asked.with_claimed_objects(namespace).await;
+        let routes = lookups.with_claims(routes).await;
+        let namespace = lookups.with_claimed_objects(namespace).await;
         let facts = Facts {
             taken_at: now,
             clusters,
@@ -239,13 +239,13 @@ impl FactCollector {
 }
 
 /// The lookups of one deployment.
-struct Asked<'a> {
+struct FactLookups<'a> {
     inner: &'a Inner,
     questions: &'a Questions,
     now: Timestamp,
 }
 
-impl Asked<'_> {
+impl FactLookups<'_> {
     async fn bounded<T>(
         &self,
         who: &str,
@@ -371,7 +371,7 @@ impl Asked<'_> {
     }
 }
 
-impl Asked<'_> {
+impl FactLookups<'_> {
     /// Looks the actor's teams up, where the target asks for teams, on a code host that knows
     /// people.
     async fn deployer(&self) -> Fact<Deployer> {

@@ -120,15 +120,15 @@ impl Deployments {
             }
         }
         let unknown = kept.revisions.iter().map(|(id, _)| id).filter(|id| !known.contains_key(id));
-        let said = repository.said_of(unknown.cloned().collect()).await;
-        let mut said = said.map_err(|error| repository_error(&error))?;
+        let notes = repository.said_of(unknown.cloned().collect()).await;
+        let mut notes = notes.map_err(|error| repository_error(&error))?;
         let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
         let revisions = kept.revisions.into_iter().map(|(id, TreeId(tree))| {
             let live = live.as_ref() == Some(&id);
             let rolled_back = rolled_back.remove(&id);
-            let revision = match (known.remove(&id), said.remove(&id)) {
+            let revision = match (known.remove(&id), notes.remove(&id)) {
                 (Some(record), _) => entry_of_record(id, tree, live, record),
-                (None, said) => entry_of_commit(id, tree, live, said),
+                (None, notes) => entry_of_commit(id, tree, live, notes),
             };
             HistoryEntry { rolled_back, ..revision }
         });

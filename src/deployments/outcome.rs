@@ -205,11 +205,13 @@ impl From<StoreError> for DeployError {
 pub(crate) fn route_taken(route: &Route) -> String {
     let Route { host, path, app, .. } = route;
     format!(
-        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
+        "`{app}` already has `{host}{path}`, and both cannot be live: take it out of one of them first"
     )
 }
 
 /// Returns the text for an object that another app of the namespace has.
 pub(crate) fn object_taken(object: &ObjectName, app: &AppKey) -> String {
-    format!("{object} is `{app}`'s by now, and only one of them can have it: choose another name")
+    format!(
+        "{object} already belongs to `{app}`, and only one app can have it: choose another name"
+    )
 }

@@ -98,10 +98,10 @@ impl Deployments {
     pub(crate) async fn show_preview(
         &self,
         request: &PullRequest,
-        told: &PreviewText,
+        text: &PreviewText,
         place: Place,
     ) -> Result<i64, DeployError> {
-        let check = check_run(request, told, &self.waml.path);
+        let check = check_run(request, text, &self.waml.path);
         let repository = &request.repository;
         let found = match place {
             Place::New => None,
@@ -248,8 +248,8 @@ impl Deployments {
     }
 }
 
-fn check_run(request: &PullRequest, told: &PreviewText, path: &str) -> CheckRun {
-    let PreviewText { verdict, title, summary, text: details, remarks } = told;
+fn check_run(request: &PullRequest, text: &PreviewText, path: &str) -> CheckRun {
+    let PreviewText { verdict, title, summary, text: details, remarks } = text;
     let annotation = |remark: &crate::model::preview::Remark| Annotation {
         path: path.to_owned(),
         line: remark.line,

@@ -36,7 +36,7 @@ const ASKING: Duration = Duration::from_secs(4);
 /// A manifest repository, and the time of its last fetch.
 pub(super) struct IndexPlace {
     pub(super) repository: IndexedRepository,
-    asked: Mutex<Option<SeenTip>>,
+    last_seen: Mutex<Option<SeenTip>>,
 }
 
 /// The state of the branch at the last fetch.
@@ -49,7 +49,7 @@ pub(super) struct SeenTip {
 
 impl IndexPlace {
     pub(super) fn new(repository: IndexedRepository) -> Self {
-        Self { repository, asked: Mutex::default() }
+        Self { repository, last_seen: Mutex::default() }
     }
 
     /// Returns its name in the configuration.
@@ -65,7 +65,7 @@ impl IndexPlace {
 
     /// Returns true if the server said at the last fetch that there is no branch.
     pub(super) async fn has_no_branch(&self) -> bool {
-        self.asked.lock().await.is_some_and(|seen| !seen.branch)
+        self.last_seen.lock().await.is_some_and(|seen| !seen.branch)
     }
 
     /// Fetches from the server unless that was done `within` this time; one caller fetches for all
@@ -90,14 +90,14 @@ impl IndexPlace {
             return Ok(SeenTip { at: now, branch: true });
         }
         let asking = asking.min(ASKING);
-        let mut asked = self.asked.lock().await;
+        let mut last_seen = self.last_seen.lock().await;
         let age = |seen: SeenTip| now.duration_since(seen.at);
-        if let Some(seen) = asked.filter(|seen| age(*seen) < within) {
+        if let Some(seen) = last_seen.filter(|seen| age(*seen) < within) {
             return Ok(seen);
         }
         let answer = tokio::time::timeout(asking, self.repository.repository.tip()).await;
-        match (answer, *asked) {
-            (Ok(Ok(tip)), _) => Ok(*asked.insert(SeenTip { at: now, branch: tip.is_some() })),
+        match (answer, *last_seen) {
+            (Ok(Ok(tip)), _) => Ok(*last_seen.insert(SeenTip { at: now, branch: tip.is_some() })),
             (_, Some(seen)) if age(seen) < USABLE => Ok(seen),
             (Ok(Err(error)), _) => Err(not_known(&error)),
             (Err(_), _) => Err(self.silent(asking)),

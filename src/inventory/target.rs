@@ -40,10 +40,10 @@ pub(crate) struct Looked {
 pub(super) struct Index {
     target: TargetName,
     follower: Follower,
-    apps: BTreeMap<AppKey, Known>,
+    apps: BTreeMap<AppKey, AppRecord>,
     routes: HashMap<String, Vec<Route>>,
     /// The namespaces that had a deployment since the start.
-    namespaces: BTreeMap<Namespace, KnownNamespace>,
+    namespaces: BTreeMap<Namespace, NamespaceCache>,
     interned: Interned,
     count: Arc<Count>,
 }
@@ -72,12 +72,12 @@ impl Count {
 
 /// The objects of a namespace's apps, and the folders that they were read from.
 #[derive(Default)]
-struct KnownNamespace {
+struct NamespaceCache {
     folders: BTreeMap<Slug, FolderId>,
     objects: Arc<NamespaceObjects>,
 }
 
-impl KnownNamespace {
+impl NamespaceCache {
     fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
         let objects = Arc::make_mut(&mut self.objects);
         let there: BTreeMap<Slug, FolderId> =
@@ -111,11 +111,11 @@ impl AppObjects {
 
 /// The record of an app.
 #[derive(Debug, Default)]
-struct Known {
+struct AppRecord {
     live: Option<DeployId>,
     /// Kept so that its routes can be taken out again.
     hosts: BTreeSet<String>,
-    whose: AppOwner,
+    app_owner: AppOwner,
 }
 
 impl Index {
@@ -179,21 +179,21 @@ impl Index {
     /// Returns the objects of every app of a namespace. Only folders that have changed since the
     /// last look are read.
     fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, NotKnown> {
-        let mut known = self.namespaces.remove(namespace).unwrap_or_default();
-        let folder = |slug: &Slug| known.folders.get(slug).copied();
+        let mut cached = self.namespaces.remove(namespace).unwrap_or_default();
+        let folder = |slug: &Slug| cached.folders.get(slug).copied();
         let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);
         let apps = apps.map_err(|error| not_known(&error))?;
-        if apps.len() < known.folders.len() || apps.iter().any(|app| app.found.is_some()) {
-            known.take(apps, &mut self.interned);
+        if apps.len() < cached.folders.len() || apps.iter().any(|app| app.found.is_some()) {
+            cached.take(apps, &mut self.interned);
         }
-        let objects = Arc::clone(&known.objects);
+        let objects = Arc::clone(&cached.objects);
         let kept: usize = self.namespaces.values().map(|one| one.folders.len()).sum();
-        if kept + known.folders.len() > self.count.most {
+        if kept + cached.folders.len() > self.count.most {
             (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
         }
         // A namespace that does not exist is not kept: a caller can name any.
-        if !known.folders.is_empty() {
-            self.namespaces.insert(namespace.clone(), known);
+        if !cached.folders.is_empty() {
+            self.namespaces.insert(namespace.clone(), cached);
         }
         Ok(objects)
     }
@@ -209,22 +209,22 @@ impl Index {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = self.apps.range((from, Bound::Unbounded));
         let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
-        Ok(all.map(|(app, known)| self.describe_app(app, known)).collect())
+        Ok(all.map(|(app, record)| self.describe_app(app, record)).collect())
     }
 
     /// Returns one app. Blocks.
     pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, NotKnown> {
         self.update()?;
-        Ok(self.apps.get(app).map(|known| self.describe_app(app, known)))
+        Ok(self.apps.get(app).map(|record| self.describe_app(app, record)))
     }
 
-    fn describe_app(&self, app: &AppKey, known: &Known) -> Placed {
+    fn describe_app(&self, app: &AppKey, record: &AppRecord) -> Placed {
         Placed {
             spot: AppInstance { target: self.target.clone(), app: app.clone() },
-            live: known.live.clone(),
-            hosts: known.hosts.clone(),
-            owner: known.whose.owner.clone(),
-            repository: known.whose.repository.clone(),
+            live: record.live.clone(),
+            hosts: record.hosts.clone(),
+            owner: record.app_owner.owner.clone(),
+            repository: record.app_owner.repository.clone(),
         }
     }
 
@@ -232,17 +232,17 @@ impl Index {
     /// the names that a wildcard among them covers.
     fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
         self.update()?;
-        let mut asked: BTreeSet<String> =
+        let mut names: BTreeSet<String> =
             hosts.iter().flat_map(|host| route::hosts_over(host)).collect();
         for wild in hosts.iter().map(|host| route::normal_host(host)) {
             if wild.starts_with("*.") {
-                asked.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
+                names.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
             }
         }
-        let found = asked.iter().filter_map(|host| self.routes.get(host)).flatten();
+        let found = names.iter().filter_map(|host| self.routes.get(host)).flatten();
         let with_owner = |route: &Route| {
-            let whose = self.apps.get(&route.app).map(|known| &known.whose);
-            let repository = whose.and_then(|whose| whose.repository.clone());
+            let app_owner = self.apps.get(&route.app).map(|record| &record.app_owner);
+            let repository = app_owner.and_then(|app_owner| app_owner.repository.clone());
             Route { repository, ..route.clone() }
         };
         Ok(found.map(with_owner).collect())
@@ -272,17 +272,17 @@ impl Index {
             let hosts = self.learn_routes(&app, &files);
             self.apps.entry(app.clone()).or_default().hosts = hosts;
         }
-        let known = self.apps.entry(app).or_default();
-        known.live = live;
+        let record = self.apps.entry(app).or_default();
+        record.live = live;
         match application {
             Application::Same => {}
-            Application::Gone => known.whose = AppOwner::default(),
-            Application::Now(bytes) => known.whose = AppOwner::parse(&bytes),
+            Application::Gone => record.app_owner = AppOwner::default(),
+            Application::Now(bytes) => record.app_owner = AppOwner::parse(&bytes),
         }
     }
 
     fn forget_routes(&mut self, app: &AppKey) {
-        let hosts = self.apps.get_mut(app).map(|known| std::mem::take(&mut known.hosts));
+        let hosts = self.apps.get_mut(app).map(|record| std::mem::take(&mut record.hosts));
         for host in hosts.unwrap_or_default() {
             let Some(routes) = self.routes.get_mut(&host) else { continue };
             routes.retain(|route| route.app != *app);

@@ -19,7 +19,7 @@ use crate::store::write::WriteTransaction;
 
 /// One message that a sender has claimed, with the data that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a message that is taken and not answered for waits until its lease ends"]
+#[must_use = "a claimed message without an outcome waits until its lease ends"]
 pub struct OutboxMessage {
     /// The deployment.
     pub deployment: DeployId,
@@ -88,7 +88,7 @@ pub enum DeliveryOutcome {
 
 /// A final status to check again, claimed by one sender for the length of its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "one that is taken and not answered for is looked at when its lease ends"]
+#[must_use = "a confirmation without an answer is checked again when its lease ends"]
 pub struct Confirmation {
     /// The message that was sent.
     pub message: OutboxMessage,

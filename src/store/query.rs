@@ -16,7 +16,7 @@ use crate::store::row::Row;
 pub(super) type Bound = sqlx::query::Query<'static, Any, AnyArguments>;
 
 /// A statement with its values, not run yet.
-#[must_use = "nothing was asked yet"]
+#[must_use = "a statement does nothing until it is run"]
 pub(super) struct Query(Bound);
 
 /// Returns the statement with the values of `$1` and so on.

@@ -187,7 +187,8 @@ async fn insert(
     } = past;
     let place = place(write, past, number).await?;
     let Number { forge_id, git_ref, production } = number;
-    let summary = format!("as commit {} of the manifest repository says", pushed.commit.short());
+    let summary =
+        format!("restored from commit {} of the manifest repository", pushed.commit.short());
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
@@ -195,10 +196,10 @@ async fn insert(
          $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
          ON CONFLICT DO NOTHING";
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
-    let asked = (&release.commit, &release.tag, git_ref, actor, reason);
-    let made = (app, template, templates_commit, State::Succeeded.as_str());
+    let commit_columns = (&release.commit, &release.tag, git_ref, actor, reason);
+    let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
     let ended = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let values = (lane, asked, made, ended, rollback.as_ref().map(to_json));
+    let values = (lane, commit_columns, app_columns, ended, rollback.as_ref().map(to_json));
     query(sql, values).execute(write.sql(), DOING).await
 }
 
@@ -212,7 +213,7 @@ async fn shown_as_live(
     let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure, outcome, done_at, reason) \
          VALUES ($1, $2, 1, $3, $4, $5, $6, $6, 0, 0, 'sent', $6, $7)";
-    let (state, words) = (ForgeState::Success.as_str(), "told before the record was rebuilt");
+    let (state, words) = (ForgeState::Success.as_str(), "sent before the record was rebuilt");
     let values = (&past.id, &sink, sink.family(), state, words, past.finished_at, None::<String>);
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }

@@ -50,14 +50,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         // In most cases it is known: that takes no turn to write.
-        let known = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
-        let known = known.as_ref().map(read_repository).transpose()?;
+        let record = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
+        let record = record.as_ref().map(read_repository).transpose()?;
         let is_fresh = |one: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
             one.name == *name
                 && one.seen_at.is_some_and(|seen| at.duration_since(seen) < HEARD_LATELY)
         };
-        if known.as_ref().is_some_and(is_fresh) {
+        if record.as_ref().is_some_and(is_fresh) {
             return Ok(());
         }
         let mut write = self.begin(DOING).await?;
@@ -96,14 +96,14 @@ pub(super) async fn recognize(
         return Ok(name.clone());
     };
     let at = at.unwrap_or(now);
-    let known = find(write, number).await?;
-    match &known {
+    let record = find(write, number).await?;
+    match &record {
         // A late event from before the rename.
-        Some(known) if known.name != *name && known.seen_at.is_some_and(|seen| at < seen) => {
-            return Ok(known.name.clone());
+        Some(record) if record.name != *name && record.seen_at.is_some_and(|seen| at < seen) => {
+            return Ok(record.name.clone());
         }
-        Some(known) if known.name == *name => {
-            note(write, number, name, owner, known.seen_at.max(Some(at))).await?;
+        Some(record) if record.name == *name => {
+            note(write, number, name, owner, record.seen_at.max(Some(at))).await?;
             return Ok(name.clone());
         }
         Some(_) | None => {}
@@ -117,7 +117,7 @@ pub(super) async fn recognize(
         }
         retire(store, write, &other, at).await?;
     }
-    if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &known {
+    if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &record {
         let same_owner = owner.is_some() && owner == *former_owner;
         if same_owner || former.had_owner_of(&name) {
             rename(store, write, former, &name).await?;

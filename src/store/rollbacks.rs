@@ -65,7 +65,7 @@ impl NewRollback {
 
 /// The answer to a request for a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a rollback that was not taken in is not done"]
+#[must_use = "a rollback that was not accepted is not done"]
 pub enum RollbackTurn {
     /// It waits for a worker.
     Yes,
@@ -168,12 +168,12 @@ async fn insert(
          $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
-    let asked = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
+    let commit_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
     let person = (&request.actor, &request.description);
-    let made = (app, template, State::Queued.as_str(), now, WAITING);
+    let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let reached = (contact.as_ref().map(to_json), address, request.production, place);
     let rest = (to_json(rollback), request.recipient.stored());
-    let values = (lane, asked, person, made, reached, rest);
+    let values = (lane, commit_columns, person, app_columns, reached, rest);
     let done = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(done == 1)
 }

@@ -242,5 +242,5 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
 
 /// Returns the JSON text of a value.
 pub(super) fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("our values have string keys and no failing serializers")
+    serde_json::to_string(value).expect("stored values have string keys and no failing serializers")
 }

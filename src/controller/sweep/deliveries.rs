@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::decide;
 use crate::controller::sweep::{
-    LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps, Taken,
+    IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps,
 };
 use crate::deployments::outcome::DeployError;
 use crate::forge::delivery::HookDelivery;
@@ -85,9 +85,9 @@ impl Sweeps {
                 }
                 let event = webhook::parse(event, ContentType::Json, payload, rules);
                 match (DeliveryId::parse(delivery.guid.as_str()), event) {
-                    (Ok(guid), Ok(event)) => match self.take(&guid, &event, progress).await? {
-                        Taken::Settled(outcome) => outcome,
-                        Taken::NotNow(problem) => return Ok(Some(problem)),
+                    (Ok(guid), Ok(event)) => match self.ingest(&guid, &event, progress).await? {
+                        IngestResult::Settled(outcome) => outcome,
+                        IngestResult::Deferred(problem) => return Ok(Some(problem)),
                     },
                     (Err(_), _) | (_, Err(_)) => "malformed",
                 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::{
-    HINT_PAUSE, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps, Taken, decide,
+    HINT_PAUSE, IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps,
+    decide,
 };
 use crate::deployments::outcome::DeployError;
 use crate::forge::github::webhook::listed::{self, ListedDeployment};
@@ -29,23 +30,23 @@ const INSTALLED_FOR: i64 = 3600;
 const NAME: &str = SweepKind::Deployments.as_str();
 
 /// The requests that a run may still spend.
-struct Purse<'r> {
+struct RequestAllowance<'r> {
     requests: u64,
     took: Stopwatch,
     stop: &'r CancellationToken,
 }
 
 /// The result of a look at a repository.
-enum Looked {
+enum SweepResult {
     /// All of it was processed.
-    Whole,
+    Complete,
     /// The requests ran out.
-    Partly,
+    Partial,
     /// The code host cannot be asked now.
-    NotNow(DeployError),
+    Deferred(DeployError),
 }
 
-impl Purse<'_> {
+impl RequestAllowance<'_> {
     fn pay(&mut self, requests: u64) -> bool {
         let late = self.took.micros() > LONGEST_RUN_MICROS;
         if late || self.stop.is_cancelled() || self.requests == 0 {
@@ -65,13 +66,13 @@ impl Sweeps {
     ) -> Result<Progress, StoreError> {
         let mut progress = Progress::new(run);
         let requests = self.allowance(scope);
-        let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
+        let mut allowance = RequestAllowance { requests, took: self.clock.stopwatch(), stop };
         let mut hints = self.deployments.hints.take().into_iter();
         while let Some(repository) = hints.next() {
-            match self.sweep_repository(&repository, run, &mut purse, &mut progress).await? {
-                Looked::Whole => {}
-                Looked::Partly => self.deployments.hints.put_back(repository),
-                Looked::NotNow(problem) => {
+            match self.sweep_repository(&repository, run, &mut allowance, &mut progress).await? {
+                SweepResult::Complete => {}
+                SweepResult::Partial => self.deployments.hints.put_back(repository),
+                SweepResult::Deferred(problem) => {
                     std::iter::once(repository)
                         .chain(hints)
                         .for_each(|one| self.deployments.hints.put_back(one));
@@ -82,17 +83,17 @@ impl Sweeps {
         if scope == Scope::Hints {
             return Ok(progress);
         }
-        let all = self.repositories(&mut purse).await?;
+        let all = self.repositories(&mut allowance).await?;
         let left = decide::remaining_repositories(&all, run.position.as_deref());
         progress.waiting = left.len();
         for repository in left {
-            match self.sweep_repository(repository, run, &mut purse, &mut progress).await? {
-                Looked::Whole => {
+            match self.sweep_repository(repository, run, &mut allowance, &mut progress).await? {
+                SweepResult::Complete => {
                     progress.position = Some(repository.to_string());
                     progress.waiting -= 1;
                 }
-                Looked::Partly => return Ok(progress),
-                Looked::NotNow(problem) => return Ok(progress.stopped(problem)),
+                SweepResult::Partial => return Ok(progress),
+                SweepResult::Deferred(problem) => return Ok(progress.stopped(problem)),
             }
         }
         progress.position = None;
@@ -118,53 +119,53 @@ impl Sweeps {
         &self,
         repository: &RepoName,
         run: &Sweeping,
-        purse: &mut Purse<'_>,
+        allowance: &mut RequestAllowance<'_>,
         progress: &mut Progress,
-    ) -> Result<Looked, StoreError> {
-        if !purse.pay(1) {
-            return Ok(Looked::Partly);
+    ) -> Result<SweepResult, StoreError> {
+        if !allowance.pay(1) {
+            return Ok(SweepResult::Partial);
         }
         let forge = &self.deployments.forge;
         let listed = match forge.recent_deployments(repository, LOOKED_AT).await {
             Ok(listed) => listed,
-            Err(error) => return Ok(self.not_looked(repository, error.into())),
+            Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
         };
         lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<ListedDeployment> = listed.iter().filter_map(read).collect();
-        let mut lost = self.lost(listed, run).await?;
+        let mut lost = self.find_lost(listed, run).await?;
         if lost.iter().any(|one| matches!(one.event, WebhookEvent::Deployment(_))) {
-            if !purse.pay(1) {
-                return Ok(Looked::Partly);
+            if !allowance.pay(1) {
+                return Ok(SweepResult::Partial);
             }
             match forge.named_repository(repository, self.clock.now()).await {
                 Ok(named) => identify(&mut lost, named.as_ref()),
-                Err(error) => return Ok(self.not_looked(repository, error.into())),
+                Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
             }
         }
         for one in lost {
             // One request for the statuses, and one for a status of this service.
-            if !purse.pay(2) || progress.refused >= MOST_REFUSED {
-                return Ok(Looked::Partly);
+            if !allowance.pay(2) || progress.refused >= MOST_REFUSED {
+                return Ok(SweepResult::Partial);
             }
-            if let Some(problem) = self.heal(&one, progress).await? {
-                return Ok(Looked::NotNow(problem));
+            if let Some(problem) = self.recover(&one, progress).await? {
+                return Ok(SweepResult::Deferred(problem));
             }
         }
-        Ok(Looked::Whole)
+        Ok(SweepResult::Complete)
     }
 
     /// Tries later if the problem may pass; otherwise logs it and counts the repository as swept.
-    fn not_looked(&self, repository: &RepoName, problem: DeployError) -> Looked {
+    fn defer_or_skip(&self, repository: &RepoName, problem: DeployError) -> SweepResult {
         if problem.remedy.may_pass() {
-            return Looked::NotNow(problem);
+            return SweepResult::Deferred(problem);
         }
-        self.troubled(repository, &problem);
-        Looked::Whole
+        self.log_problem(repository, &problem);
+        SweepResult::Complete
     }
 
     /// Returns the deployments that may be lost, as far as the store knows.
-    async fn lost(
+    async fn find_lost(
         &self,
         mut listed: Vec<ListedDeployment>,
         run: &Sweeping,
@@ -182,7 +183,7 @@ impl Sweeps {
         Ok(listed)
     }
 
-    async fn heal(
+    async fn recover(
         &self,
         one: &ListedDeployment,
         progress: &mut Progress,
@@ -190,40 +191,43 @@ impl Sweeps {
         let number = one.forge_id.to_string();
         let delivery = DeliveryId::parse(format!("sweep-{number}"));
         let delivery = delivery.expect("digits and a word are a delivery's id");
-        match self.take(&delivery, &one.event, progress).await? {
-            Taken::Settled(outcome) => {
+        match self.ingest(&delivery, &one.event, progress).await? {
+            IngestResult::Settled(outcome) => {
                 self.store.settle_swept(NAME, &number, outcome, self.clock.now()).await?;
                 Ok(None)
             }
-            Taken::NotNow(problem) => Ok(Some(problem)),
+            IngestResult::Deferred(problem) => Ok(Some(problem)),
         }
     }
 
     /// Returns all repositories that may deploy: those that have deployed before, and those that
     /// the code host lists.
-    async fn repositories(&self, purse: &mut Purse<'_>) -> Result<BTreeSet<RepoName>, StoreError> {
+    async fn repositories(
+        &self,
+        allowance: &mut RequestAllowance<'_>,
+    ) -> Result<BTreeSet<RepoName>, StoreError> {
         let mut all = BTreeSet::from_iter(self.store.repositories().await?);
-        all.extend(self.installed(purse).await);
+        all.extend(self.installed(allowance).await);
         let is_allowed = |name: &RepoName| self.settings.rules.repositories.allow(name);
         // What waits under a retired name has another one at the host.
         all.retain(|repository| !repository.is_retired() && is_allowed(repository));
         Ok(all)
     }
 
-    async fn installed(&self, purse: &mut Purse<'_>) -> Vec<RepoName> {
+    async fn installed(&self, allowance: &mut RequestAllowance<'_>) -> Vec<RepoName> {
         let now = self.clock.now();
-        let kept = lock(&self.installed).clone();
-        let kept = match kept {
+        let cached = lock(&self.installed).clone();
+        let cached = match cached {
             Some((at, list)) if now.duration_since(at).as_secs() < INSTALLED_FOR => return list,
             Some((_, list)) => list,
             None => Vec::new(),
         };
-        if !purse.pay(1) {
-            return kept;
+        if !allowance.pay(1) {
+            return cached;
         }
         match self.deployments.forge.installed_repositories(INSTALLED).await {
             Ok(list) => {
-                purse.requests = purse.requests.saturating_sub(list.len() as u64 / PAGE);
+                allowance.requests = allowance.requests.saturating_sub(list.len() as u64 / PAGE);
                 *lock(&self.installed) = Some((now, list.clone()));
                 list
             }
@@ -233,7 +237,7 @@ impl Sweeps {
                     reason,
                     "code host does not list its repositories, only those that have deployed before are swept"
                 );
-                kept
+                cached
             }
         }
     }

@@ -386,21 +386,21 @@ impl Progress {
 }
 
 /// The result of taking an event in.
-enum Taken {
+enum IngestResult {
     /// The event needs no second look; the word is the reason.
     Settled(&'static str),
     /// The code host cannot be asked now.
-    NotNow(DeployError),
+    Deferred(DeployError),
 }
 
 impl Sweeps {
     /// Takes an event in as a webhook would, unless it has been answered meanwhile.
-    async fn take(
+    async fn ingest(
         &self,
         delivery: &DeliveryId,
         event: &WebhookEvent,
         progress: &mut Progress,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<IngestResult, StoreError> {
         match event {
             WebhookEvent::Deployment(request) => {
                 let repository = &request.release.repository;
@@ -418,7 +418,7 @@ impl Sweeps {
             WebhookEvent::PullRequest(_) => self.receive(delivery, event, progress).await,
             // The person who pressed the button sees that nothing follows.
             WebhookEvent::Ping | WebhookEvent::Rerun(_) | WebhookEvent::Ignored { .. } => {
-                Ok(Taken::Settled("not_ours"))
+                Ok(IngestResult::Settled("not_ours"))
             }
         }
     }
@@ -428,8 +428,8 @@ impl Sweeps {
         delivery: &DeliveryId,
         event: &WebhookEvent,
         progress: &mut Progress,
-    ) -> Result<Taken, StoreError> {
-        Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
+    ) -> Result<IngestResult, StoreError> {
+        Ok(IngestResult::Settled(match self.deployments.receive(delivery, event).await? {
             Some(Acceptance::New(deployment)) => {
                 progress.healed += 1;
                 tracing::info!(%deployment, %delivery, "missed deployment recovered");
@@ -440,7 +440,7 @@ impl Sweeps {
         }))
     }
 
-    async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> Taken {
+    async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> IngestResult {
         let EventRefusal { repository, forge_id, field, problem } = refusal;
         if let Err(taken) = self.still_open(repository, *forge_id).await {
             return taken;
@@ -456,37 +456,37 @@ impl Sweeps {
             Ok(()) => {
                 progress.refused += 1;
                 tracing::info!(%repository, forge_id, field, "missed deployment refused, its status says why");
-                Taken::Settled("refused")
+                IngestResult::Settled("refused")
             }
-            Err(error) => self.not_told(repository, error.into()),
+            Err(error) => self.defer_or_settle(repository, error.into()),
         }
     }
 
     /// Succeeds if the deployment is still open; otherwise returns the result that ends its
     /// recovery.
-    async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
+    async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), IngestResult> {
         match self.deployments.forge.statuses(repository, forge_id).await {
             Ok(statuses) => {
                 match decide::deployment_standing(&statuses, &self.settings.our_address) {
                     DeploymentStanding::Open => Ok(()),
-                    DeploymentStanding::Told => Err(Taken::Settled("told")),
-                    DeploymentStanding::Closed => Err(Taken::Settled("closed")),
+                    DeploymentStanding::Told => Err(IngestResult::Settled("told")),
+                    DeploymentStanding::Closed => Err(IngestResult::Settled("closed")),
                 }
             }
-            Err(error) => Err(self.not_told(repository, error.into())),
+            Err(error) => Err(self.defer_or_settle(repository, error.into())),
         }
     }
 
-    fn not_told(&self, repository: &RepoName, problem: DeployError) -> Taken {
+    fn defer_or_settle(&self, repository: &RepoName, problem: DeployError) -> IngestResult {
         if problem.remedy.may_pass() {
-            return Taken::NotNow(problem);
+            return IngestResult::Deferred(problem);
         }
-        self.troubled(repository, &problem);
-        Taken::Settled("not_for_us")
+        self.log_problem(repository, &problem);
+        IngestResult::Settled("not_for_us")
     }
 
     /// Logs the problem of a repository, once while it lasts.
-    fn troubled(&self, repository: &RepoName, problem: &DeployError) {
+    fn log_problem(&self, repository: &RepoName, problem: &DeployError) {
         let mut troubled = lock(&self.troubled);
         if troubled.len() < MOST_TROUBLED && troubled.insert(repository.clone()) {
             let reason = &problem.message;

@@ -39,9 +39,9 @@ impl Deployments {
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackOrder { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
-        let kept = manifests.repository.read_history_beside(target, app).await;
-        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
-        let choice = self.choose_revision(&kept, &request).await?;
+        let folders = manifests.repository.read_history_beside(target, app).await;
+        let folders = folders.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let choice = self.choose_revision(&folders, &request).await?;
         let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
         let from = match &choice.from {
             Some(from) => self.find_deployment(from).await?,
@@ -57,7 +57,7 @@ impl Deployments {
         {
             return Err(NotRolledBack::Against(message));
         }
-        let files = read_files(&manifests.repository, (target, app), &choice.to, &kept).await;
+        let files = read_files(&manifests.repository, (target, app), &choice.to, &folders).await;
         let (now, then, former) =
             files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         check_reserved_names(self, target, app, &then)
@@ -95,7 +95,7 @@ impl Deployments {
     /// live.
     async fn choose_revision(
         &self,
-        kept: &AppFolders,
+        folders: &AppFolders,
         request: &RollbackOrder,
     ) -> Result<Choice, NotRolledBack> {
         let RollbackOrder { target, app, to, .. } = request;
@@ -105,7 +105,8 @@ impl Deployments {
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref()), &past)
+        folders
+            .choose(back.or(to.as_ref()), &past)
             .map_err(|why| refusal(why, request, named.as_ref()))
     }
 
@@ -193,11 +194,11 @@ impl Deployments {
         &self,
         new: &NewRollback,
         by: Principal,
-        kept: Option<&PendingAnswer>,
+        answer: Option<&PendingAnswer>,
     ) -> Result<(), NotRolledBack> {
         let app = &new.app;
         let entry = entry(new, by, self.clock.now());
-        match self.record_rollback(new, (&entry, kept)).await {
+        match self.record_rollback(new, (&entry, answer)).await {
             Ok(RollbackTurn::Yes) => Ok(()),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
@@ -293,13 +294,13 @@ async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
-    kept: &AppFolders,
+    folders: &AppFolders,
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
     let now = repository.files_beside(&latest).await?;
     let then = repository.files_beside(&folder).await?;
-    let former = data::former_disks(repository, (target, app), kept, &now).await?;
+    let former = data::former_disks(repository, (target, app), folders, &now).await?;
     Ok((now, then, former))
 }
 

@@ -79,9 +79,7 @@ async fn free_objects(
     let found = deployments.facts.namespace(target, app).await;
     let namespace = found.map_err(|NotKnown(why)| {
         // A repository that cannot be read cannot be written to either.
-        DeployError::retry(format!(
-            "it is not known whether other apps have its objects by now: {why}"
-        ))
+        DeployError::retry(format!("the objects of other apps cannot be read: {why}"))
     })?;
     let (revision, unreadable) = parse::live_app(files);
     for file in unreadable {
@@ -95,7 +93,7 @@ async fn free_objects(
     let mut new = revision.names().filter(|object| !is_live(object));
     let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
     if let Some((object, other)) = taken {
-        return Err(refused(&format!("{object} is `{}/{other}`'s by now", app.namespace)));
+        return Err(refused(&format!("{object} already belongs to `{}/{other}`", app.namespace)));
     }
     let live = revision.names().filter(|object| is_live(object)).cloned();
     Ok(object_claims(files, &live.collect::<Vec<_>>()))
@@ -117,9 +115,7 @@ async fn free_routes(
     }
     let found = deployments.facts.routes(target, app, &hosts).await;
     let (others, live) = found.map_err(|NotKnown(why)| {
-        DeployError::retry(format!(
-            "it is not known whether other apps have its hosts by now: {why}"
-        ))
+        DeployError::retry(format!("the hosts of other apps cannot be read: {why}"))
     })?;
     let claims = route_claims(routes, &live);
     let is_in_the_way =

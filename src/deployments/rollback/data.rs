@@ -58,7 +58,7 @@ pub(super) fn judge(
     }
     if let Some(first) = fewer_pods.first().filter(|_| !accepted.fewer_pods) {
         return Err(NotRolledBack::Against(format!(
-            "{first}; deploy the former tag instead, which keeps the number, or say that it may: \
+            "{first}; deploy the former tag instead, which keeps the number, or accept fewer pods: \
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
         )));
     }
@@ -157,7 +157,7 @@ fn rewrite_application(
 fn data_refusal(objects: &[LiveObject]) -> String {
     let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
     format!(
-        "it would take what keeps data out of the manifests: {}; `--with-data` says that it may",
+        "it would remove objects that keep data from the manifests: {}; `--with-data` accepts that",
         objects.join(", ")
     )
 }

@@ -57,7 +57,7 @@ impl Sinks {
         message: &OutboxMessage,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
-        let told = match &message.sink {
+        let result = match &message.sink {
             Sink::Forge => self.deployment_status(message).await,
             Sink::Commit => self.commit_status(message).await,
             Sink::Check => self.check_run(message).await,
@@ -66,7 +66,7 @@ impl Sinks {
             Sink::Channel => return self.channel(message, now).await,
             Sink::Person => return self.person(message, now).await,
         };
-        self.defer_limited_account(told, now, |at| Delivered::Later { at })
+        self.defer_limited_account(result, now, |at| Delivered::Later { at })
     }
 
     /// Checks that people see the final status that was sent, and sends it again where an earlier
