@@ -385,13 +385,13 @@ impl Controller {
     }
 }
 
-/// The error for a lock or hold that was placed after planning. The next attempt meets the rule,
+/// Returns the error for a lock or hold that was placed after planning. The next attempt meets the rule,
 /// and ends with its violation.
 fn plan_again(what: &str, by: &str, reason: &str) -> DeployError {
     DeployError::retry(format!("{by} {what} it while it was planned: {reason}"))
 }
 
-/// The error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback
+/// Returns the error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback
 /// that is requested too late.
 fn rollback_locked(lock: &Lock) -> DeployError {
     DeployError::reject(format!(

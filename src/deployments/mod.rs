@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The use cases know neither HTTP nor the loops, which call them by name. Read `core.rs` first, for
-//! [`Deployments`](core::Deployments) and its parts; then [`accept`], `attempt.rs` and [`outcome`] for the way of a
+//! [`Deployments`] and its parts; then [`accept`], `attempt.rs` and [`outcome`] for the way of a
 //! deployment, [`rollback`] and [`removal`] for acts of people, [`dry_run`] and [`preview`] for what only plans, and
 //! [`apps`], [`history`] and [`builds`] for what only reads.
 

@@ -78,7 +78,7 @@ impl IndexPlace {
         self.freshen_in(ASKING, now, within).await
     }
 
-    /// The same, for a caller that has less time than a deployment. A folder of this machine needs
+    /// Does the same for a caller that has less time than a deployment. A folder of this machine needs
     /// no fetch.
     pub(super) async fn freshen_in(
         &self,

@@ -51,7 +51,7 @@ pub(super) struct NotDelivered {
 }
 
 impl NotDelivered {
-    /// The error of a delivery that panicked. The panic's message is in the log, for developers.
+    /// Returns the error of a delivery that panicked. The panic's message is in the log, for developers.
     pub(super) fn panicked() -> Self {
         let problem =
             DeployError::give_up("a fault in the-deployer itself; its log has the details");

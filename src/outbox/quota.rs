@@ -1,4 +1,4 @@
-//! Sheds and defers messages by priority where the forge has an hourly quota of calls. Pure.
+//! Sheds and defers messages by priority where the code host has an hourly quota of calls. Pure.
 //!
 //! GitHub takes 500 calls an hour of an account that create content ("Rate limits for the REST
 //! API", GitHub Docs). A deployment with all its messages makes six: `queued`, `in_progress` and

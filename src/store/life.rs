@@ -86,7 +86,7 @@ macro_rules! fence {
 }
 
 impl Store {
-    /// The point of no return: asks for the turn to push. It is refused if a newer deployment
+    /// Asks for the turn to push, the point of no return. It is refused if a newer deployment
     /// waits, or if a person has locked the app since the rules ran: a lock that was answered is
     /// reliable. With the turn the deployment has claimed its app and its routes, unless another
     /// deployment was first.

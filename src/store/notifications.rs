@@ -171,7 +171,7 @@ impl Store {
     /// Returns the calls of the last hour, and those that wait.
     pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCalls>, StoreError> {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
-        // Counted by the database: while the forge is down, everything waits.
+        // Counted by the database: while the code host is down, everything waits.
         let waiting = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";

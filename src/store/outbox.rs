@@ -33,7 +33,7 @@ pub struct OutboxMessage {
     pub commit: CommitSha,
     /// Its target.
     pub target: TargetName,
-    /// The forge's number of the deployment; below zero while the forge does not have it.
+    /// The code host's number of the deployment; below zero while the code host does not have it.
     pub forge_id: i64,
     /// Its place in the order of its lane, before its id.
     pub place: i64,

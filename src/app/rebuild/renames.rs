@@ -290,7 +290,7 @@ mod tests {
         assert!(note.contains("as bob/shop") && note.contains("owners move"), "{note}");
     }
 
-    /// Nor does it after somebody else took its second name.
+    /// Nor does it after another repository took its second name.
     #[test]
     fn a_transferred_repository_whose_name_was_taken_takes_no_app_over() {
         let deployments = vec![

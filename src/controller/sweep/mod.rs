@@ -414,7 +414,7 @@ impl Sweeps {
                 self.deployments.notice_push(push);
                 self.receive(delivery, event, progress).await
             }
-            // What is stored of it already is known by the forge's own time.
+            // A stored pull request is recognized by the code host's own time.
             WebhookEvent::PullRequest(_) => self.receive(delivery, event, progress).await,
             // The person who pressed the button sees that nothing follows.
             WebhookEvent::Ping | WebhookEvent::Rerun(_) | WebhookEvent::Ignored { .. } => {
