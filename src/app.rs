@@ -110,7 +110,7 @@ impl App {
         let store = Box::pin(Store::open(&settings.storage.url))
             .await
             .map_err(cannot_use("the database"))?;
-        let store = store.telling(wiring::audience(&settings));
+        let store = store.with_subscriptions(wiring::subscriptions(&settings));
         if home.contains_database(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(cannot_use("the database"))?;
         }

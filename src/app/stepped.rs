@@ -57,7 +57,7 @@ impl SteppedApp {
     ///
     /// # Errors
     /// [`StoreError`]
-    pub async fn turn(&self) -> Result<usize, StoreError> {
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut count = removal::keep_records_once(&self.loops.deployments).await?;
         while self.step().await? {
             count += 1;

@@ -58,7 +58,7 @@ pub(super) struct Loops {
 
 /// Returns the subscriptions of the settings. The local code host has no place to show a commit's
 /// status; check runs are for Apps.
-pub(super) fn audience(settings: &Settings) -> Subscriptions {
+pub(super) fn subscriptions(settings: &Settings) -> Subscriptions {
     let (commits, checks) = match &settings.forge {
         ForgeSettings::Local { .. } => (false, false),
         ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),

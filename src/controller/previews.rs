@@ -353,7 +353,7 @@ impl PreviewLoop {
             .await
             .map_err(Abort::Unshown)?;
         let there = ShownCheck { head: claim.request.head.clone(), check, digest };
-        self.store.preview_shown(claim, &there).await?;
+        self.store.record_shown_preview(claim, &there).await?;
         *shown = Some(there);
         Ok(PreviewOutcome::Shown)
     }
@@ -393,7 +393,7 @@ impl PreviewLoop {
         let reason = &problem.message;
         if let Some(at) = self.next_attempt(claim, problem) {
             tracing::warn!(%at, reason, "preview failed, retry scheduled");
-            let held = self.store.put_preview_off(claim, at, reason).await?;
+            let held = self.store.retry_preview_at(claim, at, reason).await?;
             return Ok(if held == LeaseState::Held {
                 PreviewOutcome::PutOff
             } else {

@@ -47,7 +47,7 @@ impl Outbox {
         let decision = quota.map(|quota| lock(quota).decide(message, now));
         if let Some(QuotaDecision::Defer(until)) = decision {
             sender.breaker().release(1);
-            return self.store.confirmed(one, Some(until), None).await;
+            return self.store.record_confirmation(one, Some(until), None).await;
         }
         let longest = self.settings.lease / 2;
         let checked = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
@@ -64,7 +64,7 @@ impl Outbox {
                 (&message.deployment, &message.sink, message.status.state.as_str());
             tracing::warn!(%deployment, %sink, state, "an older status was applied late, final status sent again");
         }
-        self.store.confirmed(one, next_check(&checked, one.told_at, now), retold_at).await
+        self.store.record_confirmation(one, next_check(&checked, one.told_at, now), retold_at).await
     }
 }
 

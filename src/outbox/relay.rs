@@ -165,7 +165,7 @@ impl Outbox {
     fn senders_beside(&self, waiting: &[OutboxBacklog]) -> Vec<Arc<Sender>> {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         let mut senders = lock(&self.senders);
-        for family in self.store.audience().families().into_iter().chain(waiting) {
+        for family in self.store.subscriptions().families().into_iter().chain(waiting) {
             let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
             senders.entry(family.clone()).or_insert_with(|| {
                 Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
@@ -292,7 +292,7 @@ impl Outbox {
             tried += together.iter().filter(|one| one.tried).count();
             let answers: Vec<_> =
                 together.drain(..).map(|one: Processed| (one.message, one.answer)).collect();
-            let held = self.store.answered(&answers, self.clock.now()).await?;
+            let held = self.store.record_outcomes(&answers, self.clock.now()).await?;
             for ((message, answer), held) in answers.iter().zip(held) {
                 self.metrics.report(&sender.family.to_string(), outcome::word(answer));
                 if held == LeaseState::Lost {

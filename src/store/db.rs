@@ -21,7 +21,7 @@ pub struct Store {
     pub(super) writers: AnyPool,
     pub(super) kind: DatabaseBackend,
     pub(super) turns: Writers,
-    pub(super) audience: Arc<Subscriptions>,
+    pub(super) subscriptions: Arc<Subscriptions>,
     /// Notified after each change of this process.
     pub(super) changed: watch::Sender<()>,
 }
@@ -33,20 +33,20 @@ impl Store {
     /// `postgres://…` database must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
-        let (turns, audience) = (Writers::default(), Arc::default());
+        let (turns, subscriptions) = (Writers::default(), Arc::default());
         let changed = watch::Sender::new(());
-        Ok(Self { pool, writers, kind, turns, audience, changed })
+        Ok(Self { pool, writers, kind, turns, subscriptions, changed })
     }
 
     /// Returns the same database, with messages for these subscriptions from now on.
     #[must_use]
-    pub fn telling(self, audience: Subscriptions) -> Self {
-        Self { audience: Arc::new(audience), ..self }
+    pub fn with_subscriptions(self, subscriptions: Subscriptions) -> Self {
+        Self { subscriptions: Arc::new(subscriptions), ..self }
     }
 
     /// Returns the subscriptions.
-    pub fn audience(&self) -> &Subscriptions {
-        &self.audience
+    pub fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
     /// Returns a receiver that is notified after each change of this process, and not of other

@@ -74,7 +74,7 @@ pub(super) async fn removed(
     if let Some(newest) = newest(store, write, removal).await? {
         let push = (ForgeState::Inactive, commit);
         store.tell_of_push(write, &newest, target, push, now).await?;
-    } else if let Some(sink) = store.audience.of_push(target) {
+    } else if let Some(sink) = store.subscriptions.of_push(target) {
         tracing::warn!(
             %app, %target, %sink, commit = commit.short(),
             "removal not announced, the app has no deployment to carry the message"
@@ -84,7 +84,7 @@ pub(super) async fn removed(
     let gone = lock_active(store, write, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     if let Some(newest) = gone.first() {
-        for name in &store.audience.events {
+        for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());
             outbox::enqueue(write, newest, &sink, &status, now).await?;
         }

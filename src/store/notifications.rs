@@ -143,7 +143,7 @@ impl Store {
 
     /// Returns the messages of the same sink about the deployments before it in its lane, newest
     /// first.
-    pub async fn told_before(
+    pub async fn earlier_messages(
         &self,
         message: &OutboxMessage,
         most: u32,

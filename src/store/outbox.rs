@@ -151,7 +151,7 @@ impl Store {
     }
 
     /// Records the outcomes of messages, each unless another sender has claimed it since.
-    pub async fn answered(
+    pub async fn record_outcomes(
         &self,
         answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
@@ -211,7 +211,7 @@ impl Store {
 
     /// Records the time of the next check of a final status, or that there is none; and that it was
     /// sent again.
-    pub async fn confirmed(
+    pub async fn record_confirmation(
         &self,
         confirmation: &Confirmation,
         again: Option<Timestamp>,
@@ -237,7 +237,7 @@ impl Store {
         status: &ForgeStatus,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        for sink in self.audience.of(status.state) {
+        for sink in self.subscriptions.of(status.state) {
             enqueue(write, id, &sink, status, now).await?;
         }
         Ok(())
@@ -253,7 +253,7 @@ impl Store {
         (state, commit): (ForgeState, &CommitSha),
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let Some(sink) = self.audience.of_push(target) else { return Ok(()) };
+        let Some(sink) = self.subscriptions.of_push(target) else { return Ok(()) };
         enqueue(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
     }
 }

@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// Schedules a retry at that time.
-    pub async fn put_preview_off(
+    pub async fn retry_preview_at(
         &self,
         claim: &PreviewClaim,
         at: Timestamp,
@@ -191,7 +191,7 @@ impl Store {
 
     /// Records the check run that was shown, also for a worker that has lost the claim meanwhile:
     /// the check run exists, and the next worker must know of it.
-    pub async fn preview_shown(
+    pub async fn record_shown_preview(
         &self,
         claim: &PreviewClaim,
         shown: &ShownCheck,

@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// Returns those of the items that need no second look.
-    pub async fn settled(
+    pub async fn settled_items(
         &self,
         sweep: &str,
         items: &[String],

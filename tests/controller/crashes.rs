@@ -171,7 +171,7 @@ async fn a_sender_that_stood_still_tells_nothing_of_the_past() {
         tokio::join!(deployer.works(), async {
             met.await;
             lease_ends(&deployer);
-            while heir.turn().await.unwrap() > 0 {}
+            while heir.run_once().await.unwrap() > 0 {}
             told = deployer.github.told(id);
             assert_eq!(told.last().unwrap(), "success", "{told:?}");
             deployer.github.lets_go();

@@ -39,7 +39,7 @@ async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage 
     loop {
         let some = store.take_messages(&SinkFamily::Forge, at(n), LEASE, 1).await.unwrap();
         let message = some.into_iter().next().expect("there is one");
-        store.answered(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
+        store.record_outcomes(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
         if message.sink.to_string() == "check" {
             return message;
         }
@@ -49,8 +49,10 @@ async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage 
 #[tokio::test]
 async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
     run_on_both(async |db| {
-        let store =
-            db.store.clone().telling(Subscriptions { checks: true, ..Subscriptions::default() });
+        let store = db
+            .store
+            .clone()
+            .with_subscriptions(Subscriptions { checks: true, ..Subscriptions::default() });
         ends(&store, 1, true).await;
         let first = check(&store, 1, DeliveryOutcome::Skipped("nothing to close".to_owned())).await;
         assert_eq!(store.newer_of_commit(&first).await.unwrap(), None);

@@ -36,7 +36,7 @@ async fn answer_all(store: &Store, seconds: i64, answer: DeliveryOutcome) {
             return;
         }
         let answers: Vec<_> = some.into_iter().map(|message| (message, answer.clone())).collect();
-        store.answered(&answers, at(seconds)).await.unwrap();
+        store.record_outcomes(&answers, at(seconds)).await.unwrap();
     }
 }
 
@@ -48,8 +48,10 @@ async fn last(store: &Store, n: i64) -> (ForgeState, String) {
 #[tokio::test]
 async fn a_success_makes_the_older_ones_of_its_lane_inactive_once() {
     run_on_both(async |db| {
-        let store =
-            db.store.clone().telling(Subscriptions { commits: true, ..Subscriptions::default() });
+        let store = db
+            .store
+            .clone()
+            .with_subscriptions(Subscriptions { commits: true, ..Subscriptions::default() });
         succeeds(&store, "web", 1).await;
         answer_all(&store, 2, SENT).await;
         succeeds(&store, "api", 2).await;
@@ -133,10 +135,10 @@ async fn an_app_that_is_removed_is_inactive() {
 #[tokio::test]
 async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
     run_on_both(async |db| {
-        let store = db
-            .store
-            .clone()
-            .telling(Subscriptions { events: vec!["bus".to_owned()], ..Subscriptions::default() });
+        let store = db.store.clone().with_subscriptions(Subscriptions {
+            events: vec!["bus".to_owned()],
+            ..Subscriptions::default()
+        });
         for round in 0..20 {
             let (first, second, act) = (3 * round + 1, 3 * round + 2, 1_000 + round);
             let lane = format!("web{round}");

@@ -174,7 +174,7 @@ async fn looks_right(store: &Store, version: i64) {
         let run = store.begin_sweep("deployments", "me", at(0), LEASE, false).await.unwrap();
         assert_eq!(run.unwrap().position.as_deref(), Some("acme/cart"));
         let items = ["acme/cart 4".to_owned(), "acme/cart 5".to_owned()];
-        assert_eq!(store.settled("deployments", &items).await.unwrap().len(), 1);
+        assert_eq!(store.settled_items("deployments", &items).await.unwrap().len(), 1);
     }
     if version >= 11 {
         let shop = RepoName::parse("acme/shop").unwrap();
@@ -260,7 +260,7 @@ async fn goes_on(store: &Store, version: i64) {
         let answer = || DeliveryOutcome::Sent { reference: None };
         sent.extend(some.iter().map(|message| (message.forge_id, message.status.state)));
         let answers: Vec<_> = some.into_iter().map(|message| (message, answer())).collect();
-        store.answered(&answers, at(3)).await.unwrap();
+        store.record_outcomes(&answers, at(3)).await.unwrap();
     }
     for forge_id in [3, 4, 5] {
         let successes = sent.iter().filter(|one| **one == (forge_id, ForgeState::Success));

@@ -20,7 +20,7 @@ async fn answer(
     answer: DeliveryOutcome,
     seconds: i64,
 ) -> LeaseState {
-    store.answered(&[(message.clone(), answer)], at(seconds)).await.unwrap()[0]
+    store.record_outcomes(&[(message.clone(), answer)], at(seconds)).await.unwrap()[0]
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
             events: vec!["dw".to_owned()],
             ..Subscriptions::default()
         };
-        let store = db.store.clone().telling(audience);
+        let store = db.store.clone().with_subscriptions(audience);
         assert_eq!(store.waiting().await.unwrap(), []);
         for n in 1..=2 {
             accept(&store, &format!("app{n}"), n).await;

@@ -59,11 +59,11 @@ async fn whoever_is_at_an_older_head_has_lost_it_and_what_it_showed_is_known() {
         note(store, &pull_request(7, 2), 3).await;
         assert_eq!(store.extend_preview(&first, at(4), LEASE).await.unwrap(), LeaseState::Lost);
         assert_eq!(store.end_preview(&first, at(4), "shown").await.unwrap(), LeaseState::Lost);
-        store.preview_shown(&first, &shown(&first, 11)).await.unwrap();
+        store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
         let second = take(store, 5).await.unwrap();
         assert_eq!(second.shown, Some(shown(&first, 11)));
-        store.preview_shown(&second, &shown(&second, 12)).await.unwrap();
-        store.preview_shown(&first, &shown(&first, 11)).await.unwrap();
+        store.record_shown_preview(&second, &shown(&second, 12)).await.unwrap();
+        store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
         assert_eq!(store.end_preview(&second, at(6), "shown").await.unwrap(), LeaseState::Held);
         note(store, &pull_request(7, 3), 7).await;
         let third = take(store, 8).await.unwrap();
@@ -81,9 +81,9 @@ async fn when_a_worker_dies_another_takes_over_and_knows() {
         assert_eq!(take(store, 60).await, None, "the lease holds");
         let next = take(store, 62).await.unwrap();
         assert_eq!((next.attempts, next.failures), (2, 1));
-        assert_eq!(store.put_preview_off(&dead, at(63), "x").await.unwrap(), LeaseState::Lost);
+        assert_eq!(store.retry_preview_at(&dead, at(63), "x").await.unwrap(), LeaseState::Lost);
         assert_eq!(
-            store.put_preview_off(&next, at(90), "GitHub is down").await.unwrap(),
+            store.retry_preview_at(&next, at(90), "GitHub is down").await.unwrap(),
             LeaseState::Held
         );
         let summary = store.preview_summary(&next.request.repository, 7).await.unwrap();
@@ -110,7 +110,7 @@ async fn deaths_one_after_the_other_are_counted() {
         let claim = take(store, 501).await.unwrap();
         assert_eq!(claim.deaths, 3, "it was given back, and has not ended");
         assert_eq!(
-            store.put_preview_off(&claim, at(502), "later").await.unwrap(),
+            store.retry_preview_at(&claim, at(502), "later").await.unwrap(),
             LeaseState::Held
         );
         assert_eq!(take(store, 502).await.unwrap().deaths, 0);
@@ -188,7 +188,7 @@ async fn a_deployment_that_succeeded_makes_what_is_shown_out_of_date() {
         for check in [Some(11), None] {
             let claim = take(store, 2).await.unwrap();
             if let Some(check) = check {
-                store.preview_shown(&claim, &shown(&claim, check)).await.unwrap();
+                store.record_shown_preview(&claim, &shown(&claim, check)).await.unwrap();
             }
             assert_eq!(store.end_preview(&claim, at(3), "x").await.unwrap(), LeaseState::Held);
         }

@@ -25,7 +25,7 @@ fn app() -> AppKey {
 
 fn telling(store: &Store, clusters: &[&str]) -> Store {
     let argocd = clusters.iter().map(|name| TargetName::parse(*name).unwrap()).collect();
-    store.clone().telling(Subscriptions { argocd, ..Subscriptions::default() })
+    store.clone().with_subscriptions(Subscriptions { argocd, ..Subscriptions::default() })
 }
 
 /// The deployment `n` of the lane ends like that at second `n`.
@@ -144,7 +144,7 @@ async fn one_that_was_not_taken_stays_before_the_later_ones() {
             (one.clone(), DeliveryOutcome::Again { at: at(seconds), unsure: false, failed: true })
         };
         let answers = [back(&taken[0], 9), back(&taken[1], 5), back(&taken[2], 5)];
-        store.answered(&answers, at(5)).await.unwrap();
+        store.record_outcomes(&answers, at(5)).await.unwrap();
         assert_eq!(order(&take(&store, 9).await), [id(1), id(2), id(3)]);
     })
     .await;

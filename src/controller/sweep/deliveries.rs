@@ -64,7 +64,7 @@ impl Sweeps {
     ) -> Result<BTreeSet<String>, StoreError> {
         let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
         let mut known = self.store.known_deliveries(&guids).await?;
-        known.extend(self.store.settled(NAME, &guids).await?);
+        known.extend(self.store.settled_items(NAME, &guids).await?);
         Ok(known)
     }
 

@@ -178,7 +178,7 @@ impl Sweeps {
         let known = self.store.known_deployments(repository, &numbers).await?;
         listed.retain(|one| !known.contains(&one.forge_id));
         let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
-        let settled = self.store.settled(NAME, &items).await?;
+        let settled = self.store.settled_items(NAME, &items).await?;
         listed.retain(|one| !settled.contains(&one.forge_id.to_string()));
         Ok(listed)
     }

@@ -55,7 +55,7 @@ impl Sinks {
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
         let wish = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
-        let earlier = self.deployments.store.told_before(message, LONGEST_ROW).await?;
+        let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
         let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
         let (kind, thread, broadcast) =
             match threading::for_channel(message.status.state, wish, &earlier) {
