@@ -28,10 +28,10 @@ use crate::app::home::DataDirLock;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planners::Planners;
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
@@ -146,7 +146,7 @@ impl App {
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock,
-            planners: Planners::new(),
+            cpu_pool: CpuPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);

@@ -71,7 +71,7 @@ impl Deployments {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
-            self.planners.run_blocking(move || this.read(&request, &waml)).await??;
+            self.cpu_pool.run_blocking(move || this.read(&request, &waml)).await??;
         let asked = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {
@@ -81,7 +81,7 @@ impl Deployments {
         let live = LiveClaims::from_facts(&facts);
         let stages = stages.clone();
         let (rendered, waml) =
-            self.planners.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
+            self.cpu_pool.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
         // Lookups are skipped where a rule refuses the WAML anyway. If no rule did, locks and owners must not be
         // skipped.
         let unasked = "no rule refused a WAML without lookups: a fault in the-deployer itself";

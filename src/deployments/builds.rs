@@ -176,9 +176,9 @@ impl Deployments {
                 "the service computes too many plans at once: ask again in a moment".to_owned(),
             )
         };
-        let planners = self.planners.for_dry_run().ok_or_else(busy)?;
+        let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
-        let read = planners.run_blocking(move || this.parse(waml.as_bytes())).await;
+        let read = cpu_pool.run_blocking(move || this.parse(waml.as_bytes())).await;
         let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
         let unread =
             |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());

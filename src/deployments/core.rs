@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planners::Planners;
 use crate::deployments::signals::{ForgeHour, Hints, Wake};
 use crate::deployments::templates::InUse;
 use crate::forge::Forge;
@@ -41,7 +41,7 @@ pub struct Deployments {
     pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
-    pub(crate) planners: Planners,
+    pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
 }
 

@@ -128,7 +128,7 @@ impl Deployments {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
         let this = self.clone();
-        let waml = self.planners.run_blocking(move || this.parse(&bytes)).await.ok()?;
+        let waml = self.cpu_pool.run_blocking(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }

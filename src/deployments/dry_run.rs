@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::deployments::planners::Planners;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
@@ -89,7 +89,7 @@ impl Deployments {
         request: DryRunInput,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
-        let planners = self.planners.for_dry_run().ok_or(DryRunError::Busy)?;
+        let cpu_pool = self.cpu_pool.for_dry_run().ok_or(DryRunError::Busy)?;
         let commit = commit(self, &request).await?;
         let bytes = waml(self, &request, commit.as_ref()).await?;
         let (this, target) = (self.clone(), request.target.clone());
@@ -97,12 +97,12 @@ impl Deployments {
             let waml = this.parse(&bytes);
             waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
         };
-        match planners.run_blocking(parse).await? {
+        match cpu_pool.run_blocking(parse).await? {
             Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
                 let (request, names) = under_present_name(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
-                DryRunRequest { deployments: self, planners, request, names, commit, waml }
+                DryRunRequest { deployments: self, cpu_pool, request, names, commit, waml }
                     .plan()
                     .await
             }
@@ -205,7 +205,7 @@ fn is_the_one(
 /// One dry run, with a WAML that could be parsed.
 struct DryRunRequest<'a> {
     deployments: &'a Deployments,
-    planners: Planners,
+    cpu_pool: CpuPool,
     request: DryRunInput,
     /// The other names of its repository.
     names: OtherNames,
@@ -287,7 +287,7 @@ impl DryRunRequest<'_> {
     }
 
     async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, DryRunError> {
-        let (planners, clusters) = (&self.planners, self.deployments.clusters.clone());
+        let (cpu_pool, clusters) = (&self.cpu_pool, self.deployments.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
             target: self.request.target.clone(),
@@ -298,7 +298,7 @@ impl DryRunRequest<'_> {
             let questions = questions::collect_questions(&input, &clusters);
             (input, questions)
         };
-        let (input, questions) = planners.run_blocking(asking).await?;
+        let (input, questions) = cpu_pool.run_blocking(asking).await?;
         let asked = questions.is_some();
         let questions = questions.map(|mut questions| {
             if self.commit.is_none() {
@@ -309,7 +309,7 @@ impl DryRunRequest<'_> {
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
         let run =
-            planners.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
+            cpu_pool.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != DryRunOutcome::Refused {
             return Err(BackendError::new("no rule refused a WAML without lookups").into());
         }

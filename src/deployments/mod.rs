@@ -20,7 +20,7 @@ pub mod create; // a caller requests a deployment from this service
 mod attempt; // one attempt: fetch, plan, write
 pub mod outcome; // results and errors of the steps of an attempt
 pub mod stages; // how long each stage took, and its log lines
-pub mod planners; // the limit on computations at the same time
+pub mod cpu_pool; // the limit on computations at the same time
 mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
 pub mod removal; // removes an app from a target

@@ -80,7 +80,7 @@ impl Deployments {
         };
         let before = self.waml_at(&request.repository, &request.base_commit).await?;
         let this = self.clone();
-        let parsed = self.planners.run_blocking(move || {
+        let parsed = self.cpu_pool.run_blocking(move || {
             let before = before.and_then(|bytes| this.parse(&bytes).ok());
             let waml = this.parse(&bytes);
             let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
@@ -91,7 +91,7 @@ impl Deployments {
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
         let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
-        self.planners.run_blocking(move || text::describe_preview(&preview)).await
+        self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
     }
 
     /// Shows the preview at the head; returns the number of the check run.
@@ -198,7 +198,7 @@ impl Deployments {
         };
         let clusters = self.clusters.clone();
         let (input, questions) = self
-            .planners
+            .cpu_pool
             .run_blocking(move || {
                 let questions = preview::questions(&input, &clusters);
                 (input, questions)
@@ -206,7 +206,7 @@ impl Deployments {
             .await?;
         let facts = self.gather(questions.as_ref()).await;
         let base = request.base.clone();
-        self.planners
+        self.cpu_pool
             .run_blocking(move || preview::of_target(&input, &facts, &base, &live, tag))
             .await
     }

@@ -18,11 +18,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The places for computations: one a processor. More would not finish sooner, and would take
 /// memory and the processors from tasks that answer events.
 #[derive(Clone)]
-pub(crate) struct Planners {
+pub(crate) struct CpuPool {
     all: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
-    /// The place of a dry run, shared by its parts, where these are the planners of one.
+    /// The place of a dry run, shared by its parts, where this is the pool of one.
     dry_run: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Planners {
 /// repository, and deployments come first.
 const DRY_RUNS: usize = 4;
 
-impl Planners {
+impl CpuPool {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self::with_limits(processors, LONGEST_WAIT)
@@ -42,8 +42,8 @@ impl Planners {
         Self { all, dry_runs, longest_wait, dry_run: None }
     }
 
-    /// Returns the planners for one dry run if a place is free now, without waiting. The place is
-    /// free again when they are dropped and every computation that they began has ended.
+    /// Returns the pool for one dry run if a place is free now, without waiting. The place is
+    /// free again when it is dropped and every computation that it began has ended.
     pub(super) fn for_dry_run(&self) -> Option<Self> {
         let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
         Some(Self { dry_run: Some(Arc::new(place)), ..self.clone() })
@@ -91,10 +91,10 @@ mod tests {
     use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
-    async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {
+    async fn begin_and_leave(cpu_pool: &CpuPool) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
-        let part = planners.run_blocking(move || {
+        let part = cpu_pool.run_blocking(move || {
             drop(begin);
             let _ = ended.recv();
         });
@@ -107,11 +107,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
-        let planners = Planners::with_limits(1, LONGEST_WAIT);
-        let end = begin_and_leave(&planners).await;
+        let cpu_pool = CpuPool::with_limits(1, LONGEST_WAIT);
+        let end = begin_and_leave(&cpu_pool).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
-        let mut second = Box::pin(planners.run_blocking(move || run.store(true, Ordering::SeqCst)));
+        let mut second = Box::pin(cpu_pool.run_blocking(move || run.store(true, Ordering::SeqCst)));
         let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
         assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
@@ -121,24 +121,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
-        let planners = Planners::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
+        let cpu_pool = CpuPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
-            ends.push(begin_and_leave(&planners.for_dry_run().unwrap()).await);
+            ends.push(begin_and_leave(&cpu_pool.for_dry_run().unwrap()).await);
         }
-        assert!(planners.for_dry_run().is_none(), "they compute, though nobody waits");
-        planners.run_blocking(|| ()).await.unwrap();
+        assert!(cpu_pool.for_dry_run().is_none(), "they compute, though nobody waits");
+        cpu_pool.run_blocking(|| ()).await.unwrap();
         drop(ends);
-        while planners.for_dry_run().is_none() {
+        while cpu_pool.for_dry_run().is_none() {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
     async fn a_place_is_not_waited_for_for_ever() {
-        let planners = Planners::with_limits(1, Duration::from_millis(10));
-        let end = begin_and_leave(&planners).await;
-        let problem = planners.run_blocking(|| ()).await.unwrap_err();
+        let cpu_pool = CpuPool::with_limits(1, Duration::from_millis(10));
+        let end = begin_and_leave(&cpu_pool).await;
+        let problem = cpu_pool.run_blocking(|| ()).await.unwrap_err();
         assert_eq!(problem.remedy, Remedy::Retry { after: None });
         drop(end);
     }
