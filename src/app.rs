@@ -1,20 +1,20 @@
-//! Builds everything of the settings, and runs it: the only file, with its folder, that
-//! builds adapters.
+//! Builds the service of the settings, and runs it: the only file, with its folder, that builds
+//! adapters.
 
-mod access; // as whom we come to git repositories
-pub mod backup; // the embedded database, copied and put back
-mod code_host; // where service repositories are
-mod deployed; // what is deployed where, as the store knows it
-pub mod stepped; // the program without its loops
-mod home; // the storage folder, for one process at a time
-pub mod prepare; // manifest repositories before their first deployment
-mod pushes; // what Prometheus may ask about the writers
-pub mod rebuild; // the record, made again of what others know
-mod repositories; // the manifest repositories, opened as configured
-mod retention; // old deployments are deleted
-pub mod signing; // whether commits can be signed
-mod start_error; // why the program cannot start
-mod wiring; // what the parts are made of
+mod access; // credentials for git repositories
+pub mod backup; // backup and restore of the embedded database
+mod code_host; // the code host
+mod deployed; // lists what is deployed where
+pub mod stepped; // the service without its loops, for tests
+mod home; // the lock of the storage folder
+pub mod prepare; // prepares manifest repositories for their first deployment
+mod pushes; // metrics of the writers
+pub mod rebuild; // rebuilds the record from the manifest repositories
+mod repositories; // opens the manifest repositories
+mod retention; // deletes old deployments
+pub mod signing; // tests the signing keys
+mod start_error; // the error of a start
+mod wiring; // assembles the parts
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,10 +28,10 @@ use crate::app::home::DataDirLock;
 use crate::app::start_error::cannot_use;
 use crate::app::wiring::Loops;
 use crate::config::settings::Settings;
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::Health;
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planning_pool::PlanningPool;
 use crate::deployments::templates::InUse;
 use crate::deployments::{Deployments, ServedRepository, WamlFile, removal, signals};
 use crate::forge::Forge;
@@ -52,7 +52,7 @@ pub use crate::app::deployed::{Deployed, deployed};
 pub use crate::app::start_error::StartError;
 pub use crate::deployments::templates::at_revision as templates_at_revision;
 
-/// The whole program, built and not yet running.
+/// The whole service, built and not yet running.
 pub struct App {
     loops: Loops,
     index: inventory::keep::IndexMetrics,
@@ -63,16 +63,16 @@ pub struct App {
     grace: Duration,
     home: DataDirLock,
     retention_days: Option<u32>,
-    /// The manifest repositories by name, for who wants to look into them.
+    /// The manifest repositories by name, for callers that inspect them.
     pub manifests: BTreeMap<String, ManifestRepository>,
 }
 
-/// Bounds that no configuration has.
+/// Bounds that the configuration does not have.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// On requests.
+    /// The limits on requests.
     pub requests: server::ServerLimits,
-    /// After how long an attempt at a deployment is ended, whatever it is at; absent: the usual time.
+    /// The longest duration of an attempt at a deployment; `None` means the usual one.
     pub attempt: Option<Duration>,
 }
 
@@ -86,7 +86,8 @@ impl App {
         Self::build_within(settings, clock, Bounds { requests, attempt: None }).await
     }
 
-    /// The same, with bounds of the caller's choice: nobody waits for the usual ones.
+    /// Does the same with bounds of the caller's choice, for tests that cannot wait for the usual
+    /// ones.
     ///
     /// # Errors
     /// As [`App::build`].
@@ -95,21 +96,21 @@ impl App {
         clock: Clock,
         bounds: Bounds,
     ) -> Result<Self, StartError> {
-        // A second call finds the provider in place, which is as good.
+        // A second call finds the provider installed already, which is fine.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let open_files = server::descriptors::raise();
         let home = DataDirLock::enter(&settings.storage.folder)
             .map_err(cannot_use("the storage folder"))?;
         let client =
             settings.outbound.client(code_host::CONNECT).map_err(cannot_use("the HTTP client"))?;
-        // Who is told is told at the address that was given, which can be a secret itself.
+        // Messages go to the configured address and no other: the address can be a secret itself.
         let direct = settings.outbound.client_without_redirects(code_host::CONNECT);
         let direct = direct.map_err(cannot_use("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let store = Box::pin(Store::open(&settings.storage.url))
             .await
             .map_err(cannot_use("the database"))?;
-        let store = store.telling(wiring::audience(&settings));
+        let store = store.with_subscriptions(wiring::subscriptions(&settings));
         if home.contains_database(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(cannot_use("the database"))?;
         }
@@ -123,7 +124,7 @@ impl App {
         let webhook = wiring::webhook(&settings).map_err(cannot_use("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
-        let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
+        let facts = fact_collector(&settings, &clock, &forge, &store, &manifests)?;
         let instance = DeployId::of(clock.draw()).to_string();
         let deployments = Deployments {
             wake: Arc::default(),
@@ -132,7 +133,7 @@ impl App {
             forge_hour: Arc::default(),
             hints: signals::Hints::default(),
             templates,
-            facts: gatherer,
+            facts,
             ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
             store,
             manifests: manifests.into(),
@@ -145,7 +146,7 @@ impl App {
             forge_url: code_host::forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock,
-            planning: PlanningPool::new(),
+            cpu_pool: CpuPool::new(),
             health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
         let index = registry.register(inventory::keep::IndexMetrics::new);
@@ -182,19 +183,19 @@ impl App {
         })
     }
 
-    /// Returns where the server listens; the real port if any was asked for.
+    /// Returns the listener's address; the real port if the system chose it.
     ///
     /// # Errors
-    /// When the operating system does not say.
+    /// When the operating system does not tell it.
     pub fn address(&self) -> Result<SocketAddr, StartError> {
         self.listener.local_addr().map_err(cannot_use("the listener"))
     }
 
-    /// Runs until `stop`, then ends within the grace: open requests are answered, running
-    /// deployments end or are given back.
+    /// Runs until `stop`, then ends within the grace period: open requests are answered, and
+    /// running deployments finish or are released.
     ///
     /// # Errors
-    /// None today: what fails at the end is logged.
+    /// None at present: a failure at the end is logged.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self { loops, index, router, connections, closing, listener, grace, .. } = self;
         let Loops { controller, outbox, previews, sweeps, deployments } = loops;
@@ -215,7 +216,7 @@ impl App {
         let working = tokio::spawn({
             let stop = stop.clone();
             async move {
-                // What the last deployments have to say is told after them.
+                // The outbox stops after the workers, to send the messages of the last deployments.
                 let _done = workers_done.drop_guard();
                 controller.run(stop).await;
             }
@@ -245,11 +246,11 @@ impl App {
         stop.cancel();
         let ended = [working.await, telling.await, refreshing.await];
         if ended.iter().any(Result::is_err) {
-            tracing::error!("a loop ended by a fault");
+            tracing::error!("a loop panicked");
         }
-        // One that is cut off is made by the next process, which looks for its check run.
+        // A preview that is cut off is computed by the next process, which searches for its check run.
         previewing.abort();
-        // They may be asking somebody who does not answer; nothing of it is lost.
+        // These loops may wait for a server that does not answer; nothing of their work is lost.
         records.abort();
         pruning.abort();
         indexing.abort();
@@ -267,7 +268,7 @@ impl App {
     }
 }
 
-fn gatherer(
+fn fact_collector(
     settings: &Settings,
     clock: &Clock,
     forge: &Forge,
@@ -281,7 +282,7 @@ fn gatherer(
     });
     let lookups =
         LookupClients::new(settings.lookups.clone(), settings.limits.lookups, &settings.outbound)
-            .map_err(cannot_use("what is looked up"))?;
+            .map_err(cannot_use("the lookups"))?;
     let repositories = repositories.collect();
     Ok(FactCollector::new(lookups, clock.clone(), forge.clone(), store.clone(), repositories))
 }

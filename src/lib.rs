@@ -1,29 +1,47 @@
 //! A GitOps deployment controller: a GitHub Deployment event becomes manifests in a git
 //! repository that Argo CD syncs from.
 //!
-//! The modules in reading order; `docs/architecture.md` has the map and the import table, and
-//! `tests/architecture/` holds the code to it.
+//! The modules in reading order; `docs/architecture.md` has the map and the import table,
+//! `docs/life-of-a-request.md` follows one deployment through the code, and `tests/architecture/` holds the code to
+//! the table.
+//!
+//! | modules | what they are |
+//! |---|---|
+//! | [`model`] | plain values: names, releases, deployments and their states |
+//! | [`waml`] | the developer's file: types, parsing with positions, schema |
+//! | [`manifests`], [`policy`] | Kubernetes objects as data; a company's CEL rules |
+//! | [`templates`] | sources, engine, view and lint of templates |
+//! | [`pipeline`] | merge, default, validate, render: from a WAML to manifests, pure |
+//! | [`git`], [`forge`], [`lookups`] | adapters: the manifest repository; code hosts; registries and secret stores |
+//! | [`store`] | durable state: deployments, the outbox, locks, owners, the audit log |
+//! | [`notify`] | clients and messages for Slack, CloudEvents and Argo CD |
+//! | [`inventory`] | what is live where: an index over the manifest repositories |
+//! | [`deployments`] | the use cases, one file each |
+//! | [`controller`], [`outbox`] | the loops: workers, recovery of missed events, previews; delivery of messages |
+//! | [`api`], [`server`] | the types of the HTTP API; routes, authentication, pages |
+//! | [`config`], [`app`], [`cli`] | settings; wiring; the commands of `the-deployer` and `bart` |
+//! | [`support`] | small shared parts that know nothing of the rest |
 
-pub mod support; // SMALL SHARED THINGS: a leaf
-pub mod model; // THE NOUNS: plain values
-pub mod waml; // THE DEVELOPER'S FILE: types, parsing with positions, schema
-pub mod manifests; // KUBERNETES OBJECTS AS DATA
+pub mod support; // small shared parts, which know nothing of the rest
+pub mod model; // plain values
+pub mod waml; // the developer's file: types, parsing with positions, schema
+pub mod manifests; // Kubernetes objects as data
 pub mod policy; // a company's CEL rules
-pub mod templates; // TEMPLATES: sources, engine, view, lint
-pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER
-pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
-pub mod forge; // CODE HOSTS: GitHub, local
-pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
-pub mod store; // DURABLE STATE
-pub mod lookups; // THE WORLD, ASKED: registries, secret stores
-pub mod inventory; // WHAT IS LIVE WHERE: an index over the manifest repositories
-pub mod deployments; // USE CASES, one file each
-pub mod controller; // THE LOOPS that call them: workers, recovery of lost events, previews
-pub mod outbox; // RELAY: who is told, how fast, how often
-pub mod api; // THE WORDS OF THE HTTP API, for the service and for bart
+pub mod templates; // sources, engine, view and lint of templates
+pub mod pipeline; // merge → default → validate → render
+pub mod git; // the manifest repository: layout, tree, writer, transport
+pub mod forge; // code hosts: GitHub, local
+pub mod notify; // clients and messages for people and programs
+pub mod store; // durable state
+pub mod lookups; // registries, secret stores
+pub mod inventory; // what is live where: an index over the manifest repositories
+pub mod deployments; // use cases, one file each
+pub mod controller; // the loops that call them: workers, recovery of missed events, previews
+pub mod outbox; // the relay of messages: delivery, retry, circuit breaker
+pub mod api; // the types of the HTTP API, for the service and for bart
 pub mod server; // HTTP
 pub mod config; // settings
-pub mod app; // builds everything; the only file that names concrete adapters
+pub mod app; // builds everything; the only module that names concrete adapters
 pub mod cli; // one file per command
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing; // readers of foreign bytes, for libFuzzer

@@ -1,4 +1,4 @@
-//! As whom we come to git repositories: the sources of their tokens.
+//! Credentials for git repositories: the sources of their tokens and ssh keys.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::support::credential::Credential;
 use crate::support::retry::Disposition;
 use crate::support::sync::lock;
 
-/// The source of a repository's tokens, for one who writes there or only reads. The forge is that
-/// of the same settings.
+/// Returns the source of a repository's tokens, for reads or writes. `forge` is the code host of
+/// the same settings.
 pub(super) fn tokens(access: &GitAccess, wanted: AccessLevel, forge: &Forge) -> Tokens {
     let may = match wanted {
         AccessLevel::Read => "read",
@@ -35,7 +35,7 @@ pub(super) fn tokens(access: &GitAccess, wanted: AccessLevel, forge: &Forge) -> 
         }
         GitAccess::App(repository) => match forge {
             Forge::GitHub(github) => of_app(github, repository, wanted),
-            // The settings have no App without a GitHub.
+            // The settings allow an App only with GitHub.
             Forge::Local(_) => Tokens::none(),
         },
         GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
@@ -50,18 +50,18 @@ pub(super) fn tokens(access: &GitAccess, wanted: AccessLevel, forge: &Forge) -> 
         }
         GitAccess::Ssh { key: Credential { secret, file: None }, .. } => Tokens::fixed(
             secret.clone(),
-            &format!("add the public half of its `ssh.key` there, so that it may {may}"),
+            &format!("add the public half of its `ssh.key` there as a key that may {may}"),
         ),
         GitAccess::Ssh { key: Credential { secret, file: Some(file) }, .. } => {
             let file_name = file.display();
-            let help = format!("add the public half of {file_name} there, so that it may {may}");
+            let help = format!("add the public half of {file_name} there as a key that may {may}");
             of_file(file, secret, &help)
         }
     }
 }
 
-/// Returns how to come in over ssh; `None` where it is not reached so. The key is asked of
-/// [`tokens`].
+/// Returns the ssh settings of a repository; `None` where its address is not an ssh one. The key
+/// comes from [`tokens`].
 pub(super) fn ssh(access: &GitAccess) -> Option<ssh::SshAccess> {
     match access {
         GitAccess::Ssh { key: _, access } => Some(access.clone()),
@@ -70,14 +70,14 @@ pub(super) fn ssh(access: &GitAccess) -> Option<ssh::SshAccess> {
 }
 
 fn of_file(file: &Path, last: &SecretString, help: &str) -> Tokens {
-    let kept = Kept { file: file.to_owned(), last: Mutex::new(last.clone()) };
-    Tokens::new(help, move |ask| std::future::ready(kept.answer(&ask)))
+    let token_file = TokenFile { file: file.to_owned(), last: Mutex::new(last.clone()) };
+    Tokens::new(help, move |ask| std::future::ready(token_file.answer(&ask)))
 }
 
-/// The App's tokens, which the client keeps while they are good.
+/// Returns a source of the App's tokens, which the client caches while they are valid.
 fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> Tokens {
     let help = format!(
-        "let the GitHub App's installation have {repository}, with the permission `contents: {}`",
+        "add {repository} to the GitHub App's installation, with the permission `contents: {}`",
         match wanted {
             AccessLevel::Read => "read",
             AccessLevel::Write => "write",
@@ -91,33 +91,33 @@ fn of_app(github: &GitHubClient, repository: &RepoName, wanted: AccessLevel) -> 
                 github.git_token_refused(&repository, wanted, token).await;
             }
             let token = Box::pin(github.git_token(&repository, wanted)).await;
-            token.map(Some).map_err(|error| not_issued(&error))
+            token.map(Some).map_err(|error| token_error(&error))
         }
     })
 }
 
-fn not_issued(error: &ForgeError) -> NoToken {
+fn token_error(error: &ForgeError) -> NoToken {
     NoToken { why: error.to_string(), next: error.disposition() }
 }
 
-/// The token for the forge's API; of a file what it holds at each request.
+/// Returns the credentials for the code host's API; those of a file are read for each request.
 pub(super) fn of_forge(token: &Credential) -> Credentials {
     let Credential { secret, file } = token.clone();
     let Some(file) = file else { return Credentials::Token(secret) };
-    let kept = Kept { file, last: Mutex::new(secret) };
-    Credentials::Tokens(TokenSource::new(move || kept.now()))
+    let token_file = TokenFile { file, last: Mutex::new(secret) };
+    Credentials::Tokens(TokenSource::new(move || token_file.read_or_last()))
 }
 
-/// A token in a file that somebody writes anew now and then: read for each exchange, so that a new
-/// one counts at once.
-struct Kept {
+/// A token in a file that an external program rewrites now and then: read for each exchange, so
+/// that a new one counts at once.
+struct TokenFile {
     file: PathBuf,
     last: Mutex<SecretString>,
 }
 
-impl Kept {
-    /// While the file cannot be read, as in the middle of its being replaced, the last token will
-    /// do, unless the host has refused it.
+impl TokenFile {
+    /// Returns the token in the file. While the file cannot be read, as in the middle of a
+    /// replacement, the last token is used, unless the host has refused it.
     fn answer(&self, ask: &Ask) -> TokenAnswer {
         match (self.read(), ask) {
             (Ok(token), Ask::Any | Ask::InsteadOf(_)) => Ok(Some(token)),
@@ -129,16 +129,16 @@ impl Kept {
         }
     }
 
-    fn now(&self) -> SecretString {
+    fn read_or_last(&self) -> SecretString {
         self.read().unwrap_or_else(|error| self.last_because(&error))
     }
 
     fn last_because(&self, error: &SecretError) -> SecretString {
-        tracing::warn!(%error, "the token is read no more; the last one is used");
+        tracing::warn!(%error, "token file cannot be read, the last token is used");
         lock(&self.last).clone()
     }
 
-    /// A few bytes of this machine's disk or memory: nobody waits for them.
+    /// Reads the file: a few bytes of a local disk or memory, so blocking is fine.
     fn read(&self) -> Result<SecretString, SecretError> {
         let found = secret::read(&SecretSource::File(self.file.clone()), &BTreeMap::new())?.secret;
         *lock(&self.last) = found.clone();
@@ -156,15 +156,15 @@ mod tests {
     fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
-        let kept = Kept { file: file.clone(), last: Mutex::new("first".into()) };
-        let given = |ask| kept.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
+        let token_file = TokenFile { file: file.clone(), last: Mutex::new("first".into()) };
+        let given = |ask| token_file.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
         assert_eq!(given(Ask::Any).unwrap(), "first", "there is no file yet");
         std::fs::write(&file, "second\n").unwrap();
         assert_eq!(given(Ask::Any).unwrap(), "second");
         assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
         assert_eq!(given(Ask::Any).unwrap(), "second");
-        assert_eq!(kept.now().expose_secret(), "second");
+        assert_eq!(token_file.read_or_last().expose_secret(), "second");
         let why = given(Ask::InsteadOf("second".into())).unwrap_err();
         assert!(why.to_string().contains("token is empty"), "{why}");
         assert_eq!(why.next, Disposition::Retry { after: None });

@@ -1,4 +1,4 @@
-//! The embedded database is copied, and put back.
+//! Backup and restore of the embedded database.
 
 use std::path::{Path, PathBuf};
 
@@ -13,36 +13,36 @@ use crate::support::clock::Clock;
 
 pub use crate::store::embedded::{Contents, Restored};
 
-/// Why nothing was copied or put back.
+/// The reason why the database was not copied or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCopied {
     /// The database is no file.
-    #[error("the database is PostgreSQL's ({url}), and is not copied by the-deployer")]
+    #[error("the database is PostgreSQL ({url}), which the-deployer does not copy")]
     NotEmbedded {
-        /// Where it is, without what is secret.
+        /// The database's URL without its secrets.
         url: String,
     },
-    /// The file, or the database.
+    /// The file or the database cannot be used.
     #[error(transparent)]
     File(#[from] EmbeddedError),
     /// A service runs in the folder.
     #[error(
-        "{} is in use by another the-deployer{by}: stop that service first, if it is the one that is meant",
+        "{} is in use by another the-deployer{by}: stop that service first, if it is the right one",
         folder.display()
     )]
     Running {
         /// The folder.
         folder: PathBuf,
-        /// Which process has it, if that is known.
+        /// ` (process 4711)`, or nothing.
         by: String,
     },
-    /// Something else of ours cannot be used.
+    /// Another part cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
 impl NotCopied {
-    /// Returns whether the program refused, and did not fail.
+    /// Returns true if the program refused, and did not fail.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::File(error) => error.is_refusal(),
@@ -61,7 +61,7 @@ pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, 
     Ok(embedded.backup(file).await?)
 }
 
-/// Returns where the database is, for people.
+/// Returns the place of the database, for people.
 pub fn shown_place(storage: &StorageSettings) -> String {
     match Embedded::from_url(&storage.url) {
         Ok(embedded) => embedded.path().display().to_string(),
@@ -69,7 +69,7 @@ pub fn shown_place(storage: &StorageSettings) -> String {
     }
 }
 
-/// Refuses to work in a folder that is not the service's, where that can be known.
+/// Refuses to work in a folder that is not the service's, where that can be detected.
 ///
 /// # Errors
 /// [`NotCopied`]
@@ -77,10 +77,11 @@ pub(crate) fn refuse_elsewhere(storage: &StorageSettings) -> Result<(), Embedded
     Embedded::from_url(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
 }
 
-/// Puts a backup in the place of the database, and notes who did it.
+/// Puts a backup in the place of the database, and records the principal in the audit log.
 ///
 /// # Errors
-/// [`NotCopied`]; then the database is what it was. If the note alone fails, the backup is in place.
+/// [`NotCopied`]; then the database is what it was. If the record alone fails, the backup is in
+/// place.
 pub async fn restore(
     storage: &StorageSettings,
     file: &Path,
@@ -90,7 +91,7 @@ pub async fn restore(
 ) -> Result<Restored, NotCopied> {
     let embedded = embedded(storage)?;
     embedded.refuse_elsewhere()?;
-    // A service has the folder for itself as long as it runs.
+    // A running service holds the lock of the folder.
     let home = DataDirLock::enter(&storage.folder).map_err(|error| match error {
         HomeError::Taken { folder, by } => NotCopied::Running { folder, by },
         error @ HomeError::Unusable { .. } => {
@@ -99,7 +100,7 @@ pub async fn restore(
     })?;
     let suffix = format!(".before-{}", DeployId::of(clock.draw()));
     let restored = embedded.restore(file, &suffix, force).await?;
-    note(storage, file, &restored, by, clock).await?;
+    record_restore(storage, file, &restored, by, clock).await?;
     drop(home);
     Ok(restored)
 }
@@ -108,7 +109,7 @@ fn embedded(storage: &StorageSettings) -> Result<Embedded, NotCopied> {
     Embedded::from_url(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
 }
 
-async fn note(
+async fn record_restore(
     storage: &StorageSettings,
     file: &Path,
     restored: &Restored,

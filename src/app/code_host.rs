@@ -1,4 +1,4 @@
-//! Where service repositories are, as the settings say.
+//! Builds the code host of the settings.
 
 use std::time::Duration;
 
@@ -13,19 +13,21 @@ use crate::forge::github::client::{self, Credentials, GitHubClient};
 use crate::forge::local::LocalForge;
 use crate::support::clock::Clock;
 
-/// GitHub's own clients give up after ten seconds; so do we.
+/// The time for a connection: GitHub's own clients give up after ten seconds, too.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
+/// The longest call to the code host.
 const FORGE_CALL: Duration = Duration::from_secs(30);
 
-/// The code host where its repositories are not read: the folder of a local one is not made.
-pub(super) fn unasked_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
+/// Returns the code host for a caller that does not read its repositories: the folder of a local
+/// one is not created.
+pub(super) fn offline_forge(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
     match &settings.forge {
         ForgeSettings::Local { root } => Ok(Forge::Local(LocalForge::new(root))),
         ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(cannot_use("the forge")),
     }
 }
 
-/// The code host, with credentials that are kept fresh.
+/// Returns the code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
     match &settings.forge {
         ForgeSettings::Local { root } => {
@@ -46,7 +48,7 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
     }
 }
 
-/// Returns where people look at repositories.
+/// Returns the address where people see repositories.
 pub(super) fn forge_url(forge: &ForgeSettings) -> Option<String> {
     match forge {
         ForgeSettings::Local { .. } => None,
@@ -54,7 +56,7 @@ pub(super) fn forge_url(forge: &ForgeSettings) -> Option<String> {
     }
 }
 
-/// Describes to callers where service repositories are.
+/// Describes the place of service repositories to callers.
 pub(super) fn describe_code_host(forge: &ForgeSettings) -> CodeHost {
     match forge {
         ForgeSettings::Local { .. } => CodeHost::Local,
@@ -66,7 +68,7 @@ pub(super) fn describe_code_host(forge: &ForgeSettings) -> CodeHost {
     }
 }
 
-/// The domain of the addresses that a code host gives its people, which take no mail.
+/// Returns the domain of the addresses that a code host gives its people, which accept no mail.
 pub(super) fn people(forge: &ForgeSettings) -> String {
     let url = forge_url(forge).and_then(|url| reqwest::Url::parse(&url).ok());
     match url.as_ref().and_then(reqwest::Url::host_str) {

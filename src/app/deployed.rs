@@ -1,4 +1,4 @@
-//! What is deployed where, as the store knows it, with the WAML that it was planned with.
+//! Lists what is deployed where, from the store, with the WAML of each deployment.
 
 use std::collections::BTreeSet;
 
@@ -19,22 +19,22 @@ use crate::support::clock::Clock;
 pub struct Deployed {
     /// The app.
     pub app: AppKey,
-    /// Where it is.
+    /// The target.
     pub target: TargetName,
-    /// What it is.
+    /// The release.
     pub release: Release,
-    /// The bytes of its WAML, or why they cannot be had any more.
+    /// The bytes of its WAML, or the reason why they cannot be read any more.
     pub waml: Result<Vec<u8>, String>,
 }
 
-/// A company has thousands; what is older than so many deployments is left out.
+/// The most deployments that are read, the newest first; a company has thousands of apps.
 const MOST: usize = 20_000;
 const PAGE: u32 = 500;
-/// So many files are asked for at once: a code host limits more than that.
+/// The number of files that are fetched at the same time; code hosts allow more than that.
 const AT_ONCE: usize = 8;
 
-/// Everything that is deployed. Reads the database of the settings and asks their code host; a
-/// service that runs beside is not disturbed.
+/// Returns everything that is deployed. Reads the database of the settings and the code host; a
+/// running service is not disturbed.
 ///
 /// # Errors
 /// When the database or the code host cannot be used at all.
@@ -61,8 +61,8 @@ pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed
     Ok(fetched.buffered(AT_ONCE).collect().await)
 }
 
-/// Returns whether the app was taken off the target after that deployment; ids are in the order of
-/// time.
+/// Returns true if the app was removed from the target after that deployment; ids are in the order
+/// of time.
 async fn was_removed(
     store: &Store,
     app: &AppKey,
@@ -74,7 +74,7 @@ async fn was_removed(
     Ok(removals.iter().any(|one| one.id > deployment.id && one.ended.as_ref().is_some_and(took_it)))
 }
 
-/// Of each app and target the newest that is still there; by app and target.
+/// Returns, for each app and target, the newest deployment that is still there.
 async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> {
     let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
     let (mut seen, mut found, mut looked_at) = (BTreeSet::new(), Vec::new(), 0);

@@ -1,7 +1,7 @@
-//! The storage folder belongs to one process at a time.
+//! The lock of the storage folder, which belongs to one process at a time.
 //!
-//! Two in the same folder would work in the same clones, and each would take the other's locks in
-//! the embedded manifest repository for left behind. Replicas share a database, never this folder.
+//! Two processes in the same folder would work in the same clones, and each would take the other's locks in
+//! the embedded manifest repository for stale ones. Replicas share a database, never this folder.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,10 +11,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::support::ownership;
 
-/// The locked file; in it the process that has it, for people.
+/// The locked file; it contains the id of the process that has it, for people.
 const LOCK: &str = "lock";
 
-/// The folder is ours until this is dropped, or the process ends in whatever way: the operating
+/// The lock of the folder, held until this is dropped or the process ends in any way: the operating
 /// system holds the lock, and nothing is left behind.
 #[derive(Debug)]
 #[must_use = "the folder is free again when this is dropped"]
@@ -24,7 +24,7 @@ pub(crate) struct DataDirLock {
     folder: PathBuf,
 }
 
-/// Why the folder cannot be used.
+/// The reason why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HomeError {
     /// Another process has it.
@@ -38,18 +38,18 @@ pub(crate) enum HomeError {
         /// ` (process 4711)`, or nothing.
         by: String,
     },
-    /// The system does not let us.
+    /// The system refuses the lock.
     #[error("{} cannot be locked: {source}", path.display())]
     Unusable {
         /// The lock's file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl DataDirLock {
-    /// Makes the folder if it is not there, and takes it.
+    /// Creates the folder if it is missing, and locks it.
     ///
     /// # Errors
     /// [`HomeError`]
@@ -61,28 +61,28 @@ impl DataDirLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(HomeError::Taken { folder: folder.to_owned(), by: holder(&file) });
+                return Err(HomeError::Taken { folder: folder.to_owned(), by: read_holder(&file) });
             }
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
-        sign(&mut file).map_err(unusable)?;
+        write_pid(&mut file).map_err(unusable)?;
         Ok(Self { lock: file, folder: folder.to_owned() })
     }
 
-    /// Returns whether the database is a file in this folder: then no other process has it open.
+    /// Returns true if the database is a file in this folder: then no other process has it open.
     pub(crate) fn contains_database(&self, database: &SecretString) -> bool {
         let path = database.expose_secret().strip_prefix("sqlite:");
         path.is_some_and(|path| Path::new(path).starts_with(&self.folder))
     }
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
+fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
-fn holder(file: &File) -> String {
+fn read_holder(file: &File) -> String {
     let mut text = String::new();
     let _unread = file.take(20).read_to_string(&mut text);
     text.trim().parse::<u32>().map_or_else(|_| String::new(), |id| format!(" (process {id})"))

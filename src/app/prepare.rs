@@ -1,11 +1,11 @@
-//! `init`: each configured manifest repository gets what it has before its first deployment.
+//! `init`: writes the files that a manifest repository needs before its first deployment.
 //!
-//! Works in a clone of its own, so that a service may run beside it.
+//! It works in a clone of its own, so that a service may run beside it.
 
 use std::path::Path;
 
 use crate::app::code_host::{self, CONNECT, people};
-use crate::app::repositories::{as_others_see_it, repository_settings};
+use crate::app::repositories::{argocd_address, repository_settings};
 use crate::app::start_error::{StartError, cannot_use};
 use crate::config::manifests::ManifestRepositorySettings;
 use crate::config::settings::Settings;
@@ -24,10 +24,10 @@ use crate::model::target::{Clusters, Target};
 use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 
-/// How a preparation goes about it.
+/// The options of a preparation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PrepareOptions {
-    /// Only say what would be done.
+    /// Only report the changes.
     pub dry_run: bool,
     /// Replace files that people have edited.
     pub force: bool,
@@ -40,24 +40,24 @@ pub struct Prepared {
     pub name: String,
     /// Its address.
     pub url: String,
-    /// The commit that was made; `None` if there was nothing to do, or it was only asked.
+    /// The commit that was pushed; `None` if there was nothing to do, or in a dry run.
     pub commit: Option<CommitSha>,
     /// Every file, in order.
     pub files: Vec<PreparedFile>,
 }
 
-/// One file of it.
+/// One file of a prepared repository.
 #[derive(Debug, Clone)]
 pub struct PreparedFile {
-    /// What should be there.
+    /// The expected file.
     pub wanted: ExpectedFile,
-    /// What was there.
+    /// The content that was there.
     pub there: Option<Vec<u8>>,
-    /// What was done.
+    /// The action that was taken.
     pub verdict: FileVerdict,
 }
 
-/// How often it is looked again when somebody edits the same files meanwhile.
+/// The number of tries, where other commits change the same files meanwhile.
 const LOOKS: usize = 5;
 const PART: &str = "the manifest repository";
 
@@ -70,10 +70,10 @@ pub async fn prepare_all(
     options: PrepareOptions,
     clock: &Clock,
 ) -> Result<Vec<Prepared>, StartError> {
-    // A second call finds the provider in place, which is as good.
+    // A second call finds the provider installed already, which is fine.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = settings.outbound.client(CONNECT).map_err(cannot_use("the HTTP client"))?;
-    let forge = code_host::unasked_forge(settings, clock)?;
+    let forge = code_host::offline_forge(settings, clock)?;
     let mut prepared = Vec::new();
     for one in &settings.manifests {
         let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
@@ -89,11 +89,11 @@ async fn repository(
     clock: &Clock,
     writer: writer::WriterSettings,
 ) -> Result<Prepared, StartError> {
-    let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
+    let source = Source { url: argocd_address(one), branch: one.branch.clone() };
     let wanted = bootstrap::files(&targets(settings, one), &source);
     let path = Path::new(&one.url);
     if one.embedded && options.dry_run && !path.exists() {
-        let files = wanted.into_iter().map(|wanted| judged(wanted, None, options)).collect();
+        let files = wanted.into_iter().map(|wanted| judge(wanted, None, options)).collect();
         return Ok(Prepared { name: one.name.clone(), url: source.url, commit: None, files });
     }
     if one.embedded {
@@ -111,13 +111,13 @@ async fn repository(
     let done = write(&repository, wanted, options, clock).await;
     repository.close().await;
     drop(repository);
-    // Nothing is in it that is not on the server; what is left of it is in nobody's way.
+    // Everything in it is on the server, so a clone that could not be removed does no harm.
     writer::remove_clone(&clone);
     let (files, commit) = done.map_err(cannot_use(PART))?;
     Ok(Prepared { name: one.name.clone(), url: source.url, commit, files })
 }
 
-/// The clusters whose manifests go there.
+/// Returns the clusters whose manifests are in that repository.
 fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target> {
     let Clusters::Known(targets) = &settings.clusters else { return Vec::new() };
     let here =
@@ -125,7 +125,7 @@ fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target>
     targets.values().filter(here).cloned().collect()
 }
 
-fn judged(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
+fn judge(wanted: ExpectedFile, there: Option<Vec<u8>>, options: PrepareOptions) -> PreparedFile {
     let updated = there.as_deref().filter(|_| !options.force);
     if let Some(bytes) = updated.and_then(|there| bootstrap::update(&wanted, there)) {
         let wanted = ExpectedFile { bytes, ..wanted };
@@ -149,14 +149,14 @@ async fn write(
             let folder = found.bytes.is_none() && found.seen.is_something();
             let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
             let options = PrepareOptions { force: options.force && !folder, ..options };
-            judged(wanted.clone(), there, options)
+            judge(wanted.clone(), there, options)
         });
         let files: Vec<PreparedFile> = files.collect();
         let conditional_edit = build_edit(&files, found);
         if options.dry_run || conditional_edit.edits.is_empty() {
             return Ok((files, None));
         }
-        // Nobody else takes it over; what somebody has changed since it was seen stays as it is.
+        // No other process repeats it; files that were changed since the check stay as they are.
         match repository.amend(conditional_edit, clock.now(), &Lease::without_end()).await {
             Ok(PushOutcome::Pushed { commit }) => return Ok((files, Some(commit))),
             Ok(PushOutcome::Unchanged { .. } | PushOutcome::AlreadyPushed { .. }) => {

@@ -1,4 +1,4 @@
-//! What Prometheus may ask about the writers of the manifest repositories.
+//! Metrics of the writers of the manifest repositories, for Prometheus.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use prometheus_client::registry::Registry;
 use crate::deployments::ServedRepository;
 use crate::git::writer::{Done, ManifestRepository};
 
-/// Reads the writers' counters when it is asked.
+/// A collector that reads the writers' counters at each scrape.
 struct Pushes(Vec<(String, ManifestRepository)>);
 
-/// Lets these repositories' writers be asked.
+/// Registers the metrics of these repositories' writers.
 pub(super) fn register(registry: &mut Registry, manifests: &[ServedRepository]) {
     let named = manifests.iter().map(|one| (one.name.clone(), one.repository.clone()));
     registry.register_collector(Box::new(Pushes(named.collect())));
@@ -24,17 +24,20 @@ impl Collector for Pushes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.each(
             &mut encoder,
-            ("manifest_pushes", "Moves of a manifest repository's branch that got through."),
+            ("manifest_pushes", "Pushes that moved a manifest repository's branch."),
             |done| ConstCounter::new(done.pushes),
         )?;
         self.each(
             &mut encoder,
-            ("manifest_changes", "Deployments and removals that were answered in those pushes."),
+            ("manifest_changes", "Deployments and removals in those pushes."),
             |done| ConstCounter::new(done.changes),
         )?;
         self.each(
             &mut encoder,
-            ("manifest_changes_waiting", "Changes that wait for a push, or are in one under way."),
+            (
+                "manifest_changes_waiting",
+                "Changes that wait for a push, or are in a push under way.",
+            ),
             |done| ConstGauge::new(i64::try_from(done.waiting).unwrap_or(i64::MAX)),
         )
     }

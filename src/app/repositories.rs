@@ -1,4 +1,4 @@
-//! The manifest repositories, opened as they are configured.
+//! Opens the manifest repositories of the configuration.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::manifests::argocd::application::Source;
 use crate::model::ssh::SshAddress;
 use crate::support::clock::Clock;
 
-/// A server that says nothing for so long has lost us.
+/// The time without data after which a connection counts as lost.
 const GIT_SILENCE: Duration = Duration::from_mins(1);
-/// A first clone of a large repository takes minutes.
+/// The time for a git command: a first clone of a large repository takes minutes.
 const GIT_TOTAL: Duration = Duration::from_mins(10);
 
-/// Opens them all; the embedded one is made if it is not there.
+/// Opens all manifest repositories; the embedded one is created if it is missing.
 pub(super) async fn open(
     settings: &Settings,
     client: &reqwest::Client,
@@ -46,13 +46,13 @@ pub(super) async fn open(
             repository: repository.await.map_err(cannot_use("the manifest repository"))?,
             readiness: CachedCheck::default(),
             targets: one.targets.clone(),
-            source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
+            source: Source { url: argocd_address(one), branch: one.branch.clone() },
         });
     }
     Ok(opened)
 }
 
-/// Returns where templates come from, and how to come there.
+/// Returns the place of the templates.
 pub(super) fn templates(
     settings: &TemplatesSettings,
     client: &reqwest::Client,
@@ -70,8 +70,7 @@ pub(super) fn templates(
     templates::TemplatesSource::Repository { git, path: one.path.clone(), refresh: one.refresh }
 }
 
-/// Returns how a branch of a repository is reached: its address, its name and the folder of its
-/// clone.
+/// Returns the settings of a remote branch: its address, its name and the folder of its clone.
 fn remote_settings(
     (url, branch, clone_dir): (&str, &str, &Path),
     access: &GitAccess,
@@ -91,9 +90,9 @@ fn remote_settings(
     }
 }
 
-/// The address that stands in Argo CD's Applications; a path is made whole, because they are read
-/// from elsewhere.
-pub(super) fn as_others_see_it(one: &ManifestRepositorySettings) -> String {
+/// Returns the address for Argo CD's Applications; a path is made absolute, because it is read from
+/// another place.
+pub(super) fn argocd_address(one: &ManifestRepositorySettings) -> String {
     if one.url.contains("://") || SshAddress::is_meant(&one.url) {
         return one.url.clone();
     }
@@ -112,7 +111,7 @@ pub(super) fn repository_settings(
     let place = (one.url.as_str(), one.branch.as_str(), one.clone_dir.as_path());
     writer::WriterSettings {
         remote: remote_settings(place, &one.access, AccessLevel::Write, client, forge),
-        // It is made in our storage folder, which is locked.
+        // It is in the storage folder, which this process has locked.
         alone: one.embedded,
         identity: one.identity.clone(),
         people: people.to_owned(),

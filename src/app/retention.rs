@@ -1,5 +1,5 @@
-//! Old deployments are deleted from time to time, and what a former version stored without a bound is cut;
-//! which, the store decides (`store/retention.rs`).
+//! Deletes old deployments at an interval, and cuts records that a former version stored without a
+//! bound. `store/retention.rs` decides which.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use tokio_util::sync::CancellationToken;
 use crate::store::{PrunedBatch, Store, StoreError};
 use crate::support::clock::Clock;
 
-/// How often old deployments are looked for.
+/// The interval.
 const LOOK: Duration = Duration::from_hours(1);
-/// So many are deleted at once: whoever writes meanwhile waits no longer than for that.
+/// The number of deployments that one transaction deletes: a writer waits no longer than for that.
 const BATCH: u32 = 100;
-/// So many large records are read and written at once.
+/// The number of large records that one transaction cuts.
 const LARGE_BATCH: u32 = 5;
-/// Between two batches.
+/// The pause between two batches.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Deletes what is older than so many days, if there is a number, until the stop.
+/// Deletes deployments older than `days`, if that is set, until `stop`.
 pub(super) async fn keep(store: Store, clock: Clock, days: Option<u32>, stop: CancellationToken) {
     loop {
         if let Err(error) = bound(&store).await {
-            tracing::warn!(%error, "records of a former version cannot be cut now");
+            tracing::warn!(%error, "records of a former version could not be cut");
         }
         if let Some(days) = days {
             match prune(&store, clock.now(), days).await {
                 Ok(0) => {}
-                Ok(deleted) => tracing::info!(deleted, days, "old deployments are deleted"),
-                Err(error) => tracing::warn!(%error, "old deployments cannot be deleted now"),
+                Ok(deleted) => tracing::info!(deleted, days, "old deployments deleted"),
+                Err(error) => tracing::warn!(%error, "old deployments could not be deleted"),
             }
         }
         tokio::select! {
@@ -38,7 +38,7 @@ pub(super) async fn keep(store: Store, clock: Clock, days: Option<u32>, stop: Ca
     }
 }
 
-/// Cuts what a former version stored.
+/// Cuts the records of a former version.
 async fn bound(store: &Store) -> Result<(), StoreError> {
     let mut all = 0;
     loop {
@@ -46,7 +46,7 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
         all += bounded;
         if bounded == 0 {
             if all > 0 {
-                tracing::info!(deployments = all, "records of a former version are bounded now");
+                tracing::info!(deployments = all, "records of a former version cut");
             }
             return Ok(());
         }
@@ -54,7 +54,7 @@ async fn bound(store: &Store) -> Result<(), StoreError> {
     }
 }
 
-/// Looks once through all that is old; how many were deleted.
+/// Deletes all old deployments; returns their number.
 async fn prune(store: &Store, now: Timestamp, days: u32) -> Result<u64, StoreError> {
     let age = SignedDuration::from_hours(i64::from(days) * 24);
     let Ok(before) = now.checked_sub(age) else { return Ok(0) };

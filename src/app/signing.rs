@@ -1,4 +1,4 @@
-//! Whether commits can be signed, tried before anything depends on it.
+//! Tests the signing keys at the start, before a deployment depends on them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,13 @@ use crate::git::signing::{CommitSigner, SigningError, SigningKey};
 use crate::model::violation::Violation;
 use crate::support::clock;
 
-/// Makes a signature with the key of each manifest repository that has one, in homes of their own
-/// that are gone afterwards, so that a service that runs beside is not disturbed. What does not
-/// work, by repository. Blocks.
+/// Makes a signature with the key of each manifest repository that has one, in temporary folders,
+/// so that a running service is not disturbed. Returns the errors, by repository. Blocks.
 pub fn tried(settings: &Settings) -> Vec<Violation> {
     let keys = settings.manifests.iter().enumerate();
     let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
     let refused = keys.filter_map(|(n, signing)| {
-        let error = not_signed_with(signing)?;
+        let error = signing_error(signing)?;
         let path = format!("manifests.repositories[{n}].signing");
         let message = format!("`{path}` cannot be used: {error}");
         Some(Violation::error("configuration", message).at(path, None).help(HELP))
@@ -22,9 +21,11 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
     refused.collect()
 }
 
-/// In the folder for temporary files, because `storage.folder` may be another user's; in that, where
-/// the other cannot be written to. Others write to the former, too, so nobody can know the name before.
-fn not_signed_with(signing: &SigningKey) -> Option<SigningError> {
+/// Returns the error of a signature, if it fails. The key goes into the folder for temporary files,
+/// because `storage.folder` may be another user's; or into `storage.folder`, where the former
+/// cannot be written. Other users can write to the folder for temporary files, so the name must be
+/// unpredictable.
+fn signing_error(signing: &SigningKey) -> Option<SigningError> {
     let mut refused = None;
     for home in homes(&signing.home) {
         let key = SigningKey { home, ..signing.clone() };
@@ -44,7 +45,7 @@ fn homes(real: &Path) -> [PathBuf; 2] {
     [temporary, real.with_extension(digits)]
 }
 
-const HELP: &str = "docs/signing.md says how a key is made for it";
+const HELP: &str = "docs/signing.md explains how to create a key";
 
 #[cfg(test)]
 mod tests {

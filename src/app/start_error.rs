@@ -1,17 +1,17 @@
-//! Why the program, or one of its commands, cannot start.
+//! The error of a service or a command that cannot start.
 
 use crate::deployments::templates::TemplatesError;
 use crate::model::violation::Rejection;
 
-/// Why the program cannot start, in one sentence with what to do.
+/// The reason why the service cannot start, in one sentence with the way out.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A part cannot be built or reached.
     #[error("cannot use {part}: {cause}")]
     Part {
-        /// Which: `the database`, `the templates`.
+        /// The part: `the database`, `the templates`.
         part: &'static str,
-        /// Why, and what to do.
+        /// The cause, and the way out.
         cause: String,
     },
     /// The templates are broken.
@@ -28,12 +28,12 @@ impl From<TemplatesError> for StartError {
     }
 }
 
-/// Converts the error of a part.
+/// Returns a function that converts the error of a part.
 pub(super) fn cannot_use<E: Into<Boxed>>(part: &'static str) -> impl Fn(E) -> StartError {
     move |error| StartError::Part { part, cause: chain(error.into().as_ref()) }
 }
 
-/// An error with its causes, on one line.
+/// Returns an error with its causes, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! The program without its loops: it answers HTTP, and whatever the loops would do by themselves is
-//! done when somebody says so, at a clock that somebody moves. What takes days is tried in a second.
+//! The service without its loops, for tests: it answers HTTP, and the test runs the loops' steps
+//! one by one and moves the clock. Days take a second.
 
 use std::net::SocketAddr;
 
@@ -15,8 +15,8 @@ use crate::deployments::removal;
 use crate::server;
 use crate::store::{Store, StoreError};
 
-/// An [`App`] that does nothing by itself but answer. Dropped, it ends as if it were killed: what
-/// was under way stays as it is in the database.
+/// An [`App`] that answers requests and runs no loop. Dropped, it ends as if it were killed: work
+/// under way stays as it is in the database.
 #[must_use = "it ends when it is dropped"]
 pub struct SteppedApp {
     loops: Loops,
@@ -26,10 +26,10 @@ pub struct SteppedApp {
 }
 
 impl App {
-    /// Answers HTTP from now on, and does nothing else by itself.
+    /// Answers HTTP from now on, and runs no loop.
     ///
     /// # Errors
-    /// When the operating system does not say where it listens.
+    /// When the operating system does not tell the listener's address.
     pub fn stepped(self) -> Result<SteppedApp, StartError> {
         let address = self.address()?;
         let Self { loops, router, connections, listener, grace, home, .. } = self;
@@ -42,32 +42,32 @@ impl App {
 }
 
 impl SteppedApp {
-    /// Returns the address at which it listens.
+    /// Returns the listener's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The database, to look into.
+    /// Returns the database, to inspect it.
     pub fn store(&self) -> &Store {
         &self.loops.deployments.store
     }
 
-    /// Does everything once that can be done now; how much that was. At 0 nothing can be done until
-    /// the clock is moved, or something comes in.
+    /// Runs every step once that can be done now; returns how many were done. At 0 nothing can be
+    /// done until the clock moves, or an event arrives.
     ///
     /// # Errors
     /// [`StoreError`]
-    pub async fn turn(&self) -> Result<usize, StoreError> {
-        let mut done = removal::keep_records_once(&self.loops.deployments).await?;
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
+        let mut count = removal::keep_records_once(&self.loops.deployments).await?;
         while self.step().await? {
-            done += 1;
+            count += 1;
         }
-        done += self.loops.outbox.send().await?;
-        done += self.preview().await?;
-        Ok(done)
+        count += self.loops.outbox.send().await?;
+        count += self.preview().await?;
+        Ok(count)
     }
 
-    /// Takes the next deployment, if one can be taken, as far as it goes; messages stay.
+    /// Claims the next deployment, if there is one, and runs one attempt; messages stay.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -75,22 +75,22 @@ impl SteppedApp {
         Ok(self.loops.controller.step().await?.is_some())
     }
 
-    /// Makes the previews that can be made; how many attempts that were.
+    /// Computes the previews that are due; returns the number of attempts.
     ///
     /// # Errors
     /// [`StoreError`]
     pub async fn preview(&self) -> Result<usize, StoreError> {
         let Some(previews) = &self.loops.previews else { return Ok(0) };
-        let mut done = 0;
+        let mut count = 0;
         previews.renew().await?;
         while previews.step().await?.is_some() {
-            done += 1;
+            count += 1;
         }
-        Ok(done)
+        Ok(count)
     }
 
-    /// Looks for lost events once, be it time or not: everything that would be looked for, and where
-    /// hints lead. What each run did; none where nothing is looked for, or may be now.
+    /// Sweeps once, due or not: all kinds of events, and the repositories of hints. Returns the
+    /// report of each run; none where sweeps are off, or may not run now.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -103,7 +103,7 @@ impl SteppedApp {
         Ok(reports)
     }
 
-    /// Looks for lost events where hints lead, and nowhere else; what the run did.
+    /// Sweeps the repositories of hints, and no others; returns the report of the run.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -114,7 +114,7 @@ impl SteppedApp {
         }
     }
 
-    /// Returns when something that waits can be done, if something waits that time alone brings on.
+    /// Returns the time at which waiting work is due, if any work waits for a time.
     ///
     /// # Errors
     /// [`StoreError`]

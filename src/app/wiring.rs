@@ -1,5 +1,5 @@
-//! What the parts are made of, as the settings say: who is told and how fast, the loops, and what is asked of
-//! callers.
+//! Assembles the parts by the settings: sinks and their limits, the loops, and the authentication
+//! of callers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,29 +34,31 @@ use crate::server::{ServerLimits, Webhook};
 use crate::support::rate_limit::Rate;
 use crate::support::telemetry;
 
-/// GitHub wants a second between writes, takes bursts, and no more than 80 calls a minute that make
-/// something: <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>. An
-/// Enterprise Server may be set to the same, and statuses that are behind are left out anyway. Two of
-/// the eighty are left for rollbacks, which take a call more than the one that was waited for.
+/// The rate limit of statuses to GitHub. GitHub wants a second between writes, accepts bursts, and
+/// no more than 80 calls a minute that create content:
+/// <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>. An Enterprise
+/// Server may have the same limits, and outdated statuses are skipped anyway. Two of the eighty are
+/// left for rollbacks, which take one call more than was counted.
 const GITHUB: Rate = Rate { burst: 18, every: Duration::from_secs(1) };
-/// The same page: 500 an hour. Twenty are left for previews and what is repeated.
+/// The hourly quota of the same page: 500. Twenty are left for previews and repeated calls.
 const GITHUB_HOURLY: u32 = 480;
-/// After how long an attempt at a deployment is ended, whatever it is at.
+/// The longest duration of an attempt at a deployment.
 const LONGEST_ATTEMPT: Duration = Duration::from_mins(10);
 
-/// What works beside the server, and what it works with.
+/// The loops beside the server, and the parts that they work with.
 pub(super) struct Loops {
     pub(super) controller: Arc<Controller>,
     pub(super) outbox: Arc<Outbox>,
-    /// None while previews are off.
+    /// `None` while previews are off.
     pub(super) previews: Option<PreviewLoop>,
-    /// Absent where nothing is looked for.
+    /// `None` where sweeps are off.
     pub(super) sweeps: Option<Sweeps>,
     pub(super) deployments: Deployments,
 }
 
-/// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
-pub(super) fn audience(settings: &Settings) -> Subscriptions {
+/// Returns the subscriptions of the settings. The local code host has no place to show a commit's
+/// status; check runs are for Apps.
+pub(super) fn subscriptions(settings: &Settings) -> Subscriptions {
     let (commits, checks) = match &settings.forge {
         ForgeSettings::Local { .. } => (false, false),
         ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),
@@ -67,8 +69,8 @@ pub(super) fn audience(settings: &Settings) -> Subscriptions {
     Subscriptions { commits, checks, slack: settings.slack.is_some(), events, argocd }
 }
 
-/// Builds the loops that work beside the server. The client is one for all who are told; it is to
-/// follow no redirects.
+/// Builds the loops that work beside the server. All receivers share the client, which must follow
+/// no redirects.
 pub(super) fn loops(
     settings: &Settings,
     instance: &str,
@@ -134,8 +136,7 @@ fn sinks(settings: &Settings, deployments: Deployments, client: &reqwest::Client
     Sinks { deployments, receivers: receivers.collect(), argocd: argocd.collect(), slack }
 }
 
-/// Builds the sweeps that look for lost events, if the forge can have some and the operator wants
-/// it.
+/// Builds the sweeps for missed events, if the code host can have some and the operator wants them.
 fn sweeps(
     settings: &Settings,
     instance: &str,
@@ -161,7 +162,7 @@ fn sweeps(
     Some(Sweeps::new(deployments.clone(), settings, metrics))
 }
 
-/// Returns what a delivery must satisfy.
+/// Returns the conditions that a delivery must satisfy.
 pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     let WebhookSettings { secret, previous, rules, sweep: _ } = settings.webhook.clone();
     let secret = match secret {
@@ -177,7 +178,7 @@ pub(super) fn webhook(settings: &Settings) -> Result<Webhook, Boxed> {
     Ok(Webhook { secret, previous, rules })
 }
 
-/// Returns what is asked of callers.
+/// Returns the authentication of callers.
 pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
     Ok(Admission {
         tokens: settings.tokens.clone(),
@@ -191,13 +192,13 @@ pub(super) fn admission(settings: &Settings) -> Result<Admission, StartError> {
     })
 }
 
-/// Bounds on requests.
+/// Returns the limits on requests.
 pub(super) fn limits(settings: &Settings) -> ServerLimits {
     let LimitSettings { body, body_timeout, .. } = settings.limits;
     ServerLimits { body_bytes: body, body_timeout, ..ServerLimits::default() }
 }
 
-/// Bounds on connections, of which each is an open file.
+/// Returns the limits on connections, of which each is an open file.
 pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> ConnectionLimits {
     let limits = &settings.limits;
     ConnectionLimits {
@@ -210,7 +211,7 @@ pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> Conne
     }
 }
 
-/// The targets that ask for teams; the settings are made of names that can be read.
+/// Returns the targets that ask for teams; the settings have only valid names.
 fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
     let Clusters::Known(targets) = clusters else { return BTreeMap::new() };
     let asking = targets.iter().filter_map(|(name, target)| {
@@ -225,7 +226,7 @@ fn key() -> Result<FingerprintKey, StartError> {
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
     random.fill(&mut bytes).map_err(|_| StartError::Part {
         part: "the system's random numbers",
-        cause: "it has none".to_owned(),
+        cause: "the system returned none".to_owned(),
     })?;
     Ok(FingerprintKey::new(bytes))
 }

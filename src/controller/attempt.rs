@@ -1,9 +1,10 @@
-//! One claimed deployment from the claim to its record: fetch, plan, push. The lease is kept while the attempt
-//! goes on, and neither a panic nor a shutdown leaves it hanging.
+//! Works on one claimed deployment, from the claim to its record: fetch, plan, push. It keeps the
+//! lease while the attempt goes on, and ends the attempt after a panic and at a shutdown.
 //!
-//! Each attempt recomputes everything from the deployment's id; nothing is remembered from an earlier one. Of a
-//! rollback nothing is fetched and nothing is planned, so neither the forge nor the templates are needed. What its
-//! revision routes may be another app's by now: that is looked at.
+//! Each attempt recomputes everything from the deployment's id; nothing is remembered from an
+//! earlier one. An attempt at a rollback fetches nothing and plans nothing, so it needs neither the
+//! code host nor the templates. It checks again whether the routes of its revision belong to
+//! another app by now.
 
 use std::panic::AssertUnwindSafe;
 
@@ -21,21 +22,21 @@ use crate::model::id::DeployId;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
 use crate::store::{
-    Claim, Completion, FinalState, Findings, Held, MOST_DEATHS, PushTurn, StoreError,
+    Claim, Completion, FinalState, Findings, LeaseState, MOST_DEATHS, PushTurn, StoreError,
 };
 use crate::support::retry::RetryPolicy;
 
-/// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
-/// whether that is so.
+/// The delay after which a deployment whose attempt died is looked at again, while another such
+/// deployment is at work: those are tried one at a time.
 const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 
-/// So often an attempt is planned when others claim what it needs. The rules see claims, so the second
-/// plan is refused by them; what they do not look at is refused after the last one.
+/// The number of plans of one attempt while others claim what it needs. The rules see claims, so
+/// they refuse the second plan; what the rules do not look at is refused after the last plan.
 const MOST_PLANS: u32 = 3;
 
-/// Ends an attempt in its middle.
+/// The reason why an attempt ends before its last stage.
 enum Abort {
-    /// A newer deployment took its place; that is recorded.
+    /// A newer deployment superseded this one; that is recorded.
     Superseded(DeployId),
     /// Another worker took over.
     LeaseLost,
@@ -56,7 +57,7 @@ impl From<StoreError> for Abort {
 }
 
 impl Controller {
-    /// Works on a claim until it is recorded what became of it.
+    /// Works on a claim until its outcome is recorded.
     pub(super) async fn job(
         &self,
         leased: &Leased,
@@ -69,10 +70,10 @@ impl Controller {
             repository = %request.release.repository, tag = %request.release.tag,
             attempt = claim.deployment.attempts,
         );
-        let did = Box::pin(self.with_lease(leased, stop)).instrument(span).await?;
-        self.metrics.attempt(did.as_str());
+        let outcome = Box::pin(self.with_lease(leased, stop)).instrument(span).await?;
+        self.metrics.attempt(outcome.as_str());
         self.deployments.wake.outbox();
-        Ok(did)
+        Ok(outcome)
     }
 
     async fn with_lease(
@@ -84,20 +85,20 @@ impl Controller {
         let stages = self.stages(claim);
         tokio::select! {
             biased;
-            did = self.catch_panic(leased, &stages) => did,
+            outcome = self.catch_panic(leased, &stages) => outcome,
             () = self.keep_lease(leased) => {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
             () = self.out_of_grace(stop) => {
-                tracing::info!("shutting down, the deployment is given back");
+                tracing::info!("shutdown, deployment released");
                 let held = self.store.release(claim, self.clock.now()).await?;
                 Ok(AttemptOutcome::Released.if_held(held))
             }
         }
     }
 
-    /// The attempt, with an end even if it panics or never ends.
+    /// Runs the attempt and gives it an end even if it panics or takes too long.
     async fn catch_panic(
         &self,
         leased: &Leased,
@@ -105,10 +106,14 @@ impl Controller {
     ) -> Result<AttemptOutcome, StoreError> {
         let claim = &leased.claim;
         if claim.deaths >= MOST_DEATHS {
-            return self.trouble(claim, AttemptError::KillsProcess, Findings::default()).await;
+            return self
+                .handle_failure(claim, AttemptError::KillsProcess, Findings::default())
+                .await;
         }
         if claim.failures >= RetryPolicy::default().failures {
-            return self.trouble(claim, AttemptError::DiedTooOften, Findings::default()).await;
+            return self
+                .handle_failure(claim, AttemptError::DiedTooOften, Findings::default())
+                .await;
         }
         let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
         if let Some(Err(_taken)) = alone {
@@ -131,11 +136,13 @@ impl Controller {
             }
             Err(_elapsed) => {
                 let seconds = self.settings.longest_job.as_secs();
-                DeployError::retry(format!("it took longer than {seconds} s and was stopped"))
+                DeployError::retry(format!(
+                    "the attempt took longer than {seconds} s and was stopped"
+                ))
             }
         };
         let known = Findings { stages: stages.times(), ..Findings::default() };
-        self.trouble(claim, AttemptError::Problem(problem), known).await
+        self.handle_failure(claim, AttemptError::Problem(problem), known).await
     }
 
     async fn record(
@@ -156,12 +163,12 @@ impl Controller {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(AttemptOutcome::LeaseLost)
             }
-            Err(Abort::AttemptError(trouble)) => self.trouble(claim, trouble, known).await,
+            Err(Abort::AttemptError(trouble)) => self.handle_failure(claim, trouble, known).await,
             Err(Abort::Store(error)) => Err(error),
         }
     }
 
-    async fn trouble(
+    async fn handle_failure(
         &self,
         claim: &Claim,
         trouble: AttemptError,
@@ -170,17 +177,18 @@ impl Controller {
         let (policy, now) = (RetryPolicy::default(), self.clock.now());
         if let AttemptError::Problem(DeployError { remedy: Remedy::Doubt, message }) = &trouble {
             let since = claim.refused_since.unwrap_or(now);
-            if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
-                tracing::warn!(%at, %since, reason = summary, "put off");
+            if let Some((at, summary)) = outcome::retry_refusal(message, since, claim.failures, now)
+            {
+                tracing::warn!(%at, %since, reason = summary, "attempt failed, retry scheduled");
                 let held = self.store.retry_at(claim, at, &summary, Some(since)).await?;
                 return Ok(AttemptOutcome::RetryScheduled.if_held(held));
             }
         }
         let received = claim.deployment.received_at;
-        match outcome::after(trouble, known, received, claim.failures, &policy, now) {
+        match outcome::next_step(trouble, known, received, claim.failures, &policy, now) {
             Next::End(ending) => self.end(claim, &ending, AttemptOutcome::Failed).await,
             Next::Retry { at, summary } => {
-                tracing::warn!(%at, reason = summary, "put off");
+                tracing::warn!(%at, reason = summary, "attempt failed, retry scheduled");
                 let held = self.store.retry_at(claim, at, &summary, None).await?;
                 Ok(AttemptOutcome::RetryScheduled.if_held(held))
             }
@@ -191,9 +199,9 @@ impl Controller {
         &self,
         claim: &Claim,
         ending: &Completion,
-        did: AttemptOutcome,
+        outcome: AttemptOutcome,
     ) -> Result<AttemptOutcome, StoreError> {
-        if self.store.finish(claim, ending, self.clock.now()).await? == Held::Lost {
+        if self.store.finish(claim, ending, self.clock.now()).await? == LeaseState::Lost {
             tracing::warn!("another worker took over, this attempt's end is not recorded");
             return Ok(AttemptOutcome::LeaseLost);
         }
@@ -202,7 +210,7 @@ impl Controller {
             FinalState::Succeeded(_) => tracing::info!(violations, summary, "deployment succeeded"),
             FinalState::Failed => tracing::warn!(violations, summary, "deployment failed"),
         }
-        Ok(did)
+        Ok(outcome)
     }
 
     fn stages(&self, claim: &Claim) -> Stages {
@@ -214,9 +222,10 @@ impl Controller {
         stages
     }
 
-    /// Ends when another worker has taken over. While the database does not answer, nobody knows
-    /// whether one has: the attempt goes on, and pushes nothing once its lease has ended. When the
-    /// database answers again and nobody has, it has its lease again.
+    /// Ends when another worker has taken over. While the database does not answer, the attempt
+    /// cannot know whether one has: it goes on, and pushes nothing once its lease has ended. When
+    /// the database answers again and no other worker has taken over, the attempt has its lease
+    /// again.
     async fn keep_lease(&self, Leased { claim, lease }: &Leased) {
         let length = self.settings.lease;
         let mut pause = length / 3;
@@ -227,13 +236,15 @@ impl Controller {
             // There is time for another try before it ends.
             pause = length / 10;
             match tokio::time::timeout(length / 3, extending).await {
-                Ok(Ok(Held::Yes)) => {
+                Ok(Ok(LeaseState::Held)) => {
                     lease.extend(asked_at, length);
                     pause = length / 3;
                 }
-                Ok(Ok(Held::Lost)) => return,
-                Ok(Err(error)) => tracing::warn!(%error, "the lease could not be extended"),
-                Err(_silent) => tracing::warn!("the database is silent: no lease is extended"),
+                Ok(Ok(LeaseState::Lost)) => return,
+                Ok(Err(error)) => tracing::warn!(%error, "lease could not be extended"),
+                Err(_silent) => {
+                    tracing::warn!("database does not answer, lease is not extended")
+                }
             }
         }
     }
@@ -245,7 +256,7 @@ impl Controller {
 }
 
 impl Controller {
-    /// The sentence: fetch, plan, ask for the turn, push.
+    /// Runs the stages of a deployment: fetch, plan, take the turn to push, push.
     async fn run_stages(
         &self,
         leased: &Leased,
@@ -278,18 +289,21 @@ impl Controller {
                     drop(pushing);
                     let WriteOutcome { ended, hand_edit } = wrote;
                     known.hand_edit = hand_edit;
-                    Ok(outcome::arrived(&claim.deployment, ended?, warnings))
+                    Ok(outcome::completion(&claim.deployment, ended?, warnings))
                 }
                 PushTurn::Superseded { by } => Err(Abort::Superseded(by)),
                 PushTurn::Locked(lock) => Err(plan_again("locked", &lock.by, &lock.reason).into()),
                 PushTurn::HeldBack(hold) => Err(plan_again("held", &hold.by, &hold.reason).into()),
                 PushTurn::Claimed(conflict) if plans < MOST_PLANS => {
-                    tracing::info!(?conflict, "another deployment came first: it is planned again");
+                    tracing::info!(
+                        ?conflict,
+                        "claim conflict with another deployment, planning again"
+                    );
                     plans += 1;
                     continue;
                 }
                 PushTurn::Claimed(conflict) => {
-                    Err(outcome::claimed(&planned.write.revision, &conflict).into())
+                    Err(outcome::claim_error(&planned.write.revision, &conflict).into())
                 }
                 PushTurn::Lost => Err(Abort::LeaseLost),
             };
@@ -306,7 +320,7 @@ impl Controller {
         let earlier = self.deployments.find_earlier_push(&claim.deployment).await?;
         Ok(earlier.map(|(pushed, hand_edit)| {
             known.hand_edit = hand_edit;
-            outcome::arrived(&claim.deployment, pushed, vec![])
+            outcome::completion(&claim.deployment, pushed, vec![])
         }))
     }
 
@@ -317,7 +331,7 @@ impl Controller {
         stages: &Stages,
         known: &mut Findings,
     ) -> Result<Planned, Abort> {
-        if self.store.plan_alone(claim).await? == Held::Lost {
+        if self.store.plan_alone(claim).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         match self.deployments.plan_attempt(&claim.deployment, waml, stages).await {
@@ -339,7 +353,7 @@ impl Controller {
         }
     }
 
-    /// A rollback's: ask for the turn, push.
+    /// Runs the stages of a rollback: take the turn to push, push.
     async fn run_rollback(
         &self,
         Leased { claim, lease }: &Leased,
@@ -355,8 +369,10 @@ impl Controller {
             PushTurn::Superseded { by } => return Err(Abort::Superseded(by)),
             PushTurn::Locked(lock) => return Err(rollback_locked(&lock).into()),
             // Another deployment took one of its routes or objects since they were looked at, and has it for good.
-            PushTurn::Claimed(conflict) => return Err(outcome::rollback_claimed(&conflict).into()),
-            // A rollback is no automation: only who asks for it holds anybody.
+            PushTurn::Claimed(conflict) => {
+                return Err(outcome::rollback_claim_error(&conflict).into());
+            }
+            // Holds stop automation, and a rollback is none.
             PushTurn::Lost | PushTurn::HeldBack(_) => return Err(Abort::LeaseLost),
         }
         let pushing = stages.begin(Stage::Push);
@@ -365,16 +381,18 @@ impl Controller {
             self.deployments.restore_revision(deployment, rollback, now, lease).await;
         drop(pushing);
         known.hand_edit = hand_edit;
-        Ok(outcome::arrived(deployment, ended?, vec![]))
+        Ok(outcome::completion(deployment, ended?, vec![]))
     }
 }
 
-/// The next attempt meets the rule, and ends with its violation.
+/// Returns the error for a lock or hold that was placed after planning. The next attempt meets the rule,
+/// and ends with its violation.
 fn plan_again(what: &str, by: &str, reason: &str) -> DeployError {
     DeployError::retry(format!("{by} {what} it while it was planned: {reason}"))
 }
 
-/// No rule runs for it: it ends with the same words as one that is asked for too late.
+/// Returns the error for a rollback of a locked app. No rule runs for it, so it uses the text of a rollback
+/// that is requested too late.
 fn rollback_locked(lock: &Lock) -> DeployError {
     DeployError::reject(format!(
         "{} is locked by {}: {}; `bart unlock` takes the lock away, then roll back again",

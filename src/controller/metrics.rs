@@ -1,4 +1,4 @@
-//! What Prometheus may ask the workers, and how deep the queues are.
+//! Metrics of the workers and of the depth of the queues, for Prometheus.
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -31,7 +31,7 @@ struct StateLabel {
 }
 
 impl WorkerMetrics {
-    /// Metrics that the registry knows.
+    /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { stages, attempts, queue, outbox, oldest } = new.clone();
@@ -43,7 +43,7 @@ impl WorkerMetrics {
         );
         registry.register("attempts", "Attempts at deployments, by how they ended", attempts);
         registry.register("queue_depth", "Deployments that are not finished", queue);
-        registry.register("outbox_depth", "Messages that nobody was told", outbox);
+        registry.register("outbox_depth", "Messages that are not delivered yet", outbox);
         registry.register_with_unit(
             "queue_oldest",
             "Since when the oldest unfinished deployment waits",

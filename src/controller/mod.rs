@@ -1,19 +1,22 @@
-//! THE LOOPS: events come in, deployments are worked off, lost events are found, pull requests are previewed.
+//! The loops: they work on deployments, recover missed events and preview pull requests.
 //!
 //! ```text
 //! webhook ─► accept ─► store ◄─ worker ─► attempt: fetch → plan → push
-//!                                           └─ outcome: end it, or try again when
+//!                                           └─ outcome: end it, or schedule a retry
 //! ```
 //!
 //! Everything durable is in the store; a loop that dies loses nothing. Loops wake one another
-//! by signals without data, and by a timer where a signal is lost. What a step does is a use case of
-//! [`Deployments`](crate::deployments::Deployments). Who is told of it is the outbox's business.
+//! by signals without data, and by a timer where a signal is lost. A step's work is a use case of
+//! [`Deployments`](crate::deployments::Deployments). The outbox sends the messages about it.
+//!
+//! Read `worker.rs` first: it claims deployments and starts attempts. [`outcome`] decides what follows an
+//! attempt, without side effects. [`previews`] and [`sweep`] are loops of their own.
 
-mod attempt; // one claimed deployment: lease, panic, shutdown, and what is done with it
+mod attempt; // one claimed deployment: lease, panic, shutdown, stages
 pub mod metrics;
-pub mod outcome; // every end and every failure: what happens next, pure
-pub mod previews; // pull requests are previewed, beside the deployments
-pub mod sweep; // events that were lost are found
-mod worker; // the loops
+pub mod outcome; // what follows each end and each failure, pure
+pub mod previews; // the loop of previews of pull requests
+pub mod sweep; // recovery of missed events
+mod worker; // the loop that claims deployments
 
 pub use crate::controller::worker::{Controller, WorkerSettings};

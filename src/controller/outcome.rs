@@ -1,6 +1,6 @@
-//! Every end and every failure of an attempt, and what happens next. Pure: the only place
-//! that decides about a deployment's retries, and that words what people read of an outcome. What
-//! happens to messages is decided in `outbox/outcome.rs`.
+//! Decides what follows each end and each failure of an attempt. Pure: the only place that decides
+//! about a deployment's retries, and that words the outcome for people. `outbox/outcome.rs` decides
+//! about messages.
 
 use std::time::Duration;
 
@@ -13,37 +13,38 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, Completion, FinalState, Findings, Held, MOST_DEATHS};
+use crate::store::{ClaimConflict, Completion, FinalState, Findings, LeaseState, MOST_DEATHS};
 use crate::support::retry::RetryPolicy;
 use crate::support::time::saturating_add;
 
-/// A refusal that may not be meant is believed when it has lasted so long.
+/// The time after which a refusal that may be temporary counts as final.
 const DOUBT: Duration = Duration::from_mins(4);
-/// The first pause after one; each further one is as long as it has lasted.
+/// The first delay after such a refusal; each further one is as long as the refusal has lasted.
 const FIRST_DOUBT: Duration = Duration::from_secs(15);
 
-/// A page shows a summary whole; in characters.
+/// The longest summary, in characters: a page shows it whole.
 const LONGEST_SUMMARY: usize = 2000;
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// It is in the manifest repository.
+    /// The deployment is in the manifest repository.
     Succeeded,
-    /// It was rejected, or given up.
+    /// The deployment was rejected, or given up.
     Failed,
-    /// A newer one took its place.
+    /// A newer deployment superseded it.
     Superseded,
-    /// It is tried again later.
+    /// The deployment is tried again later.
     RetryScheduled,
-    /// Another worker took over.
+    /// Another worker took over the lease.
     LeaseLost,
-    /// It was given back, at a shutdown or to let another be tried alone.
+    /// The worker released the deployment, at a shutdown or to let a suspect deployment be tried
+    /// alone.
     Released,
 }
 
 impl AttemptOutcome {
-    /// The word that is counted.
+    /// Returns the word that the metric counts.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -55,42 +56,42 @@ impl AttemptOutcome {
         }
     }
 
-    /// Returns what was recorded, unless another worker had the deployment by then.
-    pub(super) fn if_held(self, held: Held) -> Self {
-        if held == Held::Yes { self } else { Self::LeaseLost }
+    /// Returns this outcome, or `LeaseLost` if another worker had the deployment by then.
+    pub(super) fn if_held(self, held: LeaseState) -> Self {
+        if held == LeaseState::Held { self } else { Self::LeaseLost }
     }
 }
 
-/// Why an attempt did not come to its end.
+/// The reason why an attempt did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptError {
     /// The WAML breaks rules.
     Rejected(Rejection),
-    /// Something went wrong outside.
+    /// A problem outside the request, such as a service that does not answer.
     Problem(DeployError),
-    /// Attempts at it have died, as often as is allowed.
+    /// Attempts at the deployment died as often as is allowed.
     DiedTooOften,
-    /// Attempts at it died one after the other, before any had begun to push.
+    /// Attempts at the deployment died one after the other, before any began to push.
     KillsProcess,
 }
 
-/// What happens after an attempt that did not come to its end.
+/// The step after an attempt that did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// It has failed.
+    /// The deployment has failed.
     End(Box<Completion>),
-    /// Another attempt.
+    /// Another attempt follows.
     Retry {
-        /// When.
+        /// The time of the next attempt.
         at: Timestamp,
-        /// What it waits for, for people.
+        /// A text for people about the failure.
         summary: String,
     },
 }
 
-/// Returns what happens after trouble with a deployment received at that time; `failures` were
-/// before it.
-pub fn after(
+/// Returns the step after a failed attempt at a deployment received at that time; `failures` counts
+/// the failures before it.
+pub fn next_step(
     trouble: AttemptError,
     known: Findings,
     received_at: Timestamp,
@@ -108,8 +109,9 @@ pub fn after(
         }
         AttemptError::KillsProcess => {
             let sentence = format!(
-                "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
-                 deployment; the operator finds in its log and its memory limit why"
+                "given up: the service died during each of the last {MOST_DEATHS} attempts, most \
+                 likely because of this deployment; the operator finds the reason in the \
+                 service's log and memory limit"
             );
             (ForgeState::Error, sentence)
         }
@@ -127,13 +129,13 @@ pub fn after(
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
                     let message = format!("waiting for GitHub to know {what}: {message}");
-                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
                 }
                 (ForgeState::Failure, message)
             }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next_attempt(failures, after, now) {
-                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                    return Next::Retry { at, summary: waiting_summary(&message, failures, at) };
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
@@ -144,9 +146,9 @@ pub fn after(
     Next::End(failed(state, &sentence, Violations::default(), known).into())
 }
 
-/// Returns when something is tried again that was refused since that time, and what is said of it
-/// meanwhile; `None` where the refusal is believed.
-pub(super) fn doubted(
+/// Returns the time of the next attempt and its summary for something that was refused since that
+/// time; `None` where the refusal counts as final.
+pub(super) fn retry_refusal(
     message: &str,
     since: Timestamp,
     failures: u32,
@@ -161,12 +163,13 @@ pub(super) fn doubted(
     let at = saturating_add(now, lasted.max(FIRST_DOUBT)).min(end);
     let until = end.strftime("%H:%M:%S");
     let message = format!("refused, and tried again until {until} UTC: {message}");
-    Some((at, waiting(&message, failures, at)))
+    Some((at, waiting_summary(&message, failures, at)))
 }
 
-/// Returns when a preview is tried again after a problem; `None` when it is given up. `failures`
-/// were before it, and the pull request was heard of at that time.
-pub(super) fn preview_again(
+/// Returns the time at which a preview is tried again after a problem; `None` when it is given up.
+/// `failures` counts the failures before it, and the event about the pull request arrived at
+/// `received`.
+pub(super) fn preview_retry(
     problem: &DeployError,
     received_at: Timestamp,
     failures: u32,
@@ -182,8 +185,8 @@ pub(super) fn preview_again(
     }
 }
 
-/// The end of a deployment or rollback that is in the manifest repository.
-pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
+/// Returns the completion of a deployment or rollback that is in the manifest repository.
+pub fn completion(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Completion {
     let tag = &deployment.request.release.tag;
     match &deployment.rollback {
         Some(rollback) => rolled_back(pushed, tag, rollback),
@@ -209,7 +212,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Completio
     }
 }
 
-/// The end of a deployment that is in the manifest repository.
+/// Returns the completion of a deployment that is in the manifest repository.
 fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Completion {
     let commit = pushed.commit.short();
     let what = if pushed.changed {
@@ -231,8 +234,8 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Comple
     }
 }
 
-/// Returns what another deployment has claimed, and no rule has refused.
-pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
+/// Returns the error for a name that another deployment has claimed and no rule has refused.
+pub(super) fn claim_error(revision: &Revision, conflict: &ClaimConflict) -> DeployError {
     let Revision { app, target, .. } = revision;
     let message = match conflict {
         ClaimConflict::App => {
@@ -248,8 +251,8 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> DeployEr
     DeployError::reject(message)
 }
 
-/// The same of a rollback.
-pub(super) fn rollback_claimed(conflict: &ClaimConflict) -> DeployError {
+/// Returns the same error for a rollback.
+pub(super) fn rollback_claim_error(conflict: &ClaimConflict) -> DeployError {
     let message = match conflict {
         ClaimConflict::Route(route) => route_taken(route),
         ClaimConflict::Object { object, app } => object_taken(object, app),
@@ -275,7 +278,7 @@ fn failed(
     }
 }
 
-fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
+fn waiting_summary(message: &str, failures: u32, at: Timestamp) -> String {
     let attempt = failures.saturating_add(2);
     let at = at.strftime("%H:%M:%S");
     one_line(&format!("attempt {attempt} at {at} UTC: {message}"), LONGEST_SUMMARY)
@@ -301,7 +304,7 @@ mod tests {
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {
-        after(
+        next_step(
             AttemptError::Problem(problem(remedy)),
             Findings::default(),
             NOW,
@@ -357,7 +360,7 @@ mod tests {
     fn a_refusal_that_may_not_be_meant_is_believed_after_some_minutes() {
         let since = NOW;
         let (mut now, mut tries) = (since, vec![]);
-        while let Some((at, summary)) = doubted("HTTP 403", since, 0, now) {
+        while let Some((at, summary)) = retry_refusal("HTTP 403", since, 0, now) {
             assert!(summary.contains("refused, and tried again until 00:04:00 UTC: HTTP 403"));
             assert!(at > now, "{summary}");
             now = at;
@@ -380,7 +383,7 @@ mod tests {
         let ending = loop {
             let failures = u32::try_from(looks.len()).unwrap();
             let trouble = AttemptError::Problem(problem(late));
-            match after(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
+            match next_step(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
                 Next::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
                     now = at.as_second();
@@ -393,7 +396,7 @@ mod tests {
         assert_eq!(ending.summary, "the forge does not answer");
         assert_eq!(ending.status.state, ForgeState::Failure);
         let trouble = AttemptError::Problem(problem(late));
-        let long_ago = after(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
+        let long_ago = next_step(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
         assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
     }
 
@@ -409,7 +412,7 @@ mod tests {
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = AttemptError::Rejected(rejection);
-        let ending = end(after(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
+        let ending = end(next_step(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
         assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }

@@ -1,12 +1,12 @@
-//! Pull requests are previewed, beside the deployments and never in their way.
+//! The loop of previews: it previews pull requests beside the deployments and does not delay them.
 //!
 //! ```text
 //! webhook ─► note ─► store ◄─ claim ─ glance ─ look ─ show ─► record
 //! ```
 //!
-//! Each attempt looks at everything anew. A check run is made once: an attempt that is not the first on a
-//! head looks for the check run of the one before, and before anything is shown the claim is asked for again, so
-//! that an older head is not shown after a newer one has come.
+//! Each attempt computes everything anew. A check run is created once: an attempt that is not the
+//! first on a head looks for the check run of the one before. Before anything is shown the attempt
+//! verifies its claim again, so that no older head is shown after a newer one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -29,42 +29,42 @@ use crate::deployments::outcome::DeployError;
 use crate::deployments::preview::{Glance, Place};
 use crate::model::preview::PreviewText;
 use crate::pipeline::preview::text;
-use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
+use crate::store::{LeaseState, MOST_DEATHS, PreviewClaim, ShownCheck, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::retry::RetryPolicy;
 
-/// How often a preview is tried: for an hour, as deployments, and with fewer tries, because nobody waits for it
-/// that urgently.
+/// The retry policy of a preview: for an hour, as for deployments, with fewer attempts, because
+/// previews are less urgent.
 const RETRY: RetryPolicy =
     RetryPolicy { first: Duration::from_secs(2), longest: Duration::from_mins(5), failures: 18 };
-/// After how long an attempt is ended, whatever it is at.
+/// The longest duration of an attempt.
 const LONGEST: Duration = Duration::from_mins(5);
-/// How long a look may take before something is shown in the meantime.
+/// The time after which a preview that is still being computed is shown as under way.
 const MOMENT: Duration = Duration::from_secs(5);
-/// How often the loop looks without having been woken.
+/// The poll interval of the loop.
 const POLL: Duration = Duration::from_secs(2);
-/// How often it is asked whether previews are out of date.
+/// The interval of the search for outdated previews.
 const RENEWAL: Duration = Duration::from_secs(30);
-/// How long after one check run was written the next may be: GitHub takes 80 writes a minute
-/// from all of us, and most are for deployments.
+/// The least time between two writes of check runs: GitHub takes 80 writes a minute from the whole
+/// service, and most are for deployments.
 const SPACING: SignedDuration = SignedDuration::from_secs(3);
-/// At one go; the rest the next time.
+/// The most previews that one search renews; the next search renews the rest.
 const MOST_RENEWED: u32 = 50;
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewOutcome {
-    /// It is shown.
+    /// The preview is shown.
     Shown,
-    /// The same was shown already.
+    /// The same preview was shown before.
     Same,
     /// There was nothing to show.
     Nothing,
-    /// Nobody may show it, or nobody can find it out; it is not tried again.
+    /// The preview may not be shown or could not be computed; it is not tried again.
     Refused,
-    /// It is tried again later.
+    /// The preview is tried again later.
     PutOff,
-    /// A newer head has come, or another worker.
+    /// A newer head arrived, or another worker took over.
     Lost,
 }
 
@@ -94,7 +94,7 @@ struct OutcomeLabel {
 }
 
 impl PreviewMetrics {
-    /// Metrics that the registry knows.
+    /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { attempts, waiting } = new.clone();
@@ -104,24 +104,24 @@ impl PreviewMetrics {
     }
 }
 
-/// The loop.
+/// The loop of previews.
 pub struct PreviewLoop {
     store: Store,
     clock: Clock,
     deployments: Deployments,
-    /// This process, for people who look into the database.
+    /// The name of this process, for people who look into the database.
     name: String,
-    /// After how long without a sign of life another worker takes over.
+    /// The lease: another worker takes over after this long without a sign of life.
     lease: Duration,
     metrics: PreviewMetrics,
-    /// When the last check run was written, in milliseconds; 0 before that.
+    /// The time of the last write of a check run, in milliseconds; 0 before the first.
     written_at: AtomicI64,
-    /// Whether the operator was told that we may not show anything.
+    /// True once the operator was told that the service may not write check runs.
     refused: AtomicBool,
 }
 
 impl PreviewLoop {
-    /// A loop over these use cases; nothing runs before [`PreviewLoop::run`].
+    /// Creates a loop over these use cases; nothing runs before [`PreviewLoop::run`].
     pub fn new(
         deployments: Deployments,
         name: String,
@@ -133,21 +133,21 @@ impl PreviewLoop {
         Self { store, clock, deployments, name, lease, metrics, written_at, refused }
     }
 
-    /// Works one after the other until `stop`; the last may end.
+    /// Computes one preview after the other until `stop`; the last may finish.
     pub async fn run(&self, stop: CancellationToken) {
         tokio::join!(self.work(&stop), self.keep_renewing(&stop));
     }
 
-    /// Returns when the next preview can be made, if one waits.
+    /// Returns the time at which the next preview can be computed, if one waits.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
         let due = self.store.next_preview().await?;
         Ok(due.map(|due| due.max(self.may_write_at())))
     }
 
-    /// Claims one preview and makes it; `None` if there was nothing to do, or it is too soon.
+    /// Claims one preview and computes it; `None` if there was nothing to do, or it is too soon.
     pub async fn step(&self) -> Result<Option<PreviewOutcome>, StoreError> {
         let now = self.clock.now();
-        // Whether a check run was written just now. One of the future was before the clock was set back.
+        // True if a check run was written just now. A time in the future is from before the clock was set back.
         let left = self.may_write_at().duration_since(now);
         if left > SignedDuration::ZERO && left <= SPACING {
             return Ok(None);
@@ -164,7 +164,7 @@ impl PreviewLoop {
         Ok(Some(did))
     }
 
-    /// Has previews made again that compare with what is live no more; how many.
+    /// Schedules previews again whose live revision has changed; returns their number.
     pub async fn renew(&self) -> Result<u64, StoreError> {
         let renewed = self.store.renew_previews(self.clock.now(), MOST_RENEWED).await?;
         if renewed > 0 {
@@ -193,7 +193,7 @@ impl PreviewLoop {
         }
     }
 
-    /// From when on the next check run may be written.
+    /// Returns the time from which the next check run may be written.
     fn may_write_at(&self) -> Timestamp {
         let last = Timestamp::from_millisecond(self.written_at.load(Ordering::Relaxed));
         last.unwrap_or_default().saturating_add(SPACING).unwrap_or(Timestamp::MIN)
@@ -202,7 +202,7 @@ impl PreviewLoop {
     async fn keep_renewing(&self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(error) = self.renew().await {
-                tracing::warn!(%error, "previews could not be looked through");
+                tracing::warn!(%error, "outdated previews could not be renewed");
             }
             pause(RENEWAL, stop).await;
         }
@@ -213,12 +213,12 @@ async fn pause(time: Duration, stop: &CancellationToken) {
     let _elapsed = tokio::time::timeout(time, stop.cancelled()).await;
 }
 
-/// Ends an attempt in its middle.
+/// The reason why an attempt ends before its last stage.
 enum Abort {
     LeaseLost,
-    /// It could not be found out.
+    /// The preview could not be computed.
     Unknown(DeployError),
-    /// It could not be shown.
+    /// The preview could not be shown.
     Unshown(DeployError),
     Store(StoreError),
 }
@@ -230,7 +230,7 @@ impl From<StoreError> for Abort {
 }
 
 impl PreviewLoop {
-    /// The attempt, with its lease kept.
+    /// Runs the attempt and keeps its lease.
     async fn with_lease(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         tokio::select! {
             biased;
@@ -239,7 +239,7 @@ impl PreviewLoop {
         }
     }
 
-    /// The attempt, with an end even if it panics or never ends.
+    /// Runs the attempt and gives it an end even if it panics or takes too long.
     async fn catch_panic(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         if claim.deaths >= MOST_DEATHS {
             return self
@@ -258,52 +258,54 @@ impl PreviewLoop {
                 self.end(
                     claim,
                     PreviewOutcome::Refused,
-                    "a fault in the-deployer itself; see its log",
+                    "a fault in the-deployer itself; its log has the details",
                 )
                 .await
             }
             Err(_elapsed) => {
                 let seconds = LONGEST.as_secs();
-                let message = format!("it took longer than {seconds} s and was stopped");
-                self.trouble(claim, &DeployError::retry(message)).await
+                let message = format!("the preview took longer than {seconds} s and was stopped");
+                self.handle_failure(claim, &DeployError::retry(message)).await
             }
         }
     }
 
     async fn attempt(&self, claim: &PreviewClaim) -> Result<PreviewOutcome, StoreError> {
         let mut shown = claim.shown.clone();
-        match self.forward(claim, &mut shown).await {
+        match self.run_stages(claim, &mut shown).await {
             Ok(did) => {
                 self.refused.store(false, Ordering::Relaxed);
                 self.end(claim, did, did.as_str()).await
             }
             Err(Abort::LeaseLost) => {
-                tracing::info!("a newer head has come, this one is left");
+                tracing::info!("a newer head arrived, this attempt stops");
                 Ok(PreviewOutcome::Lost)
             }
             Err(Abort::Store(error)) => Err(error),
-            Err(Abort::Unshown(problem)) => self.trouble(claim, &problem).await,
-            Err(Abort::Unknown(problem)) => self.unknown(claim, &mut shown, &problem).await,
+            Err(Abort::Unshown(problem)) => self.handle_failure(claim, &problem).await,
+            Err(Abort::Unknown(problem)) => {
+                self.retry_or_show_error(claim, &mut shown, &problem).await
+            }
         }
     }
 
-    /// The sentence: glance, look, show.
-    async fn forward(
+    /// Runs the stages of a preview: glance, compute, show.
+    async fn run_stages(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
     ) -> Result<PreviewOutcome, Abort> {
         let request = &claim.request;
         let glance = self.deployments.glance_at_pull_request(request, shown.is_some()).await;
-        let told = match glance.map_err(Abort::Unshown)? {
+        let text = match glance.map_err(Abort::Unshown)? {
             Glance::Nothing(reason) => {
-                tracing::info!(reason, "no preview");
+                tracing::info!(reason, "preview not needed");
                 return Ok(PreviewOutcome::Nothing);
             }
-            Glance::Say(told) => told,
+            Glance::Say(text) => text,
             Glance::Look => self.compute_preview(claim, shown).await?,
         };
-        self.show(claim, shown, &told).await
+        self.show(claim, shown, &text).await
     }
 
     /// Computes the preview; one that takes longer than a moment is shown as under way.
@@ -313,23 +315,23 @@ impl PreviewLoop {
         shown: &mut Option<ShownCheck>,
     ) -> Result<PreviewText, Abort> {
         let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
-        let told = match tokio::time::timeout(MOMENT, &mut looking).await {
-            Ok(told) => told,
+        let text = match tokio::time::timeout(MOMENT, &mut looking).await {
+            Ok(text) => text,
             Err(_elapsed) => {
                 self.show(claim, shown, &text::under_way()).await?;
                 looking.await
             }
         };
-        told.map_err(Abort::Unknown)
+        text.map_err(Abort::Unknown)
     }
 
     async fn show(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
-        told: &PreviewText,
+        text: &PreviewText,
     ) -> Result<PreviewOutcome, Abort> {
-        let digest = digest(told);
+        let digest = digest(text);
         let here = shown.as_ref().filter(|shown| shown.head == claim.request.head);
         if here.is_some_and(|here| here.digest == digest) {
             return Ok(PreviewOutcome::Same);
@@ -341,68 +343,68 @@ impl PreviewLoop {
             None => Place::New,
         };
         let lease = self.lease;
-        if self.store.extend_preview(claim, self.clock.now(), lease).await? == Held::Lost {
+        if self.store.extend_preview(claim, self.clock.now(), lease).await? == LeaseState::Lost {
             return Err(Abort::LeaseLost);
         }
         self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
         let check = self
             .deployments
-            .show_preview(&claim.request, told, place)
+            .show_preview(&claim.request, text, place)
             .await
             .map_err(Abort::Unshown)?;
         let there = ShownCheck { head: claim.request.head.clone(), check, digest };
-        self.store.preview_shown(claim, &there).await?;
+        self.store.record_shown_preview(claim, &there).await?;
         *shown = Some(there);
         Ok(PreviewOutcome::Shown)
     }
 
-    /// Tries again what could not be found out; when it is given up, the check run says so: one
-    /// that hangs would hold up the pull request.
-    async fn unknown(
+    /// Schedules a retry of a preview that could not be computed. After the last attempt the check
+    /// run says so: one that stays open would hold up the pull request.
+    async fn retry_or_show_error(
         &self,
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
-        if self.again(claim, problem).is_some() {
-            return self.trouble(claim, problem).await;
+        if self.next_attempt(claim, problem).is_some() {
+            return self.handle_failure(claim, problem).await;
         }
-        let told = text::not_known(&problem.message);
-        match self.show(claim, shown, &told).await {
+        let text = text::not_known(&problem.message);
+        match self.show(claim, shown, &text).await {
             Ok(_) => self.end(claim, PreviewOutcome::Refused, &problem.message).await,
             Err(Abort::LeaseLost) => Ok(PreviewOutcome::Lost),
             Err(Abort::Store(error)) => Err(error),
             Err(Abort::Unknown(problem) | Abort::Unshown(problem)) => {
-                self.trouble(claim, &problem).await
+                self.handle_failure(claim, &problem).await
             }
         }
     }
 
-    fn again(&self, claim: &PreviewClaim, problem: &DeployError) -> Option<Timestamp> {
+    fn next_attempt(&self, claim: &PreviewClaim, problem: &DeployError) -> Option<Timestamp> {
         let now = self.clock.now();
-        outcome::preview_again(problem, claim.received_at, claim.failures, &RETRY, now)
+        outcome::preview_retry(problem, claim.received_at, claim.failures, &RETRY, now)
     }
 
-    async fn trouble(
+    async fn handle_failure(
         &self,
         claim: &PreviewClaim,
         problem: &DeployError,
     ) -> Result<PreviewOutcome, StoreError> {
         let reason = &problem.message;
-        if let Some(at) = self.again(claim, problem) {
-            tracing::warn!(%at, reason, "preview put off");
-            let held = self.store.put_preview_off(claim, at, reason).await?;
-            return Ok(if held == Held::Yes {
+        if let Some(at) = self.next_attempt(claim, problem) {
+            tracing::warn!(%at, reason, "preview failed, retry scheduled");
+            let held = self.store.retry_preview_at(claim, at, reason).await?;
+            return Ok(if held == LeaseState::Held {
                 PreviewOutcome::PutOff
             } else {
                 PreviewOutcome::Lost
             });
         }
-        // Once, until something works again: a permission that is missing is missing for all.
+        // Logged as an error once, until something works again: a missing permission is missing for all.
         if self.refused.swap(true, Ordering::Relaxed) {
-            tracing::debug!(reason, "no preview, as before");
+            tracing::debug!(reason, "preview failed again");
         } else {
-            tracing::error!(reason, "no preview; further ones that fail are counted, not logged");
+            tracing::error!(reason, "preview failed; further failures are counted, not logged");
         }
         self.end(claim, PreviewOutcome::Refused, reason).await
     }
@@ -414,11 +416,11 @@ impl PreviewLoop {
         summary: &str,
     ) -> Result<PreviewOutcome, StoreError> {
         match self.store.end_preview(claim, self.clock.now(), summary).await? {
-            Held::Yes => {
+            LeaseState::Held => {
                 tracing::info!(outcome = did.as_str(), "preview done");
                 Ok(did)
             }
-            Held::Lost => Ok(PreviewOutcome::Lost),
+            LeaseState::Lost => Ok(PreviewOutcome::Lost),
         }
     }
 
@@ -428,15 +430,15 @@ impl PreviewLoop {
         loop {
             tokio::time::sleep(lease / 3).await;
             match self.store.extend_preview(claim, self.clock.now(), lease).await {
-                Ok(Held::Yes) => {}
-                Ok(Held::Lost) => return,
-                Err(error) => tracing::warn!(%error, "the lease could not be extended"),
+                Ok(LeaseState::Held) => {}
+                Ok(LeaseState::Lost) => return,
+                Err(error) => tracing::warn!(%error, "lease could not be extended"),
             }
         }
     }
 }
 
-/// Of everything that is said.
-fn digest(told: &PreviewText) -> String {
-    hex::encode(Sha256::digest(format!("{told:?}")))
+/// Returns the digest of everything that a preview shows.
+fn digest(text: &PreviewText) -> String {
+    hex::encode(Sha256::digest(format!("{text:?}")))
 }

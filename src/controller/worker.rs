@@ -1,4 +1,4 @@
-//! The loops: each does what there is to do, then waits for a signal or for the timer.
+//! The loop that claims deployments and starts attempts; it waits for a signal or for its timer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,61 +15,62 @@ use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 
-/// How many deployments one transaction claims at most. A transaction for each would take longer
-/// than the rest of the claim; a long one would let an event wait.
+/// The most deployments that one transaction claims. A transaction for each would take longer than
+/// the rest of the claim; a long one would delay an event.
 const CLAIMED_AT_ONCE: usize = 4;
-/// How often a loop looks without having been woken: for retries, and other replicas' events.
+/// The poll interval of a loop that was not woken: for retries, and other replicas' events.
 const POLL: Duration = Duration::from_secs(1);
-/// How often it is asked whether a clock was set back: an app that waits for no reason waits this long.
+/// The interval of the check for due times too far ahead, which a clock that was set back leaves:
+/// an app waits in vain at most this long.
 const TIMES_LOOKED_AT: Duration = Duration::from_mins(1);
 
-/// How the loops behave.
+/// The settings of the loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// This process, for people who look into the database: `host:pid`.
+    /// The name of this process, for people who look into the database: `host:pid`.
     pub name: String,
-    /// How many deployments are worked on at once.
+    /// The number of deployments that run at once.
     pub workers: usize,
-    /// After how long without a sign of life another worker takes over. Much longer than the
-    /// clocks of two replicas can differ.
+    /// The lease: another worker takes over after this long without a sign of life. Much longer
+    /// than the clocks of two replicas can differ.
     pub lease: Duration,
-    /// How long an act beside deploying has its app to itself.
+    /// The time for which an act beside deploying has its app to itself.
     pub act: Duration,
-    /// After how long an attempt is ended, whatever it is at.
+    /// The longest duration of an attempt.
     pub longest_job: Duration,
-    /// How long running deployments may go on after a shutdown was asked for.
+    /// The time that running deployments have to finish after a shutdown was asked for.
     pub grace: Duration,
 }
 
-/// The workers of this process, which work off what is stored.
+/// The workers of this process.
 pub struct Controller {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) deployments: Deployments,
     pub(super) settings: WorkerSettings,
     pub(super) metrics: WorkerMetrics,
-    /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
-    /// which the process dies.
+    /// Held by the worker of a deployment whose attempt died. Those run one at a time, so that the
+    /// service learns which of them kills the process.
     pub(super) suspect: Semaphore,
 }
 
-/// A claim, and until when this process may act on it.
+/// A claim, and the time until which this process may act on it.
 pub(super) struct Leased {
     pub(super) claim: Claim,
     pub(super) lease: Lease,
 }
 
 impl Controller {
-    /// Workers over these use cases; nothing runs before [`Controller::run`].
+    /// Creates workers over these use cases; nothing runs before [`Controller::run`].
     pub fn new(deployments: Deployments, settings: WorkerSettings, metrics: WorkerMetrics) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         Self { store, clock, deployments, settings, metrics, suspect: Semaphore::new(1) }
     }
 
-    /// Runs the loops until `stop`; then nothing new begins, and running deployments may end within
-    /// the grace period or are given back.
+    /// Runs the loops until `stop`; then nothing new begins, and running deployments finish within
+    /// the grace period or are released.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        // Tasks of their own, which end with this: a fault in one of them takes no deployment with it.
+        // Separate tasks, which end with this one: a panic in one of them ends no deployment.
         let mut beside = JoinSet::new();
         let (measuring, keeping) = (Arc::clone(&self), Arc::clone(&self));
         beside.spawn(async move { measuring.measure().await });
@@ -77,7 +78,7 @@ impl Controller {
         self.give_out(&stop).await;
     }
 
-    /// Gives out deployments to as many workers as there may be, until `stop`; then waits for those.
+    /// Gives deployments to free workers until `stop`; then waits for those that run.
     ///
     /// One loop claims for all: workers that claimed for themselves would each have to ask the
     /// database now and then, and stand in each other's way when many are free.
@@ -103,7 +104,7 @@ impl Controller {
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "nothing could be claimed, all wait");
+                    tracing::error!(%error, "claim failed, workers wait");
                     pause(stop).await;
                 }
             }
@@ -120,20 +121,20 @@ impl Controller {
         }
     }
 
-    /// Brings down times that lie further ahead than anything waits, because a clock was set back; how
-    /// many those were.
+    /// Corrects due times that lie too far ahead because a clock was set back; returns their
+    /// number.
     pub async fn bring_down_times(&self) -> Result<u64, StoreError> {
         let WorkerSettings { lease, act, .. } = self.settings;
-        // No retry of ours waits longer than what the other side may ask for.
+        // No retry of the service waits longer than the longest wait that the other side may ask for.
         let longest = LongestDelays { lease, retry: LONGEST_RETRY_AFTER, act };
         self.store.bring_down_due_times(longest, self.clock.now()).await
     }
 
-    /// At the start, and then again and again: the clock may be set back at any time.
+    /// Corrects due times at the start and at an interval: the clock may be set back at any time.
     async fn keep_times_down(&self) {
         loop {
             if let Err(error) = self.bring_down_times().await {
-                tracing::warn!(%error, "it is not known whether times lie too far ahead");
+                tracing::warn!(%error, "due times that lie too far ahead could not be corrected");
             }
             tokio::time::sleep(TIMES_LOOKED_AT).await;
         }
@@ -143,7 +144,7 @@ impl Controller {
         loop {
             match self.store.depth().await {
                 Ok(depth) => self.metrics.depth(&depth, self.clock.now()),
-                Err(error) => tracing::warn!(%error, "the queue could not be measured"),
+                Err(error) => tracing::warn!(%error, "queue depth could not be measured"),
             }
             tokio::time::sleep(POLL).await;
         }
@@ -152,7 +153,7 @@ impl Controller {
     async fn work_on(&self, leased: &Leased, stop: &CancellationToken) {
         if let Err(error) = self.job(leased, stop).await {
             let deployment = &leased.claim.deployment.id;
-            tracing::error!(%error, %deployment, "a worker could not go on, it waits");
+            tracing::error!(%error, %deployment, "attempt interrupted by the database, the worker waits");
             pause(stop).await;
         }
         // The next of its lane can be claimed now.
@@ -187,7 +188,7 @@ async fn pause(stop: &CancellationToken) {
     let _elapsed = tokio::time::timeout(POLL, stop.cancelled()).await;
 }
 
-/// Places for more workers, at least one; none once it is time to stop.
+/// Takes permits for more workers, at least one; none once it is time to stop.
 async fn free(
     places: &Arc<Semaphore>,
     stop: &CancellationToken,

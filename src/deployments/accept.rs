@@ -1,5 +1,5 @@
-//! An event becomes a deployment, durably, before its sender is answered; and what else events tell: names of
-//! repositories, moved branches, pull requests.
+//! Accepts events: an event becomes a stored deployment before its sender gets an answer. Other
+//! events tell names of repositories, moved branches and pull requests.
 
 use crate::deployments::{BackendError, Deployments};
 use crate::model::audit::{AuditRecord, Principal};
@@ -12,33 +12,34 @@ use crate::store::{
     Accepted as Stored, NewRollback, Noted, PendingAnswer, RollbackTurn, StoreError,
 };
 
-/// What became of a deployment that was taken in.
+/// The result of accepting a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is stored now.
+    /// It is stored now, under this id.
     New(DeployId),
     /// It was stored before, as this deployment.
     Duplicate(DeployId),
 }
 
-/// Who asks us for a deployment, of which app, and what of the answer is kept once it has its id.
+/// The context of a deployment that a caller requests from this service: the principal, the app,
+/// and the idempotent answer to store once the deployment has an id.
 type DirectRequest<'a> =
     (AuditContext<'a>, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
 
-/// What the audit log is told of a deployment beside the request.
+/// The part of an audit log entry that the request does not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditContext<'a> {
-    /// Who asks.
+    /// The principal that requests the deployment.
     pub by: &'a Principal,
-    /// The app that the WAML of the commit is of; `None` where it cannot be read.
+    /// The app of the WAML at the commit; `None` where the WAML cannot be read.
     pub app: Option<&'a AppKey>,
 }
 
-/// How often a new id is drawn: they have a millisecond and 24 random bits.
+/// The attempts at drawing a free id: ids have a millisecond and 24 random bits.
 const DRAWS: usize = 3;
 
 impl Deployments {
-    /// Takes an event in. When this returns, nothing of it can be lost.
+    /// Accepts an event. When this returns, nothing of it can be lost.
     pub(crate) async fn receive(
         &self,
         delivery: &DeliveryId,
@@ -49,10 +50,10 @@ impl Deployments {
             | WebhookEvent::Push(_)
             | WebhookEvent::Rerun(_)
             | WebhookEvent::Refused(_) => Ok(None),
-            // The loop of previews looks for itself.
+            // The loop of previews polls the store.
             WebhookEvent::PullRequest(request) => {
                 let noted = self.store.note_pull_request(request, self.clock.now()).await?;
-                tracing::debug!(%delivery, ?noted, "pull request noted");
+                tracing::debug!(%delivery, ?noted, "pull request recorded");
                 Ok(None)
             }
             WebhookEvent::Ignored { reason, .. } => {
@@ -63,7 +64,8 @@ impl Deployments {
         }
     }
 
-    /// Stores a request durably; a second one of the same delivery or deployment changes nothing.
+    /// Stores a request durably; a second request of the same delivery or deployment changes
+    /// nothing.
     pub(crate) async fn accept(
         &self,
         delivery: &DeliveryId,
@@ -72,8 +74,8 @@ impl Deployments {
         self.record(delivery, request, None).await
     }
 
-    /// Takes in a deployment that somebody asks us for, with an entry in the audit log and what is
-    /// answered to its id. When this returns, nothing of it can be lost.
+    /// Stores a deployment that a caller requests from this service, with its entry in the audit
+    /// log and the answer that holds its id. When this returns, nothing of it can be lost.
     pub(crate) async fn record_direct(
         &self,
         delivery: &DeliveryId,
@@ -117,13 +119,13 @@ impl Deployments {
                 Ok(Acceptance::New(id))
             }
             Stored::Duplicate(first) => {
-                tracing::info!(deployment = %first, %delivery, "event seen before, nothing to do");
+                tracing::info!(deployment = %first, %delivery, "duplicate event, nothing to do");
                 Ok(Acceptance::Duplicate(first))
             }
         }
     }
 
-    /// Takes a rollback in. When this returns, nothing of it can be lost.
+    /// Stores a rollback. When this returns, nothing of it can be lost.
     pub(crate) async fn record_rollback(
         &self,
         new: &NewRollback,
@@ -141,7 +143,8 @@ impl Deployments {
         Ok(turn)
     }
 
-    /// Returns the entry of the audit log for a deployment that somebody asked us for.
+    /// Returns the entry of the audit log for a deployment that a caller requested from this
+    /// service.
     fn deploy_entry(
         &self,
         request: &DeploymentRequest,
@@ -164,40 +167,40 @@ impl Deployments {
 }
 
 impl Deployments {
-    /// Takes note of the name that a repository has. A hint, as every event gives it: one that is lost costs
-    /// the time until the next.
+    /// Records the name that a repository has. Every event carries it: a lost one costs the time
+    /// until the next.
     pub(crate) async fn recognize_repository(&self, named: &NamedRepository) {
         let NamedRepository { name, identity } = named;
         let now = self.clock.now();
         if let Err(error) = self.store.recognize_repository(*identity, name, now).await {
-            tracing::warn!(repository = %name, %error, "a repository's name could not be noted");
+            tracing::warn!(repository = %name, %error, "repository name could not be recorded");
         }
     }
 
-    /// Returns whether somebody follows the branch that has moved; then it is looked at soon. The event
-    /// itself is not needed any more: one that is lost costs the time until the next look.
+    /// Returns true if the service follows the branch that has moved; then the branch is read soon.
+    /// The event itself is not needed any more: a lost one costs the time until the next poll.
     pub(crate) fn notice_push(&self, push: &BranchPush) -> bool {
         self.templates.pushed(push)
     }
 
-    /// Stores durably that a pull request is to be previewed, or forgets one that is closed.
+    /// Stores durably that a pull request needs a preview, or forgets one that is closed.
     pub(crate) async fn note_pull_request(
         &self,
         request: &PullRequest,
     ) -> Result<Noted, StoreError> {
         let noted = self.store.note_pull_request(request, self.clock.now()).await?;
         let PullRequest { repository, number, head, .. } = request;
-        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request noted");
+        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request recorded");
         self.wake.previews.notify_one();
         Ok(noted)
     }
 
-    /// Stores durably that previews are to be made again; whether there are such.
+    /// Stores durably that previews are to be computed again; returns true if there are any.
     pub(crate) async fn repeat_previews(&self, rerun: &CheckRerun) -> Result<bool, BackendError> {
         let found = self.store.repeat_previews(rerun, self.clock.now()).await;
         let found = found.map_err(BackendError::new)?;
         if found > 0 {
-            tracing::info!(repository = %rerun.repository, found, "previews are made again");
+            tracing::info!(repository = %rerun.repository, found, "previews scheduled again");
             self.wake.previews.notify_one();
         }
         Ok(found > 0)

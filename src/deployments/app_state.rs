@@ -1,4 +1,5 @@
-//! One app on one target: the manifest repository says what is there, the database what goes on.
+//! The state of one app on one target: what is live, from the manifest repository; what is under
+//! way, from the database.
 
 use jiff::Timestamp;
 
@@ -16,49 +17,46 @@ use crate::store::{Filter, Notification, StoreError};
 /// An app on a target, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppNow {
-    /// What the manifest repository has of it; `None` where it has nothing yet.
+    /// The app in the manifest repository; `None` where it has nothing of the app yet.
     pub placed: Option<Placed>,
-    /// The revision that is live.
+    /// The live revision.
     pub live: Option<HistoryEntry>,
-    /// The rollback that made it live, if one did.
+    /// The rollback that made the revision live, if one did.
     pub rollback: Option<Deployment>,
-    /// Whether somebody edited `latest` by hand.
+    /// True if `latest` has manual edits.
     pub hand_edited: bool,
     /// Deployments that have not ended, newest first. One whose WAML has not been read counts if it
     /// is of the app's repository.
     pub under_way: Vec<Deployment>,
     /// The newest deployment.
     pub last: Option<Deployment>,
-    /// The locks that stop it, oldest first.
+    /// The locks that stop the app, oldest first.
     pub locks: Vec<(LockId, Lock)>,
-    /// What keeps automation off it.
+    /// The hold that stops automation, if there is one.
     pub hold: Option<Hold>,
-    /// Whether the cluster's Argo CD knows of the newest push.
+    /// The state of the message to the cluster's Argo CD about the newest push.
     pub sync: Synced,
 }
 
-/// Whether a cluster's Argo CD knows of the newest push to an app.
+/// The state of the message to a cluster's Argo CD about the newest push to an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Synced {
-    /// It was told then.
+    /// It was delivered at that time.
     Told(Timestamp),
-    /// It is to be told.
+    /// It waits to be sent.
     Waiting,
-    /// It could not be told, for this reason; it looks by itself every few minutes.
+    /// It is parked for this reason; Argo CD polls every few minutes by itself.
     GivenUp(String),
-    /// Nobody tells it: it looks by itself every few minutes.
+    /// No endpoint is configured; Argo CD polls every few minutes by itself.
     ByItself,
 }
 
-/// More that wait for one app are not listed.
+/// The most unfinished deployments of one app that are listed.
 const MOST_UNDER_WAY: u32 = 20;
 
 impl Deployments {
-    /// Finds how the app is now; `None` if nobody ever heard of it there.
-    pub(crate) async fn find_app(
-        &self,
-        spot: &AppInstance,
-    ) -> Result<Option<AppNow>, HistoryError> {
+    /// Returns the state of the app; `None` if the service never heard of the app on that target.
+    pub(crate) async fn find_app(&self, spot: &AppInstance) -> Result<Option<AppNow>, HistoryError> {
         let last = self.newest(of_app(spot)).await?;
         if self.manifests_of(&spot.target).is_err() && last.is_none() {
             return Ok(None);
@@ -85,13 +83,13 @@ impl Deployments {
             rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
             live,
             under_way: self.under_way(spot, repository).await?,
-            locks: apps::stopping(locks, spot, owner.as_deref()),
+            locks: apps::stopping_locks(locks, spot, owner.as_deref()),
             placed,
             last,
         }))
     }
 
-    /// Its history; `None` if the manifest repository has nothing of it.
+    /// Returns the app's history; `None` if the manifest repository has nothing of it.
     pub(crate) async fn find_history(
         &self,
         spot: &AppInstance,
@@ -107,8 +105,8 @@ impl Deployments {
         Ok(page.deployments.into_iter().next())
     }
 
-    /// Finds the deployments under way. Which app one is of is not known before its WAML has been
-    /// read; until then it may be any one of its repository.
+    /// Returns the deployments under way. The app of one is unknown before its WAML has been read;
+    /// until then it may be any app of its repository.
     async fn under_way(
         &self,
         spot: &AppInstance,
@@ -126,23 +124,23 @@ impl Deployments {
         Ok(found)
     }
 
-    /// Returns what became of the message about the newest push.
+    /// Returns the state of the message about the newest push.
     async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, BackendError> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
-        let told: Result<_, StoreError> = self.store.messages(&last.id).await;
-        let mut told = told.map_err(BackendError::new)?.into_iter();
-        Ok(told.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
+        let messages: Result<_, StoreError> = self.store.messages(&last.id).await;
+        let mut messages = messages.map_err(BackendError::new)?.into_iter();
+        Ok(messages.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
     }
 }
 
-/// Returns whether the deployment is a rollback to that revision.
+/// Returns true if the deployment is a rollback to that revision.
 fn is_back_to(deployment: &Deployment, live: Option<&HistoryEntry>) -> bool {
     let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
     to.is_some() && to == live.map(|live| &live.id)
 }
 
-fn sync(told: Notification) -> Synced {
-    match (told.sent_at, told.parked, told.skipped) {
+fn sync(message: Notification) -> Synced {
+    match (message.sent_at, message.parked, message.skipped) {
         (Some(at), _, _) => Synced::Told(at),
         (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
         (None, None, None) => Synced::Waiting,
@@ -161,7 +159,7 @@ mod tests {
     #[test]
     fn what_became_of_the_message_is_what_argo_cd_knows() {
         let at = "2026-11-21T05:48:12Z".parse().unwrap();
-        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Notification {
+        let notification = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Notification {
             sink: Sink::ArgoCd("prod".parse().unwrap()),
             seq: 1,
             status: ForgeStatus::queued(),
@@ -171,10 +169,10 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             reference: None,
         };
-        assert_eq!(sync(told(true, None, None)), Synced::Told(at));
-        assert_eq!(sync(told(false, None, None)), Synced::Waiting);
+        assert_eq!(sync(notification(true, None, None)), Synced::Told(at));
+        assert_eq!(sync(notification(false, None, None)), Synced::Waiting);
         let why = Synced::GivenUp("no token".to_owned());
-        assert_eq!(sync(told(false, Some("no token"), None)), why);
-        assert_eq!(sync(told(false, None, Some("no token"))), why);
+        assert_eq!(sync(notification(false, Some("no token"), None)), why);
+        assert_eq!(sync(notification(false, None, Some("no token"))), why);
     }
 }

@@ -1,4 +1,4 @@
-//! What is where, read from the manifest repositories, and what is locked.
+//! Lists apps: what is live where, from the manifest repositories, and what is locked or held.
 
 use jiff::Timestamp;
 
@@ -9,33 +9,33 @@ use crate::model::id::{AppKey, DeployId, ImageTag, LockId, TargetName};
 use crate::model::lock::{Lock, LockScope};
 use crate::store::StoreError;
 
-/// Which apps to list; what is absent does not restrict.
+/// The filter of a list of apps; an absent field does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppsQuery {
-    /// On this target.
+    /// Only this target.
     pub target: Option<TargetName>,
-    /// Of this name.
+    /// Only this app.
     pub app: Option<AppKey>,
-    /// Of this owner, in either case of letters.
+    /// Only this owner, compared without case.
     pub owner: Option<String>,
-    /// In this state.
+    /// Only this state.
     pub state: Option<AppState>,
-    /// After this one, in the order of their spots.
+    /// Only apps after this one, in the order of app instances.
     pub after: Option<AppInstance>,
-    /// At most so many; at least 1.
+    /// The most apps on the page; at least 1.
     pub limit: u32,
 }
 
-/// How an app is.
+/// The state of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppState {
     /// A revision is live, as it was pushed.
     Live,
-    /// Somebody edited what is live by hand.
+    /// The live files have manual edits.
     Edited,
     /// A lock stops deployments of it.
     Locked,
-    /// Automation is held off it.
+    /// A hold stops automation.
     Held,
 }
 
@@ -43,7 +43,7 @@ impl AppState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Live, Self::Edited, Self::Locked, Self::Held];
 
-    /// The word that callers write.
+    /// Returns the word that callers write.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -57,22 +57,22 @@ impl AppState {
 /// An app in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLine {
-    /// What the manifest repository has of it.
+    /// The app in the manifest repository.
     pub placed: Placed,
-    /// Whether a lock stops deployments of it.
+    /// True if a lock stops deployments of the app.
     pub locked: bool,
-    /// Whether automation is held off it.
+    /// True if a hold stops automation.
     pub held: bool,
-    /// The tag of the revision that is live, where the database knows it.
+    /// The tag of the live revision, where the database knows it.
     pub tag: Option<ImageTag>,
-    /// When that revision was made; without the database, as its id says.
+    /// The time at which that revision was created; without the database, the time in its id.
     pub at: Option<Timestamp>,
     /// The newest deployment, if it has failed: what is live is older.
     pub failed: Option<(DeployId, ImageTag)>,
 }
 
 impl AppLine {
-    /// Returns whether the app is in that state.
+    /// Returns true if the app is in that state.
     pub fn is(&self, state: AppState) -> bool {
         match state {
             AppState::Live => self.placed.live.is_some(),
@@ -83,19 +83,19 @@ impl AppLine {
     }
 }
 
-/// One page of apps, in the order of their spots.
+/// One page of apps, in the order of app instances.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppsPage {
     /// The apps.
     pub apps: Vec<AppLine>,
     /// The `after` of the next page, if there is one.
     pub next: Option<AppInstance>,
-    /// Where there may be more apps: repositories that cannot be read now.
+    /// The repositories that cannot be read now: there may be more apps in them.
     pub missing: Missing,
 }
 
 impl Deployments {
-    /// One page of apps, as the manifest repositories have them. The error's text is for callers.
+    /// Returns one page of apps from the manifest repositories. The error's text is for callers.
     pub(crate) async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
         let AppsQuery { target, app, owner, state, after, limit } = query;
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
@@ -106,14 +106,17 @@ impl Deployments {
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
-        let locks = self.store.locks(self.clock.now()).await.map_err(|error| unread(&error))?;
-        let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
+        let locks =
+            self.store.locks(self.clock.now()).await.map_err(|error| database_error(&error))?;
+        let holds =
+            self.store.holds(target.as_ref()).await.map_err(|error| database_error(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
-        let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
+        let releases = self.store.releases(&live).await.map_err(|error| database_error(&error))?;
         let spots: Vec<&AppInstance> = apps.iter().map(|one| &one.spot).collect();
-        let mut failed = self.store.newest_failed(&spots).await.map_err(|error| unread(&error))?;
+        let mut failed =
+            self.store.newest_failed(&spots).await.map_err(|error| database_error(&error))?;
         let to_line = |placed: Placed| {
-            let known = placed.live.as_ref().and_then(|id| made.get(id));
+            let known = placed.live.as_ref().and_then(|id| releases.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
             let AppInstance { target, app } = &placed.spot;
             let (spot, owner) = (&placed.spot, placed.owner.as_deref());
@@ -139,13 +142,13 @@ impl Deployments {
     }
 }
 
-fn unread(error: &StoreError) -> String {
+fn database_error(error: &StoreError) -> String {
     tracing::error!(%error, "locks or holds could not be read");
     "the database cannot be read now".to_owned()
 }
 
-/// Those of the locks that stop an app, in their order.
-pub(super) fn stopping(
+/// Returns those of the locks that stop an app, in their order.
+pub(super) fn stopping_locks(
     locks: Vec<(LockId, Lock)>,
     spot: &AppInstance,
     owner: Option<&str>,
@@ -153,8 +156,7 @@ pub(super) fn stopping(
     locks.into_iter().filter(|(_, lock)| stops(&lock.scope, spot, owner)).collect()
 }
 
-/// Returns whether a lock of that scope stops the app. An owner is the same in either case of
-/// letters.
+/// Returns true if a lock of that scope stops the app. Owners are compared without case.
 fn stops(scope: &LockScope, spot: &AppInstance, owner: Option<&str>) -> bool {
     match scope {
         LockScope::Everything => true,

@@ -1,4 +1,4 @@
-//! One attempt at a deployment: its WAML is fetched, it is planned, and the plan is written.
+//! The steps of one attempt at a deployment: fetch the WAML, plan, write the plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile, PushOutcome};
+use crate::git::writer::{DeploymentChange, Note, ProjectFile, DriftPolicy, PushOutcome};
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;
@@ -27,12 +27,12 @@ use crate::model::route::{self, Route, RouteClaim};
 use crate::model::violation::Rejection;
 use crate::pipeline;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::{Input, fact_requests};
+use crate::pipeline::{Input, questions};
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
 
-/// A manifest host that takes longer to say that it is there is left to the push.
+/// The time for which the check of a manifest host waits; a slower host is left to the push.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Deployments {
@@ -48,19 +48,20 @@ impl Deployments {
         })
     }
 
-    /// Returns what the code host knows a deployment's repository by, where an event has said it.
+    /// Returns the identity that the code host gives a deployment's repository, where an event has
+    /// told it.
     pub(super) async fn identity_of(
         &self,
         deployment: &Deployment,
     ) -> Result<Option<RepositoryIdentity>, DeployError> {
         let found = self.store.repository_identity(&deployment.request.release.repository).await;
         found.map_err(|error| {
-            DeployError::retry(format!("which repository it is cannot be read: {error}"))
+            DeployError::retry(format!("the record of its repository cannot be read: {error}"))
         })
     }
 
-    /// Plans on threads of its own, with an end: what a template computes cannot be interrupted. With
-    /// what the app has now.
+    /// Plans on a thread of its own and within a bound: a template's computation cannot be
+    /// interrupted. Returns the claims of what the app has live, too.
     async fn planned(
         &self,
         deployment: &Deployment,
@@ -70,7 +71,7 @@ impl Deployments {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
         let (input, questions) =
-            self.planning.run_blocking(move || this.read(&request, &waml)).await??;
+            self.cpu_pool.run_blocking(move || this.read(&request, &waml)).await??;
         let asked = questions.is_some();
         let facts = self.gather(questions.as_ref()).await;
         if matches!(facts.live, Fact::Missing { .. }) {
@@ -80,15 +81,16 @@ impl Deployments {
         let live = LiveClaims::from_facts(&facts);
         let stages = stages.clone();
         let (rendered, waml) =
-            self.planning.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
-        // Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
-        // passed by unasked.
-        let unasked = "no rule refused what nobody could ask about: a fault in the-deployer itself";
+            self.cpu_pool.run_blocking(move || plan_now(&input, &facts, &stages)).await??;
+        // Lookups are skipped where a rule refuses the WAML anyway. If no rule did, locks and owners must not be
+        // skipped.
+        let unasked = "no rule refused a WAML without lookups: a fault in the-deployer itself";
         if asked { Ok((rendered, waml, live)) } else { Err(DeployError::give_up(unasked).into()) }
     }
 
-    /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
-    /// for a push, and the deployment does not fail for want of facts.
+    /// Checks that the manifest repository can be written. One that cannot be read cannot be
+    /// written to either: the attempt waits for it, as for a push, and does not fail for missing
+    /// facts.
     async fn can_be_written(&self, target: &TargetName) -> Result<(), DeployError> {
         let repository = &self.manifests_of(target)?.repository;
         match tokio::time::timeout(LONGEST_LOOK, repository.ready()).await {
@@ -97,7 +99,7 @@ impl Deployments {
         }
     }
 
-    /// The WAML, and what there is to ask because of it.
+    /// Parses the WAML, and returns the lookups that it needs.
     fn read(
         &self,
         request: &DeploymentRequest,
@@ -113,13 +115,13 @@ impl Deployments {
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let questions = fact_requests::collect_questions(&input, &self.clusters)
+        let questions = questions::collect_questions(&input, &self.clusters)
             .map(|questions| asked_by(request, questions));
         Ok((input, questions))
     }
 }
 
-/// Adds who asks, which the WAML does not say.
+/// Adds the actor to the lookups, which the WAML does not name.
 fn asked_by(request: &DeploymentRequest, questions: Questions) -> Questions {
     let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
     Questions { automatic, actor, ..questions }
@@ -144,7 +146,7 @@ fn plan_now(
     }
 }
 
-/// The stage of planning that follows.
+/// Returns the stage of planning that follows.
 fn next(finished: Stage) -> Option<Stage> {
     match finished {
         Stage::Merge => Some(Stage::Default),
@@ -175,13 +177,13 @@ fn contact(waml: &Waml) -> Contact {
     }
 }
 
-/// The first host that the manifests route to it; one with a star leads nowhere.
+/// Returns the first host that the manifests route to the app, without wildcards.
 fn address(routes: &[Route]) -> Option<String> {
     let route = routes.iter().find(|route| !route.host.contains('*'))?;
     Some(format!("https://{}{}", route.host, route.path))
 }
 
-/// What an app has on a target already, of what only one app may have.
+/// The routes and objects that an app has on a target already; only one app may have each.
 #[derive(Default)]
 struct LiveClaims {
     routes: Vec<Route>,
@@ -201,7 +203,7 @@ impl LiveClaims {
     }
 }
 
-/// The claims on the objects of an app's files, beside what the app has already.
+/// Returns the claims on the objects of an app's files, without those that the app has already.
 pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<ObjectClaim> {
     let mut interned = Interned::default();
     let live = names::names(live, &mut interned);
@@ -209,13 +211,14 @@ pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<
     claim::object_claims(&names::names(&objects, &mut interned), &live)
 }
 
-/// The routes that an app's files make live. Those that can be read: others are not ours.
+/// Returns the routes that an app's files make live, as far as they can be read: other files are
+/// not the service's.
 pub(super) fn routes_of(app: &AppKey, files: &[ManifestFile]) -> Vec<Route> {
     let routing = files.iter().filter(|file| routes::can_be_in(&file.name));
     routes::read_routes(app, &routing.cloned().collect::<Vec<_>>()).found
 }
 
-/// The same as they are claimed; `live` are those that the app has already.
+/// Returns the claims on these routes; `live` are those that the app has already.
 pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim> {
     let claim = |Route { host, path, .. }: Route| {
         let claim = RouteClaim { host, path, live: false };
@@ -224,7 +227,8 @@ pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim
     routes.into_iter().map(claim).collect()
 }
 
-/// Puts together the files of a deployment, its app's Application, and what the commit says.
+/// Assembles the change to write: the files of a deployment, the app's Application, and the commit
+/// message.
 fn write_of(
     rendered: &Rendered,
     waml: &Waml,
@@ -269,7 +273,7 @@ fn write_of(
 }
 
 impl Deployments {
-    /// The bytes of the WAML at the release's commit, not longer than the configured limit.
+    /// Fetches the WAML at the release's commit, not longer than the configured limit.
     pub(crate) async fn fetch_waml(
         &self,
         request: &DeploymentRequest,
@@ -278,7 +282,7 @@ impl Deployments {
         self.facts.prepare(&request.target);
         let read = self.read_waml(&release.repository, &release.commit).await;
         read.map_err(|error| match (DeployError::from(error), &self.forge) {
-            // Repositories in a folder are never behind.
+            // Repositories in a folder never lag behind their events.
             (DeployError { remedy: Remedy::Late { .. }, message }, Forge::Local(_)) => {
                 DeployError::reject(message)
             }
@@ -286,7 +290,7 @@ impl Deployments {
         })
     }
 
-    /// Plans what would be deployed, or says why not. Begins and ends its stages in `stages`.
+    /// Plans a deployment, or returns the reason why not. Begins and ends its stages in `stages`.
     pub(crate) async fn plan_attempt(
         &self,
         deployment: &Deployment,
@@ -316,8 +320,9 @@ impl Deployments {
         })
     }
 
-    /// Puts the plan into the manifest repository, unless the lease has ended. A deploy id that is
-    /// there already is not pushed again. What somebody had edited by hand there is told, whatever became of the write.
+    /// Writes the plan to the manifest repository, unless the lease has ended. A deploy id that is
+    /// there already is not pushed again. Reports manual edits that it found, whatever the result
+    /// of the write.
     pub(crate) async fn write_plan(
         &self,
         deployment: &Deployment,
@@ -331,7 +336,7 @@ impl Deployments {
         };
         let (digest, hand_edits) = (write.revision.digest.clone(), write.hand_edits.clone());
         let files = write.revision.files.iter().map(|file| file.name.clone()).collect();
-        // Doing it again does nothing: the deploy id says what was done.
+        // A repeat changes nothing: the deploy id shows what was pushed.
         let written = repository.write_announced(*write, at, lease, Some(pending)).await;
         if matches!(written, Ok(PushOutcome::Pushed { .. })) {
             self.facts.pushed();
@@ -341,7 +346,7 @@ impl Deployments {
             let (id, replaced) = (&deployment.id, edit.replaced);
             tracing::warn!(
                 deployment = %id, replaced, push_failed = edit.push_failed, %edit,
-                "somebody had edited manifests by hand"
+                "manual edit found"
             );
         }
         let ended =
@@ -349,8 +354,8 @@ impl Deployments {
         WriteOutcome { ended, hand_edit }
     }
 
-    /// Finds what an earlier attempt has pushed for this deployment, if it has. Asked where a push
-    /// was begun and nobody knows how it ended.
+    /// Returns the push of an earlier attempt at this deployment, if there is one. Called where a
+    /// push began and its result is unknown.
     pub(crate) async fn find_earlier_push(
         &self,
         deployment: &Deployment,

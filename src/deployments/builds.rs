@@ -1,4 +1,5 @@
-//! The builds of an app: its image as its WAML names it, what the registry has of it, and where each is live.
+//! Lists the builds of an app: the image that its WAML names, its tags in the registry, and the
+//! targets where each is live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,36 +17,36 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::preview::live;
-use crate::pipeline::{Input, fact_requests};
+use crate::pipeline::{Input, questions};
 use crate::store::Filter;
 use crate::support::retry::Disposition;
 use crate::waml::Waml;
 
-/// Whose builds are asked for.
+/// A query for the builds of a deployed app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildsQuery {
     /// The app.
     pub app: AppKey,
-    /// The target whose section of the WAML names the image; any, where none is named.
+    /// The target whose section of the WAML names the image; `None` means any.
     pub target: Option<TargetName>,
     /// The page of the list.
     pub page: BuildsPage,
 }
 
-/// Builds of the app of a WAML, which may never have been deployed.
+/// A query for the builds of the app of a WAML, which may never have been deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildsOfWaml {
     /// The service's repository.
     pub repository: RepoName,
     /// The text of the WAML.
     pub waml: String,
-    /// The target whose section names the image; the first of the WAML, where none is named.
+    /// The target whose section names the image; `None` means the first of the WAML.
     pub target: Option<TargetName>,
     /// The page of the list.
     pub page: BuildsPage,
 }
 
-/// The image of an app, found before a registry or a manifest repository is asked about it.
+/// The image of an app, resolved before any registry or manifest repository is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppImage {
     /// The app of the WAML that names the image.
@@ -54,15 +55,15 @@ pub struct AppImage {
     pub target: TargetName,
     /// The targets of the WAML, where the app may be live.
     pub targets: Vec<TargetName>,
-    /// The release that the WAML is of.
+    /// The release that has the WAML.
     pub release: Release,
     /// The image without a tag: `ghcr.io/acme/shop`.
     pub image: String,
 }
 
 impl AppImage {
-    /// Returns whether the image's name is that of the repository, or lies below it: `ghcr.io/acme/shop/worker` of
-    /// `acme/shop`.
+    /// Returns true if the image's name is that of the repository, or lies below it:
+    /// `ghcr.io/acme/shop/worker` of `acme/shop`.
     pub fn is_named_like_its_repository(&self) -> bool {
         let repository = self.release.repository.as_str().to_ascii_lowercase();
         let name = self.image.split_once('/').map_or("", |(_, name)| name);
@@ -74,9 +75,9 @@ impl AppImage {
 /// One page of a list of builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildsPage {
-    /// At most so many; at least 1.
+    /// The most builds on the page; at least 1.
     pub limit: u32,
-    /// After so many of the newest.
+    /// The number of newest builds to skip.
     pub after: u32,
 }
 
@@ -85,71 +86,74 @@ pub struct BuildsPage {
 pub struct Builds {
     /// The image, without a tag.
     pub image: String,
-    /// The builds: of the first page the newest, and beyond the limit those that are live; of others the next ones.
+    /// The builds. The first page has the newest and, beyond the limit, those that are live; later
+    /// pages have the next ones.
     pub builds: Vec<Build>,
     /// The `after` of the next page, if there is one.
     pub next: Option<u32>,
-    /// How many tags the registry lists.
+    /// The number of tags in the registry.
     pub tags: usize,
-    /// Whether all of them were looked at; if not, newer ones may be missing.
+    /// True if all tags were looked at; if not, newer builds may be missing.
     pub complete: bool,
-    /// Where it could not be found out what is live, and why, for people.
+    /// The targets whose live build is unknown, each with the reason, for people.
     pub unknown: Vec<(TargetName, String)>,
-    /// What else could not be found out, for people.
+    /// Further notes about missing data, for people.
     pub notes: Vec<String>,
 }
 
-/// One build, and where it is.
+/// One build and the targets where it is live.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     /// The tag.
     pub tag: String,
-    /// `sha256:…`
+    /// The digest, `sha256:…`.
     pub digest: Option<String>,
-    /// When it was made.
+    /// The time at which it was created.
     pub created: Option<Timestamp>,
-    /// The commit that it was made of, as the image says.
+    /// The commit that it was built from, as the image's labels name it.
     pub commit: Option<String>,
     /// The targets where it is live.
     pub live: Vec<TargetName>,
 }
 
-/// Why there is no list of builds.
+/// The reason why there is no list of builds.
 #[derive(Debug, thiserror::Error)]
 pub enum NoBuilds {
-    /// The app was never deployed, so nobody knows its image.
+    /// The app was never deployed, so its image is unknown.
     #[error("{0}")]
     Unknown(String),
-    /// What is known of the app names no image that may be asked for.
+    /// The record of the app names no image, or none that may be looked up.
     #[error("{0}")]
     NoImage(String),
-    /// The registry or the code host does not say; for the caller too.
+    /// The registry or the code host does not answer; the text is for the caller too.
     #[error("{0}")]
     FactUnavailable(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// The server answers within nine seconds; what is not known by then is left out.
+/// The time for the whole lookup: the server answers within nine seconds, and what is not known by
+/// then is left out.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// What is live and not among the newest is asked for after that.
+/// The further time for live tags that are not among the newest.
 const LIVE_PATIENCE: Duration = Duration::from_secs(2);
-/// A WAML of 256 KiB has room for thousands of targets; nobody reads more of them in one line.
+/// The most targets that are looked at: a WAML of 256 KiB has room for thousands, and no reader
+/// wants more in a line.
 const MOST_TARGETS: usize = 40;
-/// How many targets are looked at at once.
+/// The number of targets that are looked at at the same time.
 const AT_ONCE: usize = 8;
 
 type Live = BTreeMap<String, Vec<TargetName>>;
 type Unknown = Vec<(TargetName, String)>;
 
 impl Deployments {
-    /// The target of the app's newest deployment, whose WAML names the image.
+    /// Returns the target of the app's newest deployment, whose WAML names the image.
     pub(crate) async fn built_for(&self, query: &BuildsQuery) -> Result<TargetName, NoBuilds> {
         Ok(newest(self, query).await?.request.target)
     }
 
-    /// The image of an app that was deployed.
+    /// Returns the image of an app that was deployed.
     pub(crate) async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
         let newest = newest(self, query).await?;
         let input = Input {
@@ -161,19 +165,23 @@ impl Deployments {
         image_of(self, input)
     }
 
-    /// The image of the app of a WAML.
+    /// Returns the image of the app of a WAML.
     pub(crate) async fn find_image_of_waml(
         &self,
         request: BuildsOfWaml,
     ) -> Result<AppImage, NoBuilds> {
         let BuildsOfWaml { repository, waml, target, page: _ } = request;
-        let busy =
-            || NoBuilds::FactUnavailable("too much is planned at once; come again".to_owned());
-        let planning = self.planning.for_dry_run().ok_or_else(busy)?;
+        let busy = || {
+            NoBuilds::FactUnavailable(
+                "the service computes too many plans at once: ask again in a moment".to_owned(),
+            )
+        };
+        let cpu_pool = self.cpu_pool.for_dry_run().ok_or_else(busy)?;
         let this = self.clone();
-        let read = planning.run_blocking(move || this.parse(waml.as_bytes())).await;
+        let read = cpu_pool.run_blocking(move || this.parse(waml.as_bytes())).await;
         let read = read.map_err(|problem| NoBuilds::FactUnavailable(problem.message))?;
-        let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
+        let unread =
+            |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate` shows why".to_owned());
         let waml = Arc::new(read.map_err(unread)?);
         let first = || waml.targets().into_iter().next().cloned();
         let target = target.or_else(first).ok_or_else(|| {
@@ -184,8 +192,8 @@ impl Deployments {
         image_of(self, Input { waml, target, release, templates: self.templates.now() })
     }
 
-    /// The newest builds of an image. What is live is looked up on the visible targets alone: neither a tag nor a
-    /// note tells of another.
+    /// Returns the newest builds of an image. Only the visible targets are searched for what is
+    /// live: neither a tag nor a note reveals another.
     pub(crate) async fn list_builds(
         &self,
         of: &AppImage,
@@ -206,7 +214,7 @@ impl Deployments {
             let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
             let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
             let mut looked_up = self.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
-            // What is live is in the list, whatever the registry says of it.
+            // What is live is in the list, even if the registry does not have it.
             for tag in missing {
                 if !looked_up.iter().any(|one| one.tag == tag) {
                     notes.push(format!(
@@ -253,7 +261,8 @@ fn image_of(deployments: &Deployments, input: Input) -> Result<AppImage, NoBuild
     })
 }
 
-/// The app's newest deployment: its repository and commit have the WAML that names the image.
+/// Returns the app's newest deployment: its repository and commit have the WAML that names the
+/// image.
 async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
     let BuildsQuery { app, target, page: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
@@ -261,7 +270,7 @@ async fn newest(deployments: &Deployments, query: &BuildsQuery) -> Result<Deploy
     page.deployments.into_iter().next().ok_or_else(|| {
         let place = target.as_ref().map_or(String::new(), |target| format!(" to {target}"));
         NoBuilds::Unknown(format!(
-            "{app} was never deployed{place}: its image is known from its WAML once it was"
+            "{app} was never deployed{place}: its first deployment tells the service its image"
         ))
     })
 }
@@ -274,14 +283,16 @@ async fn waml(deployments: &Deployments, newest: &Deployment) -> Result<Arc<Waml
             Disposition::Retry { .. } => NoBuilds::FactUnavailable(error.to_string()),
         }
     })?;
-    let waml = deployments.parse(&bytes).map_err(|_| no_image(newest, "it cannot be read"))?;
+    let waml = deployments
+        .parse(&bytes)
+        .map_err(|_| no_image(newest, "it is not valid, so its image is unknown"))?;
     Ok(Arc::new(waml))
 }
 
-/// Returns where the image is, as the target's section names it.
+/// Returns the image that the target's section names.
 fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoBuilds> {
-    let named = fact_requests::collect_questions(input, &deployments.clusters)
-        .map(|questions| questions.image);
+    let named =
+        questions::collect_questions(input, &deployments.clusters).map(|questions| questions.image);
     let image = named.as_deref().and_then(ImageReference::parse);
     let app = &input.waml.app;
     let image = image.ok_or_else(|| {
@@ -299,11 +310,11 @@ fn image(deployments: &Deployments, input: &Input) -> Result<ImageReference, NoB
 
 fn no_image(newest: &Deployment, why: &str) -> NoBuilds {
     let Release { repository, commit, .. } = &newest.request.release;
-    NoBuilds::NoImage(format!("of the WAML of {repository} at {}: {why}", commit.short()))
+    NoBuilds::NoImage(format!("the WAML of {repository} at {}: {why}", commit.short()))
 }
 
-/// The visible targets where each tag is live, those where nobody can tell and why, and what else could not be
-/// found out.
+/// Returns the visible targets where each tag is live, the targets that cannot be read with the
+/// reasons, and notes on what else is missing.
 async fn live_tags(
     deployments: &Deployments,
     image: &AppImage,
@@ -330,7 +341,9 @@ async fn live_tags(
         }
     };
     if tokio::time::timeout(PATIENCE, all).await.is_err() {
-        notes.push("the manifest repositories did not say in time what is live".to_owned());
+        let late =
+            "the manifest repositories did not answer in time, so a build's targets may be missing";
+        notes.push(late.to_owned());
     }
     (live, unknown, notes)
 }

@@ -1,15 +1,15 @@
-//! How the program is.
+//! The readiness checks of the service.
 
 use std::time::Duration;
 
 use crate::deployments::health::{CheckResult, Health, HealthCheck};
 use crate::deployments::{Deployments, signals};
 
-/// How long one readiness check may take; probes ask every few seconds.
+/// The longest duration of one readiness check; probes come every few seconds.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl Deployments {
-    /// All checks, made now; each bounds itself.
+    /// Runs all checks; each has a bound of its own.
     pub(crate) async fn checks(&self) -> Vec<HealthCheck> {
         let Self { health, clock, .. } = self;
         let database = check("database", health.database(&self.store, clock));
@@ -25,7 +25,7 @@ impl Deployments {
         let templates = self.templates.check();
         let forge = self.remark().map(|remark| HealthCheck {
             name: "code host".to_owned(),
-            // Events are taken and deployed all the same, so traffic makes sense.
+            // The service accepts events and deploys them all the same, so it is ready for traffic.
             waiting_for: None,
             note: Some(remark),
         });
@@ -33,10 +33,10 @@ impl Deployments {
         all.chain(forge).collect()
     }
 
-    /// Returns what whoever looks at deployments should know: the code host limits us, so that what
-    /// it shows comes late. Shown to anybody.
+    /// Returns a sentence for people who look at deployments while the code host limits the
+    /// service, so that statuses come late. Public.
     pub(crate) fn remark(&self) -> Option<String> {
-        // Nothing is asked here: everybody may ask how the service is, as often as they like.
+        // No lookup happens here: any caller may read the service's state, as often as they like.
         let hour = self.forge_hour.used_up_until(self.clock.now());
         signals::limit_sentence(self.forge.limited(), hour)
     }

@@ -1,11 +1,11 @@
-//! The one struct that has the use cases, and what it works with.
+//! The struct that has the use cases, and the parts that they work with.
 
 use std::sync::Arc;
 
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::facts::FactCollector;
 use crate::deployments::health::{CachedCheck, Health};
 use crate::deployments::ledger::Ledger;
-use crate::deployments::planning_pool::PlanningPool;
 use crate::deployments::signals::{ForgeHour, Hints, Wake};
 use crate::deployments::templates::InUse;
 use crate::forge::Forge;
@@ -18,20 +18,20 @@ use crate::support::clock::Clock;
 use crate::support::globs::Globs;
 use crate::waml::yaml::Budget;
 
-/// All use cases, and what they work with, as configured. Clones share it.
+/// All use cases, with the configured parts that they work with. Clones share them.
 #[derive(Clone)]
 pub struct Deployments {
     pub(crate) store: Store,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
-    /// Tells the loops that there may be something to do.
+    /// Wakes the loops.
     pub(crate) wake: Arc<Wake>,
     pub(crate) forge: Forge,
-    /// Which code host, as callers are told.
+    /// The code host, as callers see it.
     pub(crate) code_host: CodeHost,
-    /// Until when the code host's hour is used up.
+    /// The time until which the code host's hourly quota is used up.
     pub(crate) forge_hour: Arc<ForgeHour>,
-    /// Where lost events are looked for soon.
+    /// The repositories that the sweep looks at soon.
     pub(crate) hints: Hints,
     pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[ServedRepository]>,
@@ -41,36 +41,36 @@ pub struct Deployments {
     pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
-    pub(crate) planning: PlanningPool,
+    pub(crate) cpu_pool: CpuPool,
     pub(crate) health: Arc<Health>,
 }
 
-/// The file that each service repository describes itself in.
+/// The file in which each service repository describes its app.
 #[derive(Debug, Clone)]
 pub(crate) struct WamlFile {
     /// Its path in the repository.
     pub(crate) path: String,
-    /// How large it may be.
+    /// The limits on its size.
     pub(crate) budget: Budget,
 }
 
-/// Where service repositories are, as far as callers need it.
+/// The place of the service repositories, as far as callers need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeHost {
-    /// Bare repositories in a folder of ours: deployments are asked for here.
+    /// Bare repositories in a folder of the service: callers request deployments from this service.
     Local,
-    /// GitHub: deployments are asked for there.
+    /// GitHub: callers create deployments there.
     GitHub {
         /// The API's address, without a slash at its end.
         api_url: String,
-        /// Where people look at it.
+        /// The address that people open in a browser.
         web_url: String,
-        /// What people log in with from a terminal, if that was set up.
+        /// The OAuth client id for logins from a terminal, if it is configured.
         client_id: Option<String>,
     },
 }
 
-/// One manifest repository, and whose manifests it has.
+/// A manifest repository, with the targets whose manifests it has.
 pub(crate) struct ServedRepository {
     pub(crate) name: String,
     pub(crate) repository: ManifestRepository,

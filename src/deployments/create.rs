@@ -1,4 +1,5 @@
-//! A deployment that somebody asks us for, where the code host has none of its own.
+//! Creates a deployment that a caller requests from this service, where the code host has no
+//! deployments of its own.
 
 use jiff::Timestamp;
 
@@ -14,7 +15,7 @@ use crate::store::Reply;
 use crate::support::clock;
 use crate::support::retry::Disposition;
 
-/// A deployment that somebody asks us for.
+/// A deployment that a caller requests from this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentToCreate {
     /// The service's repository.
@@ -23,49 +24,49 @@ pub struct DeploymentToCreate {
     pub git_ref: String,
     /// The image tag.
     pub tag: ImageTag,
-    /// Where to.
+    /// The target.
     pub target: TargetName,
-    /// Why, if they said; at most 500 characters.
+    /// The reason, if there is one; at most 500 characters.
     pub description: String,
-    /// Who asks.
+    /// The person or program that requests it.
     pub actor: String,
 }
 
-/// A deployment that was asked for, and is stored.
+/// A deployment that was requested and is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedDeployment {
     /// Its id.
     pub id: DeployId,
-    /// The number that stands for GitHub's.
+    /// The number that stands in for GitHub's.
     pub forge_id: i64,
 }
 
-/// Why there is no deployment.
+/// The reason why no deployment was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// They are asked for elsewhere; says where.
+    /// Deployments are created at another place; the text names it.
     #[error("{0}")]
     Elsewhere(String),
     /// There is no such repository, branch, tag or commit.
     #[error("{0}")]
     Unknown(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
+/// The attempts at drawing a free number: numbers have a millisecond and three digits.
 const DRAWS: usize = 3;
 
 impl Deployments {
-    /// Asks for a deployment where the code host has none, and notes who did.
+    /// Creates a deployment where the code host has none, and records the actor.
     pub(crate) async fn create_deployment(
         &self,
         wanted: DeploymentToCreate,
         by: Principal,
         reply: &Reply<CreatedDeployment>,
     ) -> Result<CreatedDeployment, CreateError> {
-        let Forge::Local(local) = &self.forge else { return Err(self.elsewhere(&wanted)) };
+        let Forge::Local(local) = &self.forge else { return Err(self.created_elsewhere(&wanted)) };
         let DeploymentToCreate { repository, git_ref, tag, target, description, actor } = wanted;
         let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
         let commit = commit.ok_or_else(|| {
@@ -76,7 +77,7 @@ impl Deployments {
         let release = Release { repository, commit, tag };
         let app = self.app_of(&release).await;
         for _ in 0..DRAWS {
-            let forge_id = number(self.clock.now());
+            let forge_id = draw_number(self.clock.now());
             let request = DeploymentRequest {
                 forge_id,
                 release: release.clone(),
@@ -109,25 +110,25 @@ impl Deployments {
         Err(BackendError::new("no number of a deployment is free").into())
     }
 
-    fn elsewhere(&self, wanted: &DeploymentToCreate) -> CreateError {
+    fn created_elsewhere(&self, wanted: &DeploymentToCreate) -> CreateError {
         let api = match &self.code_host {
             CodeHost::GitHub { api_url, .. } => api_url.as_str(),
             CodeHost::Local => "GitHub",
         };
         let repository = &wanted.repository;
         CreateError::Elsewhere(format!(
-            "deployments are asked for on GitHub, and come here by its event: \
+            "deployments are created on GitHub, whose event starts them here: \
              POST {api}/repos/{repository}/deployments, or `bart deploy`"
         ))
     }
 
-    /// The app that the WAML of a commit is of, for the audit log. The deployment itself says what is wrong with one
-    /// that cannot be read.
+    /// Returns the app of the WAML at a commit, for the audit log. The deployment itself reports
+    /// what is wrong with a WAML that cannot be read.
     async fn app_of(&self, release: &Release) -> Option<AppKey> {
         let Release { repository, commit, tag: _ } = release;
         let bytes = self.read_waml(repository, commit).await.ok()?;
         let this = self.clone();
-        let waml = self.planning.run_blocking(move || this.parse(&bytes)).await.ok()?;
+        let waml = self.cpu_pool.run_blocking(move || this.parse(&bytes)).await.ok()?;
         Some(waml.ok()?.app.clone())
     }
 }
@@ -139,9 +140,9 @@ fn not_found(error: &ForgeError) -> CreateError {
     }
 }
 
-/// A number that nobody has, in place of GitHub's: later ones are greater, because a lane goes by them, and
-/// every reader of JSON can hold it.
-fn number(now: Timestamp) -> i64 {
+/// Returns a number in place of GitHub's: later numbers are greater, because a lane is ordered by
+/// them, and every reader of JSON can hold them.
+fn draw_number(now: Timestamp) -> i64 {
     let digits = clock::random_digits();
     let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();
     let random = i64::from_str_radix(digits, 16).unwrap_or(0) % 1000;

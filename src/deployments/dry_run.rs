@@ -1,9 +1,9 @@
-//! A dry run: everything that a deployment asks and decides, and nothing of what it does.
+//! A dry run: it makes all lookups and decisions of a deployment, and none of its changes.
 
 use std::sync::Arc;
 
+use crate::deployments::cpu_pool::CpuPool;
 use crate::deployments::outcome::{DeployError, Remedy};
-use crate::deployments::planning_pool::PlanningPool;
 use crate::deployments::{BackendError, Deployments};
 use crate::forge::error::ForgeError;
 use crate::model::event::{NamedRepository, RepositoryIdentity};
@@ -13,27 +13,26 @@ use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::dry_run::{DryRun, DryRunOutcome};
-use crate::pipeline::fact_requests;
 use crate::pipeline::preview::live;
-use crate::pipeline::{Input, dry_run};
+use crate::pipeline::{Input, dry_run, questions};
 use crate::waml::Waml;
 
-/// A deployment that somebody thinks of.
+/// The request for a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRunInput {
-    /// Whose.
+    /// The service's repository.
     pub repository: RepoName,
-    /// Where to.
+    /// The target.
     pub target: TargetName,
-    /// Which image; absent: the one that is live there.
+    /// The image tag; `None` means the live one.
     pub tag: Option<ImageTag>,
-    /// At which commit; absent only with a WAML.
+    /// The commit; `None` is allowed only with a WAML.
     pub at: Option<At>,
-    /// The WAML's text; absent: as it is at the commit.
+    /// The WAML's text; `None` means the file at the commit.
     pub waml: Option<String>,
 }
 
-/// How somebody names a commit.
+/// The way in which a caller names a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
     /// By its id.
@@ -42,55 +41,55 @@ pub enum At {
     Ref(String),
 }
 
-/// What would come of a deployment.
+/// The result of a dry run, with its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What it would come to.
+    /// The result of planning.
     pub run: DryRun,
-    /// Of which app, once the WAML could be read.
+    /// The app, once the WAML could be read.
     pub app: Option<AppKey>,
-    /// Where to.
+    /// The target.
     pub target: TargetName,
-    /// Which image.
+    /// The image tag.
     pub tag: Option<ImageTag>,
-    /// At which commit, if one was named.
+    /// The commit, if one was named.
     pub commit: Option<CommitSha>,
-    /// What else there is to know, one sentence each.
+    /// Further remarks, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Why nobody can tell what would come of a deployment.
+/// The reason why a dry run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
-    /// As many as may be are being made.
-    #[error("as many plans as may be are being made: ask again in a moment")]
+    /// All places for dry runs are taken.
+    #[error("the service computes too many plans at once: ask again in a moment")]
     Busy,
-    /// The WAML is of this app, which may not be seen.
-    #[error("{0} may not be seen")]
+    /// The WAML is of this app, which the caller may not read.
+    #[error("the caller may not read {0}")]
     Hidden(AppKey),
     /// There is no such repository, commit or file.
     #[error("{0}")]
     Missing(String),
-    /// What was asked for cannot be meant.
+    /// The request cannot be carried out as it stands.
     #[error("{0}")]
     Unmeant(String),
-    /// Somebody who must be asked does not answer now; for the caller too.
+    /// A service that must be asked does not answer now; the text is for the caller too.
     #[error("{0}")]
     Unavailable(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
 impl Deployments {
-    /// Computes what would come of a deployment now, of an app that may be seen. Changes nothing anywhere;
-    /// who stops waiting ends it.
+    /// Computes the result of a deployment now, of an app that the caller may read. Changes nothing
+    /// anywhere; it ends when the caller stops waiting.
     pub(crate) async fn dry_run(
         &self,
         request: DryRunInput,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
     ) -> Result<Plan, DryRunError> {
-        let planning = self.planning.for_dry_run().ok_or(DryRunError::Busy)?;
+        let cpu_pool = self.cpu_pool.for_dry_run().ok_or(DryRunError::Busy)?;
         let commit = commit(self, &request).await?;
         let bytes = waml(self, &request, commit.as_ref()).await?;
         let (this, target) = (self.clone(), request.target.clone());
@@ -98,13 +97,13 @@ impl Deployments {
             let waml = this.parse(&bytes);
             waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
         };
-        match planning.run_blocking(parse).await? {
+        match cpu_pool.run_blocking(parse).await? {
             Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
             Ok(waml) => {
                 let (request, names) = under_present_name(self, request, &waml.app).await?;
                 let waml = Arc::new(waml);
-                DryRunRequest { deployments: self, planning, request, names, commit, waml }
-                    .planned()
+                DryRunRequest { deployments: self, cpu_pool, request, names, commit, waml }
+                    .plan()
                     .await
             }
             Err(rejection) => {
@@ -116,7 +115,7 @@ impl Deployments {
     }
 }
 
-/// The commit that is meant.
+/// Returns the commit that the request names.
 async fn commit(
     deployments: &Deployments,
     request: &DryRunInput,
@@ -136,7 +135,7 @@ async fn commit(
     }
 }
 
-/// The WAML that is meant.
+/// Returns the WAML that the request names.
 async fn waml(
     deployments: &Deployments,
     request: &DryRunInput,
@@ -145,13 +144,17 @@ async fn waml(
     if let Some(text) = &request.waml {
         return Ok(text.clone().into_bytes());
     }
-    let nothing = || DryRunError::Unmeant("say `commit`, `ref` or `waml`".to_owned());
+    let nothing = || {
+        DryRunError::Unmeant(
+            "the request names no commit and no WAML: set `commit`, `ref` or `waml`".to_owned(),
+        )
+    };
     let commit = commit.ok_or_else(nothing)?;
     let read = deployments.read_waml(&request.repository, commit).await;
     Ok(read.map_err(DeployError::from)?)
 }
 
-/// What else the repository of a request is called.
+/// The other names of a request's repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OtherNames {
     /// Its present name, where it was asked for by a former one.
@@ -160,8 +163,9 @@ struct OtherNames {
     recorded: Option<RepoName>,
 }
 
-/// The request under the present name of its repository, by which alone the forge can be asked. A clone from before
-/// a rename names a former one, and the record may have a former or a retired one: a deployment is taken all the same.
+/// Returns the request under the present name of its repository, the only name by which the code
+/// host can be asked. A clone from before a rename names a former one, and the record may have a
+/// former or a retired one: a deployment is accepted all the same.
 async fn under_present_name(
     deployments: &Deployments,
     request: DryRunInput,
@@ -169,7 +173,7 @@ async fn under_present_name(
 ) -> Result<(DryRunInput, OtherNames), DryRunError> {
     let owner =
         deployments.store.ownership(&request.target, app).await.map_err(BackendError::new)?.app;
-    // Mostly it is the owner's, and nobody has to be asked.
+    // In most cases the owner's name equals the requested one, and no lookup is needed.
     let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
         return Ok((request, OtherNames::default()));
     };
@@ -184,8 +188,8 @@ async fn under_present_name(
     Ok((DryRunInput { repository: name, ..request }, OtherNames { renamed, recorded }))
 }
 
-/// Returns whether a deployment of the repository makes it the app's owner under its present name. A transferred one
-/// needs a person, as a deployment of it does.
+/// Returns true if a deployment of the repository makes it the app's owner under its present name.
+/// A transferred repository needs an operator, as a deployment of it does.
 fn is_the_one(
     owner: &RepoName,
     known: Option<RepositoryIdentity>,
@@ -198,28 +202,28 @@ fn is_the_one(
     })
 }
 
-/// One dry run, with a WAML that could be read.
+/// One dry run, with a WAML that could be parsed.
 struct DryRunRequest<'a> {
     deployments: &'a Deployments,
-    planning: PlanningPool,
+    cpu_pool: CpuPool,
     request: DryRunInput,
-    /// What else its repository is called.
+    /// The other names of its repository.
     names: OtherNames,
     commit: Option<CommitSha>,
     waml: Arc<Waml>,
 }
 
 impl DryRunRequest<'_> {
-    async fn planned(self) -> Result<Plan, DryRunError> {
+    async fn plan(self) -> Result<Plan, DryRunError> {
         let (ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
         let notes = self.notes(&live, ours).await?;
         let run = self.run(tag.clone(), live).await?;
         if !ours && run.outcome != DryRunOutcome::Refused {
-            // The rule could not know, and nobody may look into another repository's app.
-            let said = "whose app this is cannot be found out: ask again in a moment; if something of it \
-                        was put there by hand, its next deployment makes it known";
-            return Err(DryRunError::Unavailable(said.to_owned()));
+            // The rule did not have the fact, and no caller may look into another repository's app.
+            let sentence = "the owner of this app cannot be looked up: ask again in a moment; if its files \
+                        were put there by hand, its next deployment records the owner";
+            return Err(DryRunError::Unavailable(sentence.to_owned()));
         }
         let pods = (!run.restarts.is_empty())
             .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
@@ -228,14 +232,14 @@ impl DryRunRequest<'_> {
         Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
     }
 
-    /// Returns whether the app is nobody else's, as a WAML may have any name in it, and then what is
-    /// live of it. What is live and has no owner on record may be anybody's. Where there is no such
-    /// target, a rule says so.
+    /// Returns true if the app belongs to no other repository, since a WAML may have any name in
+    /// it, and in that case the app's live files. Live files without an owner on record may be
+    /// anybody's. For a target that does not exist a rule has the violation.
     async fn live(&self) -> Result<(bool, Vec<ManifestFile>), DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner =
             self.deployments.store.ownership(target, app).await.map_err(BackendError::new)?.app;
-        let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
+        let ours = owner.as_ref().map(|theirs| self.is_same_repository(theirs));
         if ours == Some(false) || self.deployments.clusters.find(target).is_none() {
             return Ok((ours != Some(false), Vec::new()));
         }
@@ -244,17 +248,18 @@ impl DryRunRequest<'_> {
         Ok((ours, if ours { live } else { Vec::new() }))
     }
 
-    /// Returns whether a name on record is that of the request's repository.
-    fn is_us(&self, theirs: &RepoName) -> bool {
+    /// Returns true if a name on record is that of the request's repository.
+    fn is_same_repository(&self, theirs: &RepoName) -> bool {
         let recorded = self.names.recorded.as_ref();
         theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
     }
 
-    /// Owners as a deployment would find them: its event changes the name on record to the present one.
+    /// Returns the owners as a deployment would find them: its event changes the name on record to
+    /// the present one.
     fn present_owners(&self, mut owner: Fact<Ownership>) -> Fact<Ownership> {
         if let Fact::Known { value, .. } = &mut owner {
             for theirs in value.app.iter_mut().chain(&mut value.namespace) {
-                if self.is_us(theirs) {
+                if self.is_same_repository(theirs) {
                     *theirs = self.request.repository.clone();
                 }
             }
@@ -262,7 +267,7 @@ impl DryRunRequest<'_> {
         owner
     }
 
-    /// The tag that was named, or the live one.
+    /// Returns the tag that was named, or the live one.
     async fn tag(&self, live: &[ManifestFile]) -> Result<ImageTag, DryRunError> {
         if let Some(tag) = &self.request.tag {
             return Ok(tag.clone());
@@ -271,7 +276,7 @@ impl DryRunRequest<'_> {
         let succeeded = self.deployments.succeeded(app, target).await.map_err(DeployError::from)?;
         let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
         tag.ok_or_else(|| {
-            DryRunError::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
+            DryRunError::Unmeant(format!("nothing of {app} is live on {target}: name a `tag`"))
         })
     }
 
@@ -282,7 +287,7 @@ impl DryRunRequest<'_> {
     }
 
     async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, DryRunError> {
-        let (planning, clusters) = (&self.planning, self.deployments.clusters.clone());
+        let (cpu_pool, clusters) = (&self.cpu_pool, self.deployments.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
             target: self.request.target.clone(),
@@ -290,10 +295,10 @@ impl DryRunRequest<'_> {
             templates: self.deployments.templates.now(),
         };
         let asking = move || {
-            let questions = fact_requests::collect_questions(&input, &clusters);
+            let questions = questions::collect_questions(&input, &clusters);
             (input, questions)
         };
-        let (input, questions) = planning.run_blocking(asking).await?;
+        let (input, questions) = cpu_pool.run_blocking(asking).await?;
         let asked = questions.is_some();
         let questions = questions.map(|mut questions| {
             if self.commit.is_none() {
@@ -304,9 +309,9 @@ impl DryRunRequest<'_> {
         let mut facts = self.deployments.gather(questions.as_ref()).await;
         facts.owner = self.present_owners(facts.owner);
         let run =
-            planning.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
+            cpu_pool.run_blocking(move || dry_run::plan_dry_run(&input, &facts, &live)).await?;
         if !asked && run.outcome != DryRunOutcome::Refused {
-            return Err(BackendError::new("no rule refused what nobody could ask about").into());
+            return Err(BackendError::new("no rule refused a WAML without lookups").into());
         }
         Ok(run)
     }
@@ -323,8 +328,8 @@ impl DryRunRequest<'_> {
             notes.push(format!("nothing of {app} is deployed to {target} yet"));
         }
         if !live.is_empty() && self.edited().await? {
-            let said = "somebody has edited what is live by hand: the changes are against that";
-            notes.push(said.to_owned());
+            let sentence = "the live files were edited by hand: the changes are shown against the edited files";
+            notes.push(sentence.to_owned());
         }
         if ours
             && let Some(id) =
@@ -343,7 +348,7 @@ impl DryRunRequest<'_> {
             notes.extend(hold_note(&hold, holds));
         }
         if self.commit.is_none() {
-            notes.push("no commit was named, so nobody looked which branch it is on".to_owned());
+            notes.push("no commit was named, so its branch was not checked".to_owned());
         }
         Ok(notes)
     }
@@ -356,8 +361,7 @@ impl DryRunRequest<'_> {
     }
 }
 
-/// Explains what a hold means for a deployment, by whom it keeps from deploying; nothing where that
-/// is nobody.
+/// Explains the effect of a hold on a deployment, by the actor; `None` where it stops nobody.
 fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     match holds {
         Holds::Off => None,

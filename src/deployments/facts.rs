@@ -1,8 +1,8 @@
-//! GATHERING: all that the rules must know beside the WAML, asked at once.
+//! Collects facts: all that the rules need beside the WAML, looked up at the same time.
 //!
-//! Never fails and never lasts longer than the configured time: what could not be had is
-//! `Missing` with why, and what nobody needs is not asked. Whether a missing fact matters is the
-//! target's policy, and a rule.
+//! A collection never fails and never takes longer than the configured time: a failed lookup gives
+//! `Missing` with the reason, and lookups that no rule needs are skipped. The target's policy and a
+//! rule decide whether a missing fact matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::app_instance::{AppInstance, AppListing, Placed};
 use crate::model::facts::{
-    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Ownership, Questions,
+    Deployer, Fact, Facts, LiveApp, NamespaceObjects, FactUnavailable, Ownership, Questions,
     SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};
@@ -31,12 +31,13 @@ use crate::store::Store;
 use crate::support::clock::Clock;
 use crate::support::retry::Disposition;
 
-/// How many secrets of one deployment are looked up at once.
+/// The number of secrets of one deployment that are looked up at the same time.
 const SECRETS_AT_ONCE: usize = 8;
-/// A WAML's limits allow for more secrets than anybody has; nobody waits for those.
+/// The most secrets that are looked up: a WAML's limits allow for more than any app has.
 const MOST_SECRETS: usize = 200;
 
-/// Asks registries, secret stores, repositories and the store. Clones share its connections and what they remember.
+/// Looks facts up in registries, secret stores, repositories and the database. Clones share its
+/// connections and caches.
 #[derive(Clone)]
 pub struct FactCollector(Arc<Inner>);
 
@@ -48,14 +49,14 @@ struct Inner {
     inventory: Inventory,
 }
 
-/// Before the code host is asked once more.
+/// The delay before the code host is asked a second time.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A value, and when it was so.
+/// A value with the time at which it was true.
 type Dated<T> = (T, Timestamp);
 
 impl FactCollector {
-    /// One that asks these; nobody is asked anything yet.
+    /// Creates a collector over these sources; it makes no lookup yet.
     pub fn new(
         lookups: LookupClients,
         clock: Clock,
@@ -67,25 +68,25 @@ impl FactCollector {
         Self(Arc::new(Inner { clock, forge, store, lookups, inventory }))
     }
 
-    /// Everything that the questions ask for.
+    /// Looks up everything that the questions ask for.
     pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
         let now = self.0.clock.now();
-        let asked = Asked { inner: &self.0, questions, now };
-        // Each on the heap: together they would be a large part of a worker's stack.
+        let lookups = FactLookups { inner: &self.0, questions, now };
+        // Each future is on the heap: together they would be a large part of a worker's stack.
         let (apps, secrets, image, branches, owner, locks, hold, deployer) = tokio::join!(
-            Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
-            Box::pin(asked.secrets()),
-            Box::pin(asked.image()),
-            Box::pin(asked.branches()),
-            Box::pin(asked.bounded("the database", asked.owner())),
-            Box::pin(asked.bounded("the database", asked.locks())),
-            Box::pin(asked.bounded("the database", asked.hold())),
-            Box::pin(asked.deployer()),
+            Box::pin(lookups.bounded("the manifest repository", lookups.other_apps())),
+            Box::pin(lookups.secrets()),
+            Box::pin(lookups.image()),
+            Box::pin(lookups.branches()),
+            Box::pin(lookups.bounded("the database", lookups.owner())),
+            Box::pin(lookups.bounded("the database", lookups.locks())),
+            Box::pin(lookups.bounded("the database", lookups.hold())),
+            Box::pin(lookups.deployer()),
         );
         let RepositoryFacts { routes, own_routes, live, namespace } =
             RepositoryFacts::of(apps, questions);
-        let routes = asked.with_claims(routes).await;
-        let namespace = asked.with_claimed_objects(namespace).await;
+        let routes = lookups.with_claims(routes).await;
+        let namespace = lookups.with_claimed_objects(namespace).await;
         let facts = Facts {
             taken_at: now,
             clusters,
@@ -106,9 +107,9 @@ impl FactCollector {
         facts
     }
 
-    /// Apps as the manifest repositories have them, after that one in the order of their spots; at
-    /// most so many, of one target or of all, of one name or of all. A repository is missing if it cannot be read, or
-    /// nothing was heard of its server for some minutes.
+    /// Returns apps from the manifest repositories, after `after` in the order of app instances; at
+    /// most so many, of one target or all, of one name or all. A repository is missing if it cannot
+    /// be read, or its server has not answered for some minutes.
     ///
     /// # Errors
     /// When the target's repository is missing; of all targets, when all are.
@@ -123,7 +124,7 @@ impl FactCollector {
         self.bounded(page).await
     }
 
-    /// One app, as its manifest repository has it; `None` if that has no such app.
+    /// Returns one app from its manifest repository; `None` if the repository does not have it.
     ///
     /// # Errors
     /// When the target's repository is missing.
@@ -136,13 +137,13 @@ impl FactCollector {
         self.0.inventory.keep(&self.0.clock, &metrics, &stop).await;
     }
 
-    /// Something was pushed: the index is brought up to date soon, and nobody waits for it.
+    /// Brings the index up to date soon, after a push; the caller does not wait.
     pub fn pushed(&self) {
         self.0.inventory.pushed();
     }
 
-    /// The routes of other apps that may take requests of these hosts, and those of the app itself on
-    /// them: what is live, and what deployments under way have claimed.
+    /// Returns the routes of other apps that may take requests of these hosts, and those of the app
+    /// itself: what is live, and what deployments under way have claimed.
     ///
     /// # Errors
     /// When the target's repository or the database is missing.
@@ -160,8 +161,8 @@ impl FactCollector {
         Ok((routes.map_err(|error| not_known(&error))?, own_routes))
     }
 
-    /// Returns what the apps of a namespace have on a target, and what deployments under way have
-    /// claimed.
+    /// Returns the objects of the apps of a namespace on a target, and those that deployments under
+    /// way have claimed.
     ///
     /// # Errors
     /// When the target's repository or the database is missing.
@@ -176,16 +177,16 @@ impl FactCollector {
         Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
     }
 
-    /// Asks the server of a target's repository what is new, if that was not done just now; whether
-    /// it has our branch yet.
+    /// Fetches what is new from the server of a target's repository, unless that was done just now;
+    /// returns true if the server has the branch already.
     ///
     /// # Errors
-    /// When nothing was heard of it for some minutes.
+    /// When the server has not answered for some minutes.
     pub async fn current(&self, target: &TargetName) -> Result<bool, FactUnavailable> {
         self.bounded(|now, patience| self.0.inventory.current(target, now, patience)).await
     }
 
-    /// Looks within the time that may be taken for that.
+    /// Runs a lookup within the time that it may take.
     async fn bounded<T, F>(
         &self,
         look: impl FnOnce(Timestamp, Duration) -> F,
@@ -201,12 +202,12 @@ impl FactCollector {
         })
     }
 
-    /// Returns whether the configuration lets us ask for this image.
+    /// Returns true if the configuration allows a lookup of this image.
     pub fn may_ask(&self, image: &ImageReference) -> bool {
         self.0.lookups.registries.may_ask(image)
     }
 
-    /// A page of the newest builds of an image.
+    /// Returns a page of the newest builds of an image.
     ///
     /// # Errors
     /// [`FactUnavailable`] when the registry does not list them.
@@ -219,7 +220,7 @@ impl FactCollector {
         self.0.lookups.registries.builds(image, range, patience, self.0.clock.now()).await
     }
 
-    /// The images of these tags, of those that there are and that answer in time.
+    /// Returns the images of these tags, as far as they exist and the registry answers in time.
     pub async fn builds_of(
         &self,
         image: &ImageReference,
@@ -229,22 +230,22 @@ impl FactCollector {
         self.0.lookups.registries.builds_of(image, tags, patience, self.0.clock.now()).await
     }
 
-    /// Begins to look what is new in the manifest repository, for a deployment that is about to
-    /// ask. Nobody waits for it.
+    /// Begins to fetch what is new in the manifest repository, for a deployment that is about to
+    /// need it. The caller does not wait.
     pub fn prepare(&self, target: &TargetName) {
         let (inner, target) = (Arc::clone(&self.0), target.clone());
         tokio::spawn(async move { inner.inventory.freshen(&target, inner.clock.now()).await });
     }
 }
 
-/// One deployment's questions.
-struct Asked<'a> {
+/// The lookups of one deployment.
+struct FactLookups<'a> {
     inner: &'a Inner,
     questions: &'a Questions,
     now: Timestamp,
 }
 
-impl Asked<'_> {
+impl FactLookups<'_> {
     async fn bounded<T>(
         &self,
         who: &str,
@@ -263,8 +264,8 @@ impl Asked<'_> {
         self.inner.inventory.read_app_facts(&target.name, app, hosts, self.now).await
     }
 
-    /// With whose they are, and with those that deployments under way have claimed: what is live
-    /// does not show these yet.
+    /// Adds the owners of the routes, and the routes that deployments under way have claimed: live
+    /// files do not show these yet.
     async fn with_claims(&self, routes: Fact<Vec<Route>>) -> Fact<Vec<Route>> {
         let Fact::Known { value, at } = routes else { return routes };
         let Questions { target, app, hosts, .. } = self.questions;
@@ -276,8 +277,9 @@ impl Asked<'_> {
         self.bounded("the database", asking).await
     }
 
-    /// With those that deployments under way have claimed: what is live does not show these yet. Where the
-    /// database does not tell, the turn to push is refused: that asks once more.
+    /// Adds the objects that deployments under way have claimed: live files do not show these yet.
+    /// Where the database does not answer, the turn to push is refused: that check reads it once
+    /// more.
     async fn with_claimed_objects(
         &self,
         namespace: Fact<Arc<NamespaceObjects>>,
@@ -369,8 +371,9 @@ impl Asked<'_> {
     }
 }
 
-impl Asked<'_> {
-    /// Asked about where the target asks for teams, of a code host that knows people.
+impl FactLookups<'_> {
+    /// Looks the actor's teams up, where the target asks for teams, on a code host that knows
+    /// people.
     async fn deployer(&self) -> Fact<Deployer> {
         let Questions { target, release, actor, .. } = self.questions;
         let teams = target.policies.parse_deploy_teams();
@@ -396,7 +399,7 @@ impl Asked<'_> {
     }
 }
 
-/// What one look into the manifest repository tells.
+/// The facts that one look into the manifest repository gives.
 struct RepositoryFacts {
     routes: Fact<Vec<Route>>,
     own_routes: Fact<Vec<Route>>,
@@ -405,7 +408,7 @@ struct RepositoryFacts {
 }
 
 impl RepositoryFacts {
-    /// One look gives four facts. Routes are nothing to an app without hosts.
+    /// Turns one look into four facts. An app without hosts needs no routes.
     fn of(looked: Fact<Looked>, questions: &Questions) -> Self {
         let mut facts = match looked {
             Fact::NotAsked => Self {
@@ -447,7 +450,7 @@ fn log_missing_facts(facts: &Facts, questions: &Questions) {
         taken_at: _,
         clusters: _,
         routes,
-        // It is missing with the routes of others.
+        // This fact is missing together with the routes of others.
         own_routes: _,
         secrets,
         image,
@@ -458,7 +461,7 @@ fn log_missing_facts(facts: &Facts, questions: &Questions) {
         hold,
         automatic: _,
         live,
-        // It is missing with what is live.
+        // This fact is missing together with the live files.
         namespace: _,
     } = facts;
     let all = [
@@ -474,7 +477,7 @@ fn log_missing_facts(facts: &Facts, questions: &Questions) {
     ];
     for (fact, why) in all.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {
         let (app, target) = (&questions.app, &questions.target.name);
-        tracing::warn!(fact, why, %app, %target, "a fact could not be had");
+        tracing::warn!(fact, reason = why, %app, %target, "lookup failed");
     }
 }
 

@@ -1,16 +1,16 @@
-//! What does not work now, and the name of the log of what people do.
+//! The error of a use case whose backend does not work, and the log target of acts.
 
-/// Under this name everything that somebody does on purpose is in the log.
+/// The log target of acts that people do on purpose.
 pub const AUDIT: &str = "the_deployer::audit";
 
-/// Something behind a use case does not work now. Its text is for the log; callers are told to
-/// come again.
+/// A part behind a use case does not work now. The text is for the log; callers are asked to try
+/// again.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct BackendError(Box<dyn std::error::Error + Send + Sync>);
 
 impl BackendError {
-    /// A fault for that cause.
+    /// Wraps a cause.
     pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(cause.into())
     }

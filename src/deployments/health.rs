@@ -1,10 +1,10 @@
-//! Whether the service can do what it is for: what it writes to takes writes.
+//! Readiness checks: the database, the disk and the manifest repositories accept writes.
 //!
-//! Probes give no name, so that anybody may ask, and as often as they like; their questions must not
-//! become as many requests to a code host, writes to a disk, or programs on this machine.
+//! Probes are anonymous, so any client may call them, as often as it likes; their calls must not
+//! become as many requests to a code host, writes to a disk, or processes on this machine.
 //!
-//! Answers are shown to anybody: those of the database and the disk name neither hosts nor paths, and the log
-//! has the rest. A manifest repository is named by its address, without what is secret in it.
+//! Results are public: those of the database and the disk name neither hosts nor paths, and the log
+//! has the rest. A manifest repository is named by its address, without the secrets in it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::store::Store;
 use crate::support::clock::Clock;
 use crate::support::disk;
 
-/// One thing that must work before traffic makes sense.
+/// One thing that must work before the service is ready for traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
     /// Its name: `database`, `manifests`.
     pub name: String,
-    /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
+    /// The condition that it waits for; `None` when it works. Public: no secrets.
     pub waiting_for: Option<String>,
-    /// What else there is to say, in both cases.
+    /// A further remark, in both cases.
     pub note: Option<String>,
 }
 
-/// What is remembered of the database and the disk. That of a repository is the repository's.
+/// The cached checks of the database and the disk. Each manifest repository keeps its own.
 pub(crate) struct Health {
-    /// This process, as other replicas know it.
+    /// The name of this process, as other replicas know it.
     replica: String,
     folder: PathBuf,
     database: CachedCheck,
@@ -44,7 +44,7 @@ impl Health {
         Self { replica, folder, database: CachedCheck::nearby(), disk: CachedCheck::nearby() }
     }
 
-    /// Checks whether events and their progress can be stored.
+    /// Checks that events and their progress can be stored.
     pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> CheckResult {
         let (store, replica, now) = (store.clone(), self.replica.clone(), clock.now());
         let ask = async move {
@@ -56,7 +56,7 @@ impl Health {
         self.database.or("database", clock.clone(), ask).await
     }
 
-    /// Checks whether clones and what is embedded can be written.
+    /// Checks that clones and the embedded database can be written.
     pub(crate) async fn disk(&self, clock: &Clock) -> CheckResult {
         let folder = self.folder.clone();
         let ask = async move {
@@ -72,7 +72,7 @@ impl Health {
         self.disk.or("disk", clock.clone(), ask).await
     }
 
-    /// Checks whether a change could be pushed.
+    /// Checks that a change could be pushed.
     pub(crate) async fn repository(
         (name, repository): (&str, &ManifestRepository),
         readiness: &CachedCheck,
@@ -87,48 +87,49 @@ impl Health {
 fn not_ready(error: &WriteError) -> NotReady {
     match error {
         WriteError::Disk { cause, .. } => NotReady {
-            waiting_for: "its folder on this machine, which cannot be used: see the log".to_owned(),
+            waiting_for: "its folder on this machine, which cannot be used; the log says why"
+                .to_owned(),
             cause: cause.clone(),
         },
         error => NotReady::new(error.to_string()),
     }
 }
 
-/// So long an answer of another machine serves again: no longer than probes rest, so that a repository
-/// which comes back is seen at the next.
+/// The time for which a result about another machine is reused: no longer than the interval of
+/// probes, so that the next probe sees a repository that came back.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
-/// The same of a disk and of the database, which are near.
+/// The time for which a result about a disk or the database is reused, which are near.
 const FRESH_NEARBY: SignedDuration = SignedDuration::from_secs(1);
 
-/// That it is, or what it waits for.
+/// The result of a check: ready, or the condition that it waits for.
 pub(crate) type CheckResult = Result<(), NotReady>;
 
-/// Why something is not ready.
+/// The reason why something is not ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotReady {
-    /// What it waits for; shown to anybody.
+    /// The condition that it waits for; public.
     pub(crate) waiting_for: String,
-    /// What was found, for the log.
+    /// The cause, for the log.
     pub(crate) cause: String,
 }
 
 impl NotReady {
-    /// Uses the same words for both.
+    /// Uses the same text for both.
     pub(crate) fn new(words: impl Into<String>) -> Self {
         let words = words.into();
         Self { waiting_for: words.clone(), cause: words }
     }
 }
 
-/// The last answer about one thing. Clones share it.
+/// The cached result of one check. Clones share it.
 #[derive(Clone)]
 pub(crate) struct CachedCheck {
     fresh: SignedDuration,
     last: Arc<Mutex<Option<(Timestamp, CheckResult)>>>,
 }
 
-/// Of something on another machine.
+/// A check of something on another machine.
 impl Default for CachedCheck {
     fn default() -> Self {
         Self { fresh: FRESH, last: Arc::default() }
@@ -136,13 +137,13 @@ impl Default for CachedCheck {
 }
 
 impl CachedCheck {
-    /// Of something that is near.
+    /// Creates a check of something near.
     pub(crate) fn nearby() -> Self {
         Self { fresh: FRESH_NEARBY, ..Self::default() }
     }
 
-    /// The answer of a moment ago, or else a new one. One asks at a time, and hears it out although
-    /// nobody may wait for it any more; all others wait for what it hears.
+    /// Returns the cached result while it is fresh, otherwise a new one. One caller runs the check
+    /// at a time, to its end even if that caller has gone; all others wait for its result.
     pub(crate) async fn or(
         &self,
         name: &str,
@@ -150,7 +151,7 @@ impl CachedCheck {
         ask: impl Future<Output = CheckResult> + Send + 'static,
     ) -> CheckResult {
         let mut last = Arc::clone(&self.last).lock_owned().await;
-        // Not from the future either: the clock may have been set back.
+        // A result from the future is not fresh either: the clock may have been set back.
         let is_fresh = |at: Timestamp| clock.now().duration_since(at).abs() < self.fresh;
         if let Some((at, answer)) = &*last
             && is_fresh(*at)
@@ -168,14 +169,14 @@ impl CachedCheck {
     }
 }
 
-/// Once for each change: probes ask again and again.
+/// Logs a change of the result once: probes come again and again.
 fn log(check: &str, before: Option<&CheckResult>, now: &CheckResult) {
     match now {
         _ if before == Some(now) => {}
         Err(NotReady { waiting_for, cause }) => {
-            tracing::warn!(check, waiting_for, cause, "the service is not ready");
+            tracing::warn!(check, waiting_for, error = cause, "the service is not ready");
         }
-        Ok(()) if before.is_some() => tracing::info!(check, "it is ready again"),
+        Ok(()) if before.is_some() => tracing::info!(check, "the service is ready again"),
         Ok(()) => {}
     }
 }

@@ -1,5 +1,5 @@
-//! An app's revisions: which there are is in the manifest repository; who made them and why is in the
-//! database, or else in their commits.
+//! Reads an app's revisions. The manifest repository has the list; the database, or else their
+//! commits, have the actor and the reason.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,32 @@ use crate::model::revision::{Digest, ManifestFile};
 use crate::model::rollback::TreeId;
 use crate::store::Filter;
 
-/// An entry of an app's history. What neither the database nor the commit says is not there.
+/// An entry of an app's history. A field that neither the database nor the commit has is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
     /// Its deploy id.
     pub id: DeployId,
     /// The id of its tree in git.
     pub tree: String,
-    /// Whether it is live.
+    /// True if it is live.
     pub live: bool,
-    /// What was deployed.
+    /// The image tag that was deployed.
     pub tag: Option<ImageTag>,
-    /// The commit that its WAML was read at.
+    /// The commit whose WAML was read.
     pub commit: Option<CommitSha>,
     /// The service's repository.
     pub repository: Option<RepoName>,
-    /// Who asked for it.
+    /// The person or program that deployed it.
     pub actor: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// When it was made.
+    /// The time at which it was created.
     pub at: Option<Timestamp>,
     /// The template and its version.
     pub template: Option<String>,
     /// The digest of its files.
     pub digest: Option<Digest>,
-    /// That it was rolled back from, and is not live again since.
+    /// The rollback away from this revision, if there was one and it is not live again since.
     pub rolled_back: Option<RolledBackFrom>,
 }
 
@@ -53,40 +53,43 @@ pub struct HistoryEntry {
 pub struct History {
     /// The revisions that are kept, newest first.
     pub revisions: Vec<HistoryEntry>,
-    /// Whether somebody edited `latest` by hand, so that none of them is live.
+    /// True if `latest` has manual edits, so that no revision is live.
     pub hand_edited: bool,
 }
 
-/// One revision with what is in it.
+/// One revision with its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionFiles {
     /// The revision.
     pub revision: HistoryEntry,
     /// Its files, by name.
     pub files: Vec<ManifestFile>,
-    /// What would change if it were live; `None` where files are not such as we write.
+    /// The changes if it were live; `None` where some files are not in the form that the service
+    /// writes.
     pub changes: Option<Vec<Change>>,
 }
 
-/// Lines around those that differ.
+/// The unchanged lines shown around a change.
 const CONTEXT: usize = 2;
-/// Of what became live, so much is looked at: five revisions are kept, and some were live again and again.
+/// The number of past live revisions that are read: five revisions are kept, and some may have been
+/// live again and again.
 const LOOKED_BACK: u32 = 100;
 
-/// Why an app cannot be shown.
+/// The reason why an app cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The manifest repository cannot be read now; the text is for callers.
     #[error("{0}")]
     Repository(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
 impl Deployments {
-    /// The manifest repository of a target as its server has it now, or had a moment ago, and whether it
-    /// had the branch then. `None` for a target that there is none for.
+    /// Returns the manifest repository of a target with its server's present state, or that of a
+    /// moment ago, and whether it had the branch then. `None` for a target without a manifest
+    /// repository.
     pub(super) async fn repository(
         &self,
         spot: &AppInstance,
@@ -97,17 +100,17 @@ impl Deployments {
         Ok(Some((&manifests.repository, branch)))
     }
 
-    /// The app's history; empty where the repository has nothing of it.
+    /// Returns the app's history; empty where the repository has nothing of it.
     pub(super) async fn history_of(&self, spot: &AppInstance) -> Result<History, HistoryError> {
         let Some((repository, branch)) = self.repository(spot).await? else {
             return Ok(History::default());
         };
         let found = match repository.revisions(&spot.target, &spot.app).await {
-            // Nothing was ever pushed to its server.
+            // The server has no branch: nothing was ever pushed.
             Err(_) if !branch => return Ok(History::default()),
             found => found,
         };
-        let kept = found.map_err(|error| unread(&error))?;
+        let kept = found.map_err(|error| repository_error(&error))?;
         let live = kept.live().cloned();
         let hand_edited = kept.latest.is_some() && live.is_none();
         let mut known = BTreeMap::new();
@@ -117,23 +120,23 @@ impl Deployments {
             }
         }
         let unknown = kept.revisions.iter().map(|(id, _)| id).filter(|id| !known.contains_key(id));
-        let said = repository.said_of(unknown.cloned().collect()).await;
-        let mut said = said.map_err(|error| unread(&error))?;
+        let notes = repository.said_of(unknown.cloned().collect()).await;
+        let mut notes = notes.map_err(|error| repository_error(&error))?;
         let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
         let revisions = kept.revisions.into_iter().map(|(id, TreeId(tree))| {
             let live = live.as_ref() == Some(&id);
             let rolled_back = rolled_back.remove(&id);
-            let revision = match (known.remove(&id), said.remove(&id)) {
-                (Some(record), _) => of_record(id, tree, live, record),
-                (None, said) => of_commit(id, tree, live, said),
+            let revision = match (known.remove(&id), notes.remove(&id)) {
+                (Some(record), _) => entry_of_record(id, tree, live, record),
+                (None, notes) => entry_of_commit(id, tree, live, notes),
             };
             HistoryEntry { rolled_back, ..revision }
         });
         Ok(History { revisions: revisions.collect(), hand_edited })
     }
 
-    /// Returns which revision of an app was live after which on a target, as far back as one goes
-    /// for it.
+    /// Returns the live revisions of an app on a target in their order, as far back as a rollback
+    /// looks.
     pub(crate) async fn live_history(
         &self,
         target: &TargetName,
@@ -156,7 +159,8 @@ impl Deployments {
         Ok(kept.revisions.iter().filter_map(bad).collect())
     }
 
-    /// One revision with its files, against what is live; `None` if it is not kept.
+    /// Returns one revision with its files and the changes against the live ones; `None` if it is
+    /// not kept.
     pub(crate) async fn find_revision(
         &self,
         spot: &AppInstance,
@@ -169,23 +173,25 @@ impl Deployments {
         };
         let files = repository.files_of(&spot.target, &spot.app, Some(id)).await;
         let latest = repository.files_of(&spot.target, &spot.app, None).await;
-        let (files, latest) =
-            (files.map_err(|error| unread(&error))?, latest.map_err(|error| unread(&error))?);
-        // Somebody may have pruned it since.
+        let (files, latest) = (
+            files.map_err(|error| repository_error(&error))?,
+            latest.map_err(|error| repository_error(&error))?,
+        );
+        // It may have been pruned since.
         let Some(files) = files else { return Ok(None) };
         let changes = changes(&latest.unwrap_or_default(), &files);
         Ok(Some(RevisionFiles { revision, files, changes }))
     }
 }
 
-/// Returns what differs between two sets of files, but for what is in a Secret; `None` where some are
-/// not such as we write.
+/// Returns the differences between two sets of files, without the contents of Secrets; `None` where
+/// some files are not in the form that the service writes.
 pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
     diff::objects(before).and(diff::objects(after))?;
     Some(diff::between(before, after, CONTEXT).0)
 }
 
-fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
+fn entry_of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> HistoryEntry {
     let Deployment { request, finished_at, received_at, pushed, template, .. } = record;
     HistoryEntry {
         id,
@@ -203,7 +209,12 @@ fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Hist
     }
 }
 
-fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) -> HistoryEntry {
+fn entry_of_commit(
+    id: DeployId,
+    tree: String,
+    live: bool,
+    found: Option<CommitNote>,
+) -> HistoryEntry {
     let (said, at) =
         found.map_or((RevisionTrailers::default(), None), |one| (one.said, Some(one.at)));
     let RevisionTrailers { tag, repository, commit, actor, template, digest, reason } = said;
@@ -223,7 +234,7 @@ fn of_commit(id: DeployId, tree: String, live: bool, found: Option<CommitNote>) 
     }
 }
 
-fn unread(error: &WriteError) -> HistoryError {
+fn repository_error(error: &WriteError) -> HistoryError {
     HistoryError::Repository(error.to_string())
 }
 

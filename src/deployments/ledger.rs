@@ -1,5 +1,5 @@
-//! What is decided with the database alone: locks, owners, and who did what. The service decides it here, and
-//! so do the operator's commands, beside the service or without it.
+//! Use cases that need only the database: locks, owners and the audit log. The service uses it, and
+//! so do the operator's commands, with or without a running service.
 
 use secrecy::SecretString;
 
@@ -11,7 +11,7 @@ use crate::store::{Moved, Owned, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::waml::suggest;
 
-/// The database, for who has the right to change it. Clones share it.
+/// Locks, owners and the audit log over the database. Clones share it.
 #[derive(Clone)]
 pub struct Ledger {
     pub(super) store: Store,
@@ -20,12 +20,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Over a database, and the clusters of its configuration.
+    /// Creates a ledger over a database, and the clusters of its configuration.
     pub(crate) fn new(store: Store, clock: Clock, clusters: Clusters) -> Self {
         Self { store, clock, clusters }
     }
 
-    /// Opens the database, beside a service that may be running on it.
+    /// Opens the database, also beside a service that runs on it.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -42,15 +42,15 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// Every app and whose it is.
+    /// Returns every app with its owner.
     ///
     /// # Errors
-    /// When the database fails; so for all that follow.
+    /// When the database fails; the same holds for all functions that follow.
     pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
         self.store.owners(target).await
     }
 
-    /// Gives an app to another repository; whose it was.
+    /// Gives an app to another repository; returns the former owner.
     pub async fn move_owner(
         &self,
         target: &TargetName,
@@ -63,12 +63,12 @@ impl Ledger {
         let (Moved { by, reason }, was) = (moved, from.as_ref().map_or("nobody", RepoName::as_str));
         tracing::info!(
             target: AUDIT,
-            %app, cluster = %target, from = was, %to, by, reason, "an app has a new owner"
+            %app, cluster = %target, from = was, %to, by, reason, "app owner changed"
         );
         Ok(from)
     }
 
-    /// Reads what the audit log has of what is looked for, newest first.
+    /// Returns the records of the audit log that the search matches, newest first.
     pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
         self.store.audited(search).await
     }
@@ -77,8 +77,7 @@ impl Ledger {
         check_target(&self.clusters, target)
     }
 
-    /// Returns the entry of the audit log for an act; what it is about comes with what it is done
-    /// to.
+    /// Returns the audit log entry for an act; the store adds its subject.
     pub(super) fn entry(&self, act: &'static str, reason: String, by: Principal) -> AuditRecord {
         let (id, at) = (DeployId::of(self.clock.draw()), self.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
@@ -87,11 +86,11 @@ impl Ledger {
     }
 }
 
-/// Checks that the configuration has a target: an act on a mistyped one would do nothing, and look as if it
-/// did.
+/// Checks that the configuration has a target: an act on a mistyped one would do nothing and look
+/// as if it did.
 ///
 /// # Errors
-/// That it has none of that name, and a hint at those that it has.
+/// A sentence that there is no target of that name, and a hint at those that exist.
 pub fn check_target(clusters: &Clusters, target: &TargetName) -> Result<(), (String, String)> {
     if clusters.find(target).is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What people stop: deployments by a lock, and one that waits. Each is one transaction.
+//! Places and removes locks, and cancels deployments that wait. Each is one transaction.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,73 +11,73 @@ use crate::model::lock::{Lock, LockFilter, LockScope};
 use crate::store::{Cancelled, Locked, Reply, Unlocked};
 use crate::support::clock;
 
-/// A lock that somebody wants.
+/// The request for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLock {
-    /// Whom it is to stop.
+    /// The deployments that it stops.
     pub scope: LockScope,
-    /// Why; not empty.
+    /// The reason; not empty.
     pub reason: String,
-    /// Until when; absent: until somebody takes it away.
+    /// The end; `None` means until a person takes it away.
     pub ends: Option<Ends>,
 }
 
-/// When a lock ends by itself.
+/// The time at which a lock ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// Then.
+    /// At this time.
     At(Timestamp),
-    /// So long after it was placed.
+    /// This long after it was placed.
     After(SignedDuration),
 }
 
-/// Why a lock was not placed. Nothing was changed.
+/// The reason why a lock was not placed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLocked {
-    /// What was asked for cannot be meant.
+    /// The request cannot be carried out as it stands.
     #[error("{0}")]
     Unmeant(String),
-    /// It would end too late, or beyond the calendar.
+    /// The lock would end too late, or beyond the calendar.
     #[error(
         "a lock with an end lasts a year at most; without `for` and `until` it stays until it is \
          taken away"
     )]
     TooLong,
-    /// So many are placed that nobody looks through them any more.
-    #[error("so many locks are placed that nobody looks through them any more: take some away")]
+    /// There are as many locks as a person can still look through.
+    #[error("there are too many locks: take some away first")]
     TooMany,
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// Why a lock was not taken away. Nothing was changed.
+/// The reason why a lock was not taken away. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnlocked {
-    /// There never was one of that id.
+    /// There never was a lock of that id.
     #[error("there is no lock {0}")]
     Unknown(LockId),
-    /// Somebody took it away before.
+    /// Another person took it away before.
     #[error("{by} took lock {id} away at {}: {why}", at.strftime("%F %H:%M UTC"))]
     Gone {
         /// The lock.
         id: LockId,
-        /// Who.
+        /// The principal that took it away.
         by: String,
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It has ended.
-    #[error("lock {0} has run out by itself: nothing is left to take away")]
+    /// It has ended by itself.
+    #[error("lock {0} has ended by itself: there is nothing to take away")]
     RanOut(LockId),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// Why a deployment was not cancelled. Nothing was changed.
+/// The reason why a deployment was not cancelled. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCancelled {
     /// There is no such deployment.
@@ -86,25 +86,25 @@ pub enum NotCancelled {
     /// Its push has begun, or it has ended.
     #[error("{0}")]
     TooLate(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
 impl Ledger {
-    /// The locks that are placed now and that the filter takes, oldest first.
+    /// Returns the locks that are placed now and match the filter, oldest first.
     pub async fn locks(&self, filter: &LockFilter) -> Result<Vec<(LockId, Lock)>, BackendError> {
         let mut all = self.store.locks(self.clock.now()).await.map_err(BackendError::new)?;
         all.retain(|(_, lock)| filter.takes(&lock.scope));
         Ok(all)
     }
 
-    /// A lock as it was placed, also one that is no more.
+    /// Returns a lock as it was placed, also one that has ended.
     pub async fn find_lock(&self, id: &LockId) -> Result<Option<Lock>, BackendError> {
         self.store.lock(id).await.map_err(BackendError::new)
     }
 
-    /// Places a lock. From when it is answered on, nothing that it is for begins to push.
+    /// Places a lock. Once this has returned, no deployment that it stops begins to push.
     pub async fn lock(
         &self,
         request: NewLock,
@@ -128,11 +128,11 @@ impl Ledger {
             Locked::Yes => {}
         }
         let (scope, reason) = (&lock.scope, &lock.reason);
-        tracing::info!(target: AUDIT, %id, %scope, by = who, reason, "a lock is placed");
+        tracing::info!(target: AUDIT, %id, %scope, by = who, reason, "lock placed");
         Ok(placed)
     }
 
-    /// Takes a lock away; what it was.
+    /// Takes a lock away and returns it.
     pub async fn unlock(
         &self,
         id: &LockId,
@@ -151,11 +151,12 @@ impl Ledger {
             Unlocked::RanOut(_) => return Err(NotUnlocked::RanOut(id.clone())),
         };
         let (scope, by, reason) = (&lock.scope, &entry.by.name, &entry.reason);
-        tracing::info!(target: AUDIT, %id, %scope, by, reason, "a lock is taken away");
+        tracing::info!(target: AUDIT, %id, %scope, by, reason, "lock removed");
         Ok(lock)
     }
 
-    /// A lock on a mistyped target would do nothing, and look as if it did.
+    /// Checks that the scope exists: a lock on a mistyped target would do nothing and look as if it
+    /// did.
     fn is_known(&self, scope: &LockScope) -> Result<(), String> {
         match scope {
             LockScope::Everything | LockScope::Owner(_) => Ok(()),
@@ -167,7 +168,7 @@ impl Ledger {
 }
 
 impl Deployments {
-    /// Ends a deployment that has not begun to push; what it is now.
+    /// Cancels a deployment that has not begun to push, and returns it.
     pub(crate) async fn cancel(
         &self,
         id: &DeployId,
@@ -180,7 +181,7 @@ impl Deployments {
             Cancelled::Yes(deployment) => {
                 self.wake.notify_all();
                 let (by, reason) = (&entry.by.name, &entry.reason);
-                tracing::info!(target: AUDIT, deployment = %id, by, reason, "cancelled");
+                tracing::info!(target: AUDIT, deployment = %id, by, reason, "deployment cancelled");
                 Ok(*deployment)
             }
             Cancelled::NotThere => Err(NotCancelled::Unknown(id.clone())),
@@ -196,11 +197,12 @@ impl Deployments {
     }
 }
 
-/// Who means longer means until it is taken away, or has mistyped. An operator may.
+/// The longest lock with an end: a longer one is either meant to last until it is taken away, or
+/// mistyped. An operator may place it.
 const LONGEST_LOCK: SignedDuration = SignedDuration::from_hours(366 * 24);
 
-/// Returns when a lock that begins now ends. A time beyond the calendar is none: the lock would
-/// never end, which nobody asked for.
+/// Returns the time at which a lock that begins now ends. A time beyond the calendar is an error:
+/// the lock would never end, which the caller did not ask for.
 fn end(
     ends: Ends,
     now: Timestamp,

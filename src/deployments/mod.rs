@@ -1,4 +1,4 @@
-//! USE CASES: what people and events ask of deployments, over the store, the code host, the manifest
+//! Use cases: what people and events ask of deployments, over the store, the code host, the manifest
 //! repositories and the pipeline.
 //!
 //! ```text
@@ -8,33 +8,36 @@
 //! operator ───► Ledger ─── store
 //! ```
 //!
-//! Knows neither HTTP nor the loops: they call it by name.
+//! The use cases know neither HTTP nor the loops, which call them by name. Read `core.rs` first, for
+//! [`Deployments`] and its parts; then [`accept`], `attempt.rs` and [`outcome`] for the way of a
+//! deployment, [`rollback`] and [`removal`] for acts of people, [`dry_run`] and [`preview`] for what only plans, and
+//! [`apps`], [`history`] and [`builds`] for what only reads.
 
-mod core; // the struct that has them
-mod fault; // what does not work now
+mod core; // the struct that has the use cases
+mod fault; // the error of a backend that does not work
 pub mod accept; // an event becomes a deployment
-pub mod create; // somebody asks us for a deployment
+pub mod create; // a caller requests a deployment from this service
 mod attempt; // one attempt: fetch, plan, write
-pub mod outcome; // what the steps of an attempt come to
+pub mod outcome; // results and errors of the steps of an attempt
 pub mod stages; // how long each stage took, and its log lines
-pub mod planning_pool; // places for what is computed
+pub mod cpu_pool; // the limit on computations at the same time
 mod planning; // what deployments, previews and dry runs share
 pub mod rollback; // a former revision made live again, holds
-pub mod removal; // an app is taken off a target
-pub mod ledger; // what is decided with the database alone
-pub mod locks; // what people stop
+pub mod removal; // removes an app from a target
+pub mod ledger; // what needs only the database: locks, owners, audit log
+pub mod locks; // locks and cancellations
 pub mod dry_run; // what a deployment would do
 pub mod preview; // what a pull request would change
-pub mod records; // what happened
-pub mod apps; // what is where
-pub mod app_state; // one app
+pub mod records; // records of deployments
+pub mod apps; // lists of apps
+pub mod app_state; // one app on one target
 pub mod history; // an app's revisions
-pub mod builds; // what could be deployed
-pub mod facts; // the deployments, asked, with an index over the manifest repositories
+pub mod builds; // images that could be deployed
+pub mod facts; // lookups for the rules
 pub mod templates; // the templates in use
-pub mod signals; // what use cases and loops tell one another without the store
-pub mod checks; // how the program is
-pub mod health; // whether what it writes to takes writes, as it was a moment ago
+pub mod signals; // signals between use cases and loops, beside the store
+pub mod checks; // all readiness checks
+pub mod health; // the cached checks of database, disk and manifest repositories
 
 pub use crate::deployments::core::{CodeHost, Deployments};
 pub(crate) use crate::deployments::core::{ServedRepository, WamlFile};

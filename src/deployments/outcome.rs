@@ -1,9 +1,9 @@
-//! What the steps of an attempt come to, and what is to be done about it. Plain values.
+//! Results and errors of the steps of an attempt, and the remedy for each error. Plain values.
 
 use std::time::Duration;
 
 use crate::forge::error::ForgeError;
-use crate::git::writer::{DeploymentChange, PendingRelease, PushOutcome, WriteError};
+use crate::git::writer::{DeploymentChange, PendingRelease, WriteError, PushOutcome};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;
@@ -15,32 +15,32 @@ use crate::model::violation::{Rejection, Violation};
 use crate::store::StoreError;
 use crate::support::retry::Disposition;
 
-/// What is to be written.
+/// A plan that can be written.
 pub struct Planned {
     /// The template and its version: `backend-default@latest`.
     pub template: String,
     /// The commit of the templates, where they come from a repository.
     pub templates_commit: Option<CommitSha>,
-    /// Where the people of the app are reached.
+    /// The contact of the app's team.
     pub contact: Option<Contact>,
-    /// Where the app will be reached, if it has a host.
+    /// The address of the app, if it has a host.
     pub address: Option<String>,
-    /// What it makes live.
+    /// The routes and objects that it makes live.
     pub claims: Claims,
-    /// What does not stop the deployment.
+    /// Violations that do not stop the deployment.
     pub warnings: Vec<Violation>,
-    /// For the writer.
+    /// The change for the writer.
     pub(crate) write: Box<DeploymentChange>,
-    /// Its repository awaits it.
+    /// The announcement of this change to the writer of its repository.
     pub(super) pending: PendingRelease,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
     /// The WAML breaks rules.
     Rejected {
-        /// Which ones.
+        /// The violations.
         rejection: Rejection,
         /// The app, where the WAML could be read so far.
         app: Option<AppKey>,
@@ -48,10 +48,10 @@ pub enum PlanError {
         template: Option<String>,
         /// The commit of the templates, where they come from a repository.
         templates_commit: Option<CommitSha>,
-        /// Where the people of the app are reached, where the WAML could be read so far.
+        /// The contact of the app's team, where the WAML could be read so far.
         contact: Option<Contact>,
     },
-    /// Planning could not be done.
+    /// Planning failed for another reason.
     Problem(DeployError),
 }
 
@@ -61,12 +61,12 @@ impl From<DeployError> for PlanError {
     }
 }
 
-/// How a write ended, and what was found on the way.
+/// The result of a write, with the manual edit that it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// What is live now.
+    /// The push, or the error.
     pub ended: Result<Pushed, DeployError>,
-    /// What somebody had changed by hand there.
+    /// The manual edit that the write found.
     pub hand_edit: Option<HandEdit>,
 }
 
@@ -76,7 +76,7 @@ impl From<DeployError> for WriteOutcome {
     }
 }
 
-/// Returns what a write left behind.
+/// Returns the record of a push.
 pub(crate) fn pushed(written: PushOutcome, digest: Digest, files: Vec<String>) -> Pushed {
     let (commit, changed) = match written {
         PushOutcome::Pushed { commit } | PushOutcome::AlreadyPushed { commit } => (commit, true),
@@ -85,66 +85,68 @@ pub(crate) fn pushed(written: PushOutcome, digest: Digest, files: Vec<String>) -
     Pushed { commit, changed, digest, files }
 }
 
-/// Something went wrong outside.
+/// A problem of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployError {
-    /// What is to be done about it.
+    /// The remedy.
     pub remedy: Remedy,
     /// What is wrong, where, and what to do; for the person who deploys. One line, no secret.
     pub message: String,
 }
 
-/// What is to be done about a problem.
+/// The step that follows a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// The request is at fault, and will be the next time: the deployment fails.
+    /// Reject: the request is at fault, and will be the next time, so the deployment fails.
     Reject,
-    /// It may pass: try again, after this time if one is named. Of a message: nothing else of its
-    /// family is tried meanwhile, and a named time is no failure.
+    /// Retry, after this time if one is named: the problem may pass. For a message: no other
+    /// message of its family is sent meanwhile, and a named time does not count as a failure.
     Retry {
-        /// What the other side asked for.
+        /// The wait that the other side asked for.
         after: Option<Duration>,
     },
-    /// The other side does not know what its own event tells of. It may be behind: try again while
-    /// the event is young; after that, the request is at fault.
+    /// The other side does not know what its own event names, and may lag behind: retry while the
+    /// event is young; after that, the request is at fault.
     Late {
-        /// What it does not know, in words: `the commit`.
+        /// The thing that it does not know: `the commit`.
         what: &'static str,
-        /// So long after the event it is no longer believed to be behind.
+        /// The age of the event after which the other side is not considered behind any more.
         until: Duration,
     },
-    /// The other side refuses us, and may do so only while it is not itself: try again for some
-    /// minutes, then as [`Remedy::GiveUp`].
+    /// The other side refuses the service, which may be temporary: retry for some minutes, then as
+    /// [`Remedy::GiveUp`].
     Doubt,
-    /// It will not pass by itself, and the request is not at fault: give up until a person acts.
+    /// Give up until a person acts: the problem does not pass by itself, and the request is not at
+    /// fault.
     GiveUp,
 }
 
-/// So long GitHub's API may not know what its own event tells of.
+/// The time for which GitHub's API may lag behind its own event.
 const BEHIND: Duration = Duration::from_mins(2);
-/// Of a file it says that the commit has it not, so the commit is known; another machine of GitHub's
-/// may still be behind. Whoever forgot the file is not to wait for the answer.
+/// The same for a file. An answer that the commit does not have the file shows that the commit is
+/// known, though another machine of GitHub's may still lag behind. An author who forgot the file
+/// should not wait long for the answer.
 const FILE_BEHIND: Duration = Duration::from_secs(5);
 
 impl DeployError {
-    /// One that may pass.
+    /// Creates a problem that may pass.
     pub(crate) fn retry(message: impl Into<String>) -> Self {
         Self { remedy: Remedy::Retry { after: None }, message: message.into() }
     }
 
-    /// One that is the request's fault.
+    /// Creates a problem that the request caused.
     pub(crate) fn reject(message: impl Into<String>) -> Self {
         Self { remedy: Remedy::Reject, message: message.into() }
     }
 
-    /// One that will not pass by itself.
+    /// Creates a problem that does not pass by itself.
     pub(crate) fn give_up(message: impl Into<String>) -> Self {
         Self { remedy: Remedy::GiveUp, message: message.into() }
     }
 }
 
 impl Remedy {
-    /// Returns whether the same call may go well later.
+    /// Returns true if the same call may succeed later.
     pub(crate) fn may_pass(self) -> bool {
         match self {
             Self::Retry { .. } => true,
@@ -163,8 +165,8 @@ impl From<Disposition> for Remedy {
     }
 }
 
-/// A forge that lacks something is the request's fault, unless it is behind; one that refuses us is
-/// not.
+/// An error that something is missing is the request's fault, unless the code host lags behind; a
+/// refusal of the service is not.
 impl From<&ForgeError> for DeployError {
     fn from(error: &ForgeError) -> Self {
         let late = |what, until| Remedy::Late { what, until };
@@ -199,15 +201,17 @@ impl From<StoreError> for DeployError {
     }
 }
 
-/// Another app's route is in the way of one that the manifests make live.
+/// Returns the text for a route of the manifests that another app has.
 pub(crate) fn route_taken(route: &Route) -> String {
     let Route { host, path, app, .. } = route;
     format!(
-        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
+        "`{app}` already has `{host}{path}`, and both cannot be live: take it out of one of them first"
     )
 }
 
-/// Another app of the namespace has an object of that name.
+/// Returns the text for an object that another app of the namespace has.
 pub(crate) fn object_taken(object: &ObjectName, app: &AppKey) -> String {
-    format!("{object} is `{app}`'s by now, and only one of them can have it: choose another name")
+    format!(
+        "{object} already belongs to `{app}`, and only one app can have it: choose another name"
+    )
 }

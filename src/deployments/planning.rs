@@ -1,5 +1,5 @@
-//! What planning for a deployment, a preview and a dry run share: the WAML read within its limits, and what
-//! is live.
+//! Shared steps of deployments, previews and dry runs: reading the WAML within its limits, and
+//! reading what is live.
 
 use crate::deployments::Deployments;
 use crate::deployments::outcome::DeployError;
@@ -14,11 +14,11 @@ use crate::pipeline::all_violations;
 use crate::store::{Filter, StoreError};
 use crate::waml::Waml;
 
-/// The live revision is among the newest that succeeded, unless somebody has edited it.
+/// The number of newest deployments that are searched for the live revision.
 const LOOKED_BACK: u32 = 20;
 
 impl Deployments {
-    /// The bytes of the WAML at a commit, not more than are configured.
+    /// Returns the bytes of the WAML at a commit, not more than the configured limit.
     pub(super) async fn read_waml(
         &self,
         repository: &RepoName,
@@ -27,12 +27,13 @@ impl Deployments {
         self.forge.file(repository, commit, &self.waml.path, self.waml.budget.bytes).await
     }
 
-    /// Reads a WAML, as large as is configured.
+    /// Parses a WAML within the configured limits.
     pub(super) fn parse(&self, bytes: &[u8]) -> Result<Waml, Rejection> {
         Waml::parse_within(&self.waml.path, bytes, &self.waml.budget)
     }
 
-    /// All that is wrong with a WAML that [`Deployments::parse`] refuses: for a target, or all that it names.
+    /// Returns all violations of a WAML that [`Deployments::parse`] refuses: for one target, or all
+    /// that it names.
     pub(super) fn all_violations(
         &self,
         rejection: Rejection,
@@ -44,7 +45,7 @@ impl Deployments {
         all_violations::of_unnamed(rejection, draft.as_ref(), target, &templates, &self.clusters)
     }
 
-    /// Gathers what the questions ask for; where a rule refuses the WAML anyway, nothing is asked.
+    /// Collects the facts for the questions; none where a rule refuses the WAML anyway.
     pub(super) async fn gather(&self, questions: Option<&Questions>) -> Facts {
         match questions {
             Some(questions) => self.facts.gather(questions, self.clusters.clone()).await,
@@ -52,7 +53,7 @@ impl Deployments {
         }
     }
 
-    /// Returns what the app's `latest` holds on the target; empty where nothing is deployed.
+    /// Returns the files of the app's `latest` on the target; empty where nothing is deployed.
     pub(super) async fn live(
         &self,
         app: &AppKey,
@@ -62,7 +63,7 @@ impl Deployments {
         Ok(self.manifests_of(target)?.repository.files(&folder).await?)
     }
 
-    /// The newest deployments of the app to the target that succeeded, newest first.
+    /// Returns the newest deployments of the app to the target that succeeded, newest first.
     pub(super) async fn succeeded(
         &self,
         app: &AppKey,

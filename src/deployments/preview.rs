@@ -1,5 +1,5 @@
-//! What a pull request would change: everything a preview asks, of the forge, the manifest repositories,
-//! the store and the facts; what is made of it is pure.
+//! The preview of a pull request: reads what it needs from the code host, the manifest
+//! repositories, the store and the facts. The text is made by pure functions.
 
 use std::sync::Arc;
 
@@ -18,36 +18,37 @@ use crate::pipeline::{Input, preview};
 use crate::templates::set::TemplateSet;
 use crate::waml::Waml;
 
-/// What the list of checks shows.
+/// The name of the check run, as the list of checks shows it.
 pub(crate) const CHECK: &str = "the-deployer/preview";
 
-/// A WAML of 256 KiB has room for thousands; nobody reads more rows.
+/// The most targets of a preview: a WAML of 256 KiB has room for thousands, and no reader wants
+/// more rows.
 const MOST_TARGETS: usize = 40;
 
-/// What there is to do about a pull request.
+/// The work that a pull request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Glance {
-    /// Nothing, for this reason.
+    /// None, for this reason.
     Nothing(&'static str),
-    /// To say this, without looking closer.
+    /// Show this text, without a plan.
     Say(PreviewText),
-    /// To look closer.
+    /// Compute a preview.
     Look,
 }
 
-/// Where something is shown.
+/// The check run in which a preview is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In a new check run.
+    /// A new check run.
     New,
-    /// In the one that an earlier attempt may have made, else in a new one.
+    /// The check run that an earlier attempt may have created, otherwise a new one.
     Unsure,
-    /// In the one of that number.
+    /// The check run of this number.
     At(i64),
 }
 
 impl Deployments {
-    /// Returns whether there is something to preview. `shown` says that an earlier head has a check
+    /// Returns the work that the pull request needs. `shown` is true if an earlier head has a check
     /// run.
     pub(crate) async fn glance_at_pull_request(
         &self,
@@ -61,7 +62,7 @@ impl Deployments {
         if self.forge.pull_request_touches(repository, *number, &self.waml.path).await? {
             return Ok(Glance::Look);
         }
-        // What an earlier head was told must not stand as the last word.
+        // A check run of an earlier head must not be the last result that people see.
         Ok(if shown || self.previews.always {
             Glance::Say(text::untouched(&self.waml.path))
         } else {
@@ -79,7 +80,7 @@ impl Deployments {
         };
         let before = self.waml_at(&request.repository, &request.base_commit).await?;
         let this = self.clone();
-        let parsed = self.planning.run_blocking(move || {
+        let parsed = self.cpu_pool.run_blocking(move || {
             let before = before.and_then(|bytes| this.parse(&bytes).ok());
             let waml = this.parse(&bytes);
             let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
@@ -90,17 +91,17 @@ impl Deployments {
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
         let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
-        self.planning.run_blocking(move || text::describe_preview(&preview)).await
+        self.cpu_pool.run_blocking(move || text::describe_preview(&preview)).await
     }
 
-    /// Shows it at the head; gives the number of the check run.
+    /// Shows the preview at the head; returns the number of the check run.
     pub(crate) async fn show_preview(
         &self,
         request: &PullRequest,
-        told: &PreviewText,
+        text: &PreviewText,
         place: Place,
     ) -> Result<i64, DeployError> {
-        let check = check_run(request, told, &self.waml.path);
+        let check = check_run(request, text, &self.waml.path);
         let repository = &request.repository;
         let found = match place {
             Place::New => None,
@@ -120,7 +121,7 @@ impl Deployments {
 }
 
 impl Deployments {
-    /// The WAML at a commit, if it is there.
+    /// Returns the WAML at a commit, if it is there.
     async fn waml_at(
         &self,
         repository: &RepoName,
@@ -155,7 +156,8 @@ impl Deployments {
         })
     }
 
-    /// One target. What will not pass by itself is told in its row; what may pass puts all of it off.
+    /// Previews one target. A problem that does not pass is shown in the target's row; one that may
+    /// pass fails the whole preview, which is tried again.
     async fn preview_target(
         &self,
         request: &PullRequest,
@@ -196,7 +198,7 @@ impl Deployments {
         };
         let clusters = self.clusters.clone();
         let (input, questions) = self
-            .planning
+            .cpu_pool
             .run_blocking(move || {
                 let questions = preview::questions(&input, &clusters);
                 (input, questions)
@@ -204,12 +206,12 @@ impl Deployments {
             .await?;
         let facts = self.gather(questions.as_ref()).await;
         let base = request.base.clone();
-        self.planning
+        self.cpu_pool
             .run_blocking(move || preview::of_target(&input, &facts, &base, &live, tag))
             .await
     }
 
-    /// Nothing is shown of another repository's app, whatever the WAML says its name is.
+    /// Refuses to show another repository's app, whatever name the WAML has.
     async fn check_owner(
         &self,
         request: &PullRequest,
@@ -228,7 +230,7 @@ impl Deployments {
         }
     }
 
-    /// The release to render with: the one that is live.
+    /// Returns the release to render with: the live one.
     async fn preview_release(
         &self,
         request: &PullRequest,
@@ -246,8 +248,8 @@ impl Deployments {
     }
 }
 
-fn check_run(request: &PullRequest, told: &PreviewText, path: &str) -> CheckRun {
-    let PreviewText { verdict, title, summary, text: details, remarks } = told;
+fn check_run(request: &PullRequest, text: &PreviewText, path: &str) -> CheckRun {
+    let PreviewText { verdict, title, summary, text: details, remarks } = text;
     let annotation = |remark: &crate::model::preview::Remark| Annotation {
         path: path.to_owned(),
         line: remark.line,

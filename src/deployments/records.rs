@@ -1,4 +1,4 @@
-//! What happened, read from the store.
+//! Reads the records of deployments from the store.
 
 use crate::deployments::{BackendError, Deployments, history};
 use crate::git::history::revisions::Around;
@@ -8,7 +8,7 @@ use crate::model::id::DeployId;
 use crate::store::{Notification, StoreError};
 
 impl Deployments {
-    /// One deployment with its statuses, oldest first.
+    /// Returns one deployment with its statuses, oldest first.
     pub(crate) async fn deployment(
         &self,
         id: &DeployId,
@@ -20,8 +20,8 @@ impl Deployments {
         Ok(Some((found, statuses)))
     }
 
-    /// Returns what a deployment changed in its app's `latest`; `None` where nobody can tell it
-    /// (any more).
+    /// Returns the changes of a deployment in its app's `latest`; `None` where they cannot be
+    /// determined, or not any more.
     pub(crate) async fn changes(&self, deployment: &Deployment) -> Option<Vec<Change>> {
         let (Some(pushed), Some(app)) = (&deployment.pushed, &deployment.app) else { return None };
         if !pushed.changed {
@@ -31,18 +31,18 @@ impl Deployments {
         let repository = &self.manifests_of(target).ok()?.repository;
         let around = repository.around(&pushed.commit, target, app).await;
         let around = around.inspect_err(|error| {
-            tracing::warn!(deployment = %deployment.id, %error, "what it changed cannot be read");
+            tracing::warn!(deployment = %deployment.id, %error, "changes of a deployment cannot be read");
         });
         let Around { before, after } = around.ok()??;
         history::changes(&before, &after)
     }
 
-    /// The page of a deployment.
+    /// Returns the address of a deployment's page.
     pub(crate) fn page_of(&self, id: &DeployId) -> String {
         format!("{}/deployments/{id}", self.external_url)
     }
 
-    /// One deployment with everything that anybody was or will be told of it.
+    /// Returns one deployment with all messages about it, sent or waiting.
     pub(crate) async fn log(
         &self,
         id: &DeployId,

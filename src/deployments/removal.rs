@@ -1,7 +1,7 @@
-//! Taking an app off a target: look, judge, record, change the repository, record the end.
+//! Removes an app from a target: check, record, change the manifest repository, record the end.
 //!
-//! It is recorded before it is done, and the commit carries its id: whoever finds a record without
-//! an end looks into the repository for what became of it.
+//! The record is written before the change, and the commit carries its id: a process that finds a
+//! record without an end looks into the repository for the result.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::history::app_files::Footprint;
 use crate::git::writer::{
-    CommitMessage, ConditionalEdit, Edit, ManifestRepository, PushOutcome, RemovalNote, WriteError,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, PushOutcome,
 };
 use crate::manifests::removal;
 use crate::model::audit::Principal;
@@ -21,96 +21,96 @@ use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
 
-/// What became of a request to remove an app.
+/// The result of a request to remove an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     /// The record.
     pub removal: RemovalRecord,
-    /// What the record is of.
+    /// The meaning of the record.
     pub outcome: RemovalOutcome,
 }
 
-/// What a removal's record is of.
+/// The meaning of a removal's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
-    /// It was done now.
+    /// The app was removed now.
     Now,
-    /// It was done before; nothing is left to do.
+    /// The app was removed before; there was nothing left to do.
     Before,
-    /// It was only asked what would be done.
+    /// A dry run: the app would be removed.
     Would,
 }
 
-/// Why an app was not removed. Nothing of it was done.
+/// The reason why an app was not removed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRemoved {
-    /// There is no such app there.
+    /// The target has no such app.
     #[error("{0}")]
     Unknown(String),
-    /// Something is under way with it.
+    /// Another act or a deployment of the app is under way.
     #[error("{0}")]
     Busy(String),
-    /// Objects keep data, and the request does not say that it may go.
+    /// Objects keep data, and the request does not accept the loss.
     #[error("{} keep data", .0.len())]
     KeepsData(Vec<LiveObject>),
-    /// Somebody else's files are in its folder.
-    #[error("{} files are not ours", .0.len())]
+    /// Files of another author are in the app's folder.
+    #[error("{} files were not written by this service", .0.len())]
     Foreign(Vec<String>),
-    /// It was changed while we looked.
+    /// The app was changed during the check.
     #[error("{0}")]
     Changed(String),
-    /// The manifest repository does not take the change; for the caller too.
+    /// The manifest repository does not accept the change; the text is for the caller too.
     #[error("{0}")]
     Repository(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }
 
-/// How long an app rests for a removal at most: longer than a push takes, and as long as its next
-/// deployment waits when a replica dies in the middle of one.
+/// The longest time for which a removal keeps deployments of its app waiting: longer than a push
+/// takes. The app's next deployment waits as long if a replica dies in the middle of a removal.
 pub(crate) const HOLD: Duration = Duration::from_mins(5);
 
-/// How often somebody looks for removals whose process has died.
+/// The interval of the search for removals whose process has died.
 const LOOK: Duration = Duration::from_mins(1);
 
 impl Deployments {
-    /// Takes an app off a target. Goes on to its end even if nobody waits for the answer; where the key
-    /// leads to a removal whose process died, that one is answered.
+    /// Removes an app from a target. Goes on to its end even if the caller has gone; an idempotency
+    /// key of a removal whose process died gets that removal's result.
     pub(crate) async fn remove(
         &self,
         request: NewRemoval,
         reply: Reply<Gone>,
     ) -> Result<Gone, NotRemoved> {
         let this = self.clone();
-        // On its own: a caller who stops waiting must not leave it half recorded.
+        // A task of its own: a caller that stops waiting must not leave it half recorded.
         let removing = tokio::spawn(async move { remove(&this, request, reply).await });
         removing.await.unwrap_or_else(|fault| Err(BackendError::new(fault).into()))
     }
 }
 
-/// Removes an app, or says why not.
+/// Removes an app, or returns the reason why not.
 async fn remove(
     deployments: &Deployments,
     request: NewRemoval,
     reply: Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
-        && let Some(gone) = begun_before(deployments, act).await?
+        && let Some(gone) = find_begun_removal(deployments, act).await?
     {
         return Ok(gone);
     }
     let manifests = deployments
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
-    // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
+    // The record checks this again; the check here refuses early, instead of waiting for a push that is under way.
     if let Some(by) = deployments
         .store
         .deploying(&request.target, &request.app)
         .await
         .map_err(BackendError::new)?
     {
-        return Err(busy(&by, &request.app, &request.target));
+        return Err(busy_error(&by, &request.app, &request.target));
     }
     let before = deployments
         .store
@@ -124,18 +124,18 @@ async fn remove(
     let found = manifests.repository.footprint(&request.target, &request.app).await;
     let found = found.map_err(not_written)?;
     if found.is_empty() {
-        return gone_before(deployments, &request).await;
+        return find_past_removal(deployments, &request).await;
     }
-    let removal = judged(deployments, &request, &found)?;
+    let removal = judge(deployments, &request, &found)?;
     if request.dry_run {
         return Ok(Gone { removal, outcome: RemovalOutcome::Would });
     }
     carry_out(deployments, manifests, (removal, &request.by, &reply), found).await
 }
 
-/// Returns what became of a removal that was begun under the same key, by a process that died;
-/// `None` where it did nothing.
-async fn begun_before(
+/// Returns the result of a removal that a process which died began under the same key; `None` where
+/// it changed nothing.
+async fn find_begun_removal(
     deployments: &Deployments,
     act: &DeployId,
 ) -> Result<Option<Gone>, NotRemoved> {
@@ -153,8 +153,11 @@ async fn begun_before(
     }
 }
 
-/// Returns what the repository says of the past where it has nothing of the app.
-async fn gone_before(deployments: &Deployments, request: &NewRemoval) -> Result<Gone, NotRemoved> {
+/// Returns the last removal of an app that the repository does not have.
+async fn find_past_removal(
+    deployments: &Deployments,
+    request: &NewRemoval,
+) -> Result<Gone, NotRemoved> {
     let NewRemoval { target, app, .. } = request;
     let before = deployments.store.removals(target, app).await.map_err(BackendError::new)?;
     if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
@@ -168,8 +171,8 @@ async fn gone_before(deployments: &Deployments, request: &NewRemoval) -> Result<
     }
 }
 
-/// The removal that is to be, if nothing speaks against it.
-fn judged(
+/// Returns the removal to record, if nothing prevents it.
+fn judge(
     deployments: &Deployments,
     request: &NewRemoval,
     found: &Footprint,
@@ -200,7 +203,7 @@ async fn carry_out(
         deployments.store.begin_removal((&removal, by), key_lease, asked_at.wall, HOLD).await;
     match turn.map_err(BackendError::new)? {
         ActTurn::Yes => {}
-        ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
+        ActTurn::Deploying(by) => return Err(busy_error(&by, app, target)),
         ActTurn::Acting(by) => {
             return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
         }
@@ -213,11 +216,11 @@ async fn carry_out(
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             deployments.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
-            end(deployments, removal, (Some(commit), summary), reply).await
+            end_removal(deployments, removal, (Some(commit), summary), reply).await
         }
         Ok(PushOutcome::Unchanged { .. }) => {
-            let summary = "somebody else took it away at the same moment".to_owned();
-            end(deployments, removal, (None, summary), reply).await
+            let summary = "another commit removed the app at the same moment".to_owned();
+            end_removal(deployments, removal, (None, summary), reply).await
         }
         Err(error) => {
             give_up(deployments, &removal, &error).await?;
@@ -226,7 +229,7 @@ async fn carry_out(
     }
 }
 
-fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+fn busy_error(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
     NotRemoved::Busy(format!(
         "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
     ))
@@ -244,7 +247,7 @@ fn build_edit(removal: &RemovalRecord, found: Footprint) -> ConditionalEdit {
     }
 }
 
-async fn end(
+async fn end_removal(
     deployments: &Deployments,
     removal: RemovalRecord,
     (commit, summary): (Option<CommitSha>, String),
@@ -256,9 +259,9 @@ async fn end(
     let (id, kept) = (&gone.removal.id, reply.answer(&gone));
     let recorded = deployments.store.end_removal(id, &ended, kept.as_ref()).await;
     if let Err(error) = recorded {
-        // A repeat need not wait until the record is due: whoever comes next finds out how it ended.
+        // A repeat need not wait until the record is due: the next request finds the result in the repository.
         if let Err(error) = deployments.store.abandon_removal(id, deployments.clock.now()).await {
-            tracing::warn!(removal = %id, %error, "cannot be given up either");
+            tracing::warn!(removal = %id, %error, "removal could not be released");
         }
         return Err(BackendError::new(error).into());
     }
@@ -266,14 +269,14 @@ async fn end(
     Ok(gone)
 }
 
-/// After an error that may hide a push that got through, only the repository can tell; it is asked
-/// the next time.
+/// Releases a removal that was not done. After an error that may hide a push that arrived, only the
+/// repository can tell; the next request reads it.
 async fn give_up(
     deployments: &Deployments,
     removal: &RemovalRecord,
     error: &WriteError,
 ) -> Result<(), NotRemoved> {
-    tracing::warn!(removal = %removal.id, %error, "removal not done");
+    tracing::warn!(removal = %removal.id, %error, "removal failed");
     let at = deployments.clock.now();
     match error.disposition() {
         Disposition::Retry { .. } => deployments.store.abandon_removal(&removal.id, at).await,
@@ -293,11 +296,11 @@ fn not_written(error: WriteError) -> NotRemoved {
     }
 }
 
-/// Finds out, from time to time, what became of removals whose process has died.
+/// Completes, at an interval, the records of removals whose process has died.
 pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationToken) {
     loop {
         if let Err(error) = keep_records_once(&deployments).await {
-            tracing::warn!(%error, "removals cannot be looked at");
+            tracing::warn!(%error, "open removals cannot be read");
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -306,14 +309,14 @@ pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationTok
     }
 }
 
-/// Looks once; how many removals have their end now.
+/// Completes records once; returns the number of removals that have their end now.
 pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize, StoreError> {
     let mut settled = 0;
     for removal in &deployments.store.abandoned_removals(deployments.clock.now()).await? {
         match settle(deployments, removal).await {
             Ok(()) => settled += 1,
             Err(error) => {
-                tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
+                tracing::warn!(removal = %removal.id, %error, "result of a removal cannot be determined yet");
             }
         }
     }
@@ -332,17 +335,19 @@ async fn settle_if_abandoned(
     Ok(())
 }
 
-/// Records how a removal ended that nobody is at any more.
+/// Records the result of a removal whose process has died.
 async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<(), NotRemoved> {
     let manifests = deployments.manifests_of(&removal.target);
     let ended = match manifests {
         Err(_) => {
             (None, "not known: its manifest repository is not configured any more".to_owned())
         }
-        Ok(manifests) => found_out(&manifests.repository, removal).await.map_err(not_written)?,
+        Ok(manifests) => {
+            determine_result(&manifests.repository, removal).await.map_err(not_written)?
+        }
     };
     let (commit, summary) = ended;
-    tracing::info!(removal = %removal.id, summary, "removal recorded, its process had died");
+    tracing::info!(removal = %removal.id, summary, "removal recorded for a process that died");
     let ended = RemovalEnd { at: deployments.clock.now(), commit, summary };
     deployments
         .store
@@ -351,7 +356,7 @@ async fn settle(deployments: &Deployments, removal: &RemovalRecord) -> Result<()
         .map_err(|error| BackendError::new(error).into())
 }
 
-async fn found_out(
+async fn determine_result(
     repository: &ManifestRepository,
     removal: &RemovalRecord,
 ) -> Result<(Option<CommitSha>, String), WriteError> {
@@ -361,9 +366,9 @@ async fn found_out(
         return Ok((Some(commit), summary));
     }
     let summary = if repository.footprint(target, app).await?.is_empty() {
-        "it is gone; the commit that took it away cannot be seen any more"
+        "the app is gone; the commit that removed it cannot be found any more"
     } else {
-        "not done: the process ended before"
+        "not done: the service stopped before the change"
     };
     Ok((None, summary.to_owned()))
 }

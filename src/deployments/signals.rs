@@ -1,5 +1,5 @@
-//! What use cases and loops tell one another without the store: that there may be something to do, where lost
-//! events are looked for soon, and until when the code host limits us.
+//! Signals between use cases and loops, beside the store: there may be work, a repository should be
+//! swept soon, and the code host's hourly quota is used up until some time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,39 +12,39 @@ use crate::forge::delivery::Limited;
 use crate::model::id::RepoName;
 use crate::support::sync::lock;
 
-/// Signals without data: one that is lost costs the time until the loops' timer.
+/// Wakes the loops, without data: a signal that is lost costs the time until the loops' timer.
 #[derive(Debug, Default)]
 pub struct Wake {
-    /// Deployments wait, or their lanes are free.
+    /// Wakes the workers: deployments wait, or their lanes are free.
     pub(crate) workers: Notify,
-    /// Messages wait.
+    /// Wakes the outbox: messages wait.
     outbox: watch::Sender<()>,
-    /// Previews wait.
+    /// Wakes the loop of previews.
     pub(crate) previews: Notify,
 }
 
 impl Wake {
-    /// There may be a deployment to work on, and something to tell of it.
+    /// Wakes the workers and the outbox.
     pub(crate) fn notify_all(&self) {
         self.workers.notify_one();
         self.outbox();
     }
 
-    /// There may be something to tell; to whom, is in the store.
+    /// Wakes the outbox; the store has the messages.
     pub(crate) fn outbox(&self) {
         self.outbox.send_replace(());
     }
 
-    /// Changes whenever there may be something to tell.
+    /// Returns a receiver that changes whenever there may be messages to send.
     pub(crate) fn messages(&self) -> watch::Receiver<()> {
         self.outbox.subscribe()
     }
 }
 
-/// So many repositories are looked at out of turn; what is more is found in the round.
+/// The most repositories that wait as hints; the rounds of the sweep find the rest.
 const MOST_HINTS: usize = 64;
 
-/// Where to look soon. Hints are not kept: the round comes to every repository.
+/// The repositories to sweep soon. Hints are in memory only: the round comes to every repository.
 #[derive(Debug, Clone, Default)]
 pub struct Hints(Arc<HintsInner>);
 
@@ -55,7 +55,7 @@ struct HintsInner {
 }
 
 impl Hints {
-    /// One of the repository's deployments needs somebody to say something about it.
+    /// Adds a hint: a deployment of the repository needs an answer.
     pub(crate) fn look_at(&self, repository: &RepoName) {
         let mut hints = lock(&self.0.repositories);
         if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
@@ -63,7 +63,7 @@ impl Hints {
         }
     }
 
-    /// It was not looked at; the next run will.
+    /// Puts a hint back that the run did not process.
     pub(crate) fn put_back(&self, repository: RepoName) {
         lock(&self.0.repositories).insert(repository);
     }
@@ -72,17 +72,17 @@ impl Hints {
         std::mem::take(&mut *lock(&self.0.repositories))
     }
 
-    /// Until there may be a new one.
+    /// Waits until there may be a new hint.
     pub(crate) async fn wait(&self) {
         self.0.wake.notified().await;
     }
 }
 
-/// Until when the code host's hour is used up, as it was counted last.
+/// The time until which the code host's hourly quota is used up, by the last count.
 #[derive(Debug)]
 pub struct ForgeHour(AtomicI64);
 
-/// In milliseconds since the epoch: the hour has room.
+/// The value for a quota with room; in milliseconds since the epoch.
 const HAS_ROOM: i64 = 0;
 
 impl Default for ForgeHour {
@@ -92,36 +92,36 @@ impl Default for ForgeHour {
 }
 
 impl ForgeHour {
-    /// Remembers a count.
+    /// Stores the result of a count.
     pub(crate) fn set(&self, until: Option<Timestamp>) {
         self.0.store(until.map_or(HAS_ROOM, Timestamp::as_millisecond), Ordering::Relaxed);
     }
 
-    /// Until when it is used up, if it is.
+    /// Returns the time until which the quota is used up, if it is.
     pub(crate) fn used_up_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = Timestamp::from_millisecond(self.0.load(Ordering::Relaxed));
         until.ok().filter(|until| *until > now)
     }
 }
 
-/// One sentence; none while nothing is limited. What holds up most is said.
+/// Returns a sentence about the tightest limit of the code host; `None` while nothing is limited.
 pub(crate) fn limit_sentence(limited: Limited, hour_used_up: Option<Timestamp>) -> Option<String> {
     let Limited { everything, writes } = limited;
     let time = |at: Timestamp| at.strftime("%H:%M:%S UTC");
     match (everything, writes, hour_used_up) {
         (Some(until), _, _) => Some(format!(
-            "GitHub limits us: it takes no requests until {}. Deployments that have to read there wait, \
-             and what it shows comes late",
+            "GitHub limits this service and takes no requests until {}. Deployments that read from \
+             GitHub wait, and statuses arrive late",
             time(until)
         )),
         (None, Some(until), _) => Some(format!(
-            "GitHub limits us: it takes no statuses until {}. Deployments go on, and what it shows comes \
-             late",
+            "GitHub limits this service and takes no statuses until {}. Deployments go on, and statuses \
+             arrive late",
             time(until)
         )),
         (None, None, Some(until)) => Some(format!(
-            "GitHub limits us: as many statuses as it takes an hour are told, the next at {}. Deployments \
-             go on, and what it shows comes late",
+            "GitHub limits this service: the hourly quota of statuses is used up, the next at {}. \
+             Deployments go on, and statuses arrive late",
             time(until)
         )),
         (None, None, None) => None,

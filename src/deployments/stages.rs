@@ -1,4 +1,4 @@
-//! How long each stage of one attempt took, and its two log lines.
+//! Measures the stages of one attempt, and logs their begin and end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::model::id::DeployId;
 use crate::support::clock::{Clock, Stopwatch};
 use crate::support::sync::lock;
 
-/// How long stages take, for Prometheus. Clones share it.
+/// The histogram of stage durations, for Prometheus. Clones share it.
 #[derive(Debug, Clone)]
 pub struct StageDurations(pub(crate) Family<StageLabel, Histogram, fn() -> Histogram>);
 
-/// A stage, as a label.
+/// The label with the stage's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct StageLabel {
     stage: &'static str,
 }
 
-/// In seconds: merging takes microseconds, a push up to some seconds, a queue any time.
+/// The buckets in seconds: merging takes microseconds, a push some seconds, a queue any time.
 const BUCKETS: [f64; 14] =
     [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0, 60.0];
 
@@ -43,7 +43,7 @@ struct Inner {
     times: Mutex<Vec<StageTime>>,
 }
 
-/// A stage that is going on; it ends when this is dropped.
+/// A stage that runs; it ends when this is dropped.
 #[must_use = "the stage ends when this is dropped"]
 pub struct StageTimer {
     stages: Stages,
@@ -52,7 +52,7 @@ pub struct StageTimer {
 }
 
 impl Stages {
-    /// No stage yet.
+    /// Creates an empty list of stages.
     pub fn new(deployment: DeployId, clock: Clock, durations: StageDurations) -> Self {
         Self(Arc::new(Inner { deployment, clock, durations, times: Mutex::default() }))
     }
@@ -80,7 +80,7 @@ impl Stages {
         lock(&self.0.times).push(StageTime { stage, micros });
     }
 
-    /// The stages that have ended, in that order.
+    /// Returns the stages that have ended, in that order.
     pub fn times(&self) -> Vec<StageTime> {
         lock(&self.0.times).clone()
     }
@@ -92,7 +92,7 @@ impl Drop for StageTimer {
     }
 }
 
-/// Microseconds as milliseconds, `12.3 ms`.
+/// Formats microseconds as milliseconds, `12.3 ms`.
 fn millis(micros: u64) -> String {
     format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
 }

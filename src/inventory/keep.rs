@@ -1,5 +1,5 @@
-//! The index over all apps is built when the program starts, and kept current by each push: nobody
-//! who asks has to wait for more than what has changed since.
+//! Builds the index over all apps when the service starts, and brings it up to date after each
+//! push: a reader waits only for the changes since then.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,16 +15,18 @@ use crate::model::app_instance::Missing;
 use crate::model::facts::FactUnavailable;
 use crate::support::clock::Clock;
 
-/// Commits of others that the writer has fetched are seen within this, also if nobody asks.
+/// The poll interval: commits of others that the writer has fetched are read within this time, also
+/// without a reader.
 const LOOK: Duration = Duration::from_secs(30);
-/// Under load nobody looks more often: who asks sees what is new anyway.
+/// The least time between two updates under load: readers see what is new anyway.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A repository that cannot be read at the start is tried again after this, then twice as long,
+/// The first delay before a repository that could not be read at the start is tried again; each
+/// further delay is twice as long.
 const AGAIN: Duration = Duration::from_secs(5);
-/// up to this.
+/// The longest of these delays.
 const SELDOM: Duration = Duration::from_mins(5);
 
-/// What is measured of the index. Clones share it.
+/// Metrics of the index. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct IndexMetrics {
     apps: Gauge,
@@ -33,13 +35,13 @@ pub struct IndexMetrics {
 }
 
 impl IndexMetrics {
-    /// Metrics that the registry knows.
+    /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { apps, targets, build } = new.clone();
         registry.register("index_apps", "Apps in the manifest repositories, on all targets", apps);
         registry.register("index_targets", "Targets that have manifests", targets);
-        let about = "How long it took to read all apps when the program started; 0 until it has";
+        let about = "Time to read all apps at the start; 0 until it is over";
         registry.register_with_unit("index_build", about, Unit::Seconds, build);
         new
     }
@@ -47,7 +49,7 @@ impl IndexMetrics {
 
 impl Inventory {
     /// Builds the index over all apps, and keeps it current until `stop`. A repository that is down
-    /// keeps no other one from being read.
+    /// does not delay the others.
     pub(crate) async fn keep(
         &self,
         clock: &Clock,
@@ -58,12 +60,12 @@ impl Inventory {
         let _stopped = stop.run_until_cancelled(keeping).await;
     }
 
-    /// Something was pushed: the index is brought up to date soon, and nobody waits for it.
+    /// Brings the index up to date soon, after a push; the caller does not wait.
     pub(crate) fn pushed(&self) {
         self.pushed.notify_one();
     }
 
-    /// Until every repository has been read once.
+    /// Retries until every repository has been read once.
     async fn build_all(&self, clock: &Clock, metrics: &IndexMetrics) {
         let mut again = AGAIN;
         while !self.build_index(clock, metrics).await {
@@ -75,15 +77,15 @@ impl Inventory {
     async fn look_on(&self, metrics: &IndexMetrics) {
         loop {
             let _timer = tokio::time::timeout(LOOK, self.pushed.notified()).await;
-            // Many pushes are one look.
+            // Many pushes cause one update.
             tokio::time::sleep(PAUSE).await;
             for (repository, why) in self.update_index(metrics).await {
-                tracing::warn!(repository, why, "the index over all apps is not current");
+                tracing::warn!(repository, reason = why, "index over all apps is not current");
             }
         }
     }
 
-    /// Asks servers what is new, and reads it; whether that is all.
+    /// Fetches from the servers and updates the index; returns true if every repository was read.
     async fn build_index(&self, clock: &Clock, metrics: &IndexMetrics) -> bool {
         let unread = self.freshen_all(clock.now()).await;
         let reading = clock.stopwatch();
@@ -92,17 +94,17 @@ impl Inventory {
         let some = missing.len() < self.places.len();
         missing.extend(unread);
         for (repository, why) in &missing {
-            tracing::warn!(repository, why, "the apps of a repository cannot be read yet");
+            tracing::warn!(repository, reason = why, "apps of a repository cannot be read yet");
         }
         if some {
             metrics.build.inc_by(seconds);
             let (apps, missing) = (metrics.apps.get(), missing.len());
-            tracing::info!(apps, seconds, missing, "the index over all apps is built");
+            tracing::info!(apps, seconds, missing, "index over all apps built");
         }
         missing.is_empty()
     }
 
-    /// Reads what is new here; what cannot be read.
+    /// Updates the index from the clones; returns the repositories that could not be read.
     async fn update_index(&self, metrics: &IndexMetrics) -> Missing {
         let (targets, missing) = self.update_all().await;
         metrics.apps.set(i64::try_from(self.apps()).unwrap_or(i64::MAX));
@@ -110,8 +112,8 @@ impl Inventory {
         missing
     }
 
-    /// Asks every server what is new that was not asked just now, side by side; those that did not
-    /// say.
+    /// Fetches from every server that was not asked just now, at the same time; returns those that
+    /// did not answer.
     async fn freshen_all(&self, now: Timestamp) -> Missing {
         let asking = self.places.iter().map(|place| place.freshen(now, FRESH));
         let asked = futures::future::join_all(asking).await;
@@ -122,8 +124,8 @@ impl Inventory {
         unread.collect()
     }
 
-    /// Reads what has changed on every target; how many targets there are, and the repositories of
-    /// which something cannot be read.
+    /// Updates every target; returns the number of targets, and the repositories of which a part
+    /// could not be read.
     async fn update_all(&self) -> (usize, Missing) {
         let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
         for place in &self.places {
@@ -134,11 +136,7 @@ impl Inventory {
         }
         if targets.len() > TARGETS {
             let all = targets.len();
-            tracing::warn!(
-                all,
-                kept = TARGETS,
-                "there are more targets than are kept in the index"
-            );
+            tracing::warn!(all, kept = TARGETS, "more targets than the index may hold");
         }
         for target in targets.iter().take(TARGETS) {
             let Some((place, index)) = self.indexed(target) else { continue };

@@ -1,15 +1,15 @@
-//! THE INDEX: every app of every target with its live revision, its hosts and whose it is, and the
-//! objects of one, from the manifest repositories.
+//! The index: every app of every target with its live revision, its hosts and its owner, and the objects of each
+//! namespace, from the manifest repositories.
 //!
-//! One part a target, so that who asks after one waits for no other. Built when the program starts
-//! (`keep`), and read from then on only where something has changed (`target`).
+//! The index has one part for each target, so that a reader of one waits for no other. It is built when the service
+//! starts (`keep.rs`), and from then on only changes are read (`target.rs`).
 //!
-//! Our own pushes are seen at once. What others push to a server is seen when it is asked, at most
-//! every half minute; when it does not answer, what is known counts for some minutes more. Then it
-//! is missing, and only who asks for what it has goes without.
+//! The service's own pushes are visible at once. Pushes of others become visible with the next fetch, at most every
+//! half minute (`place.rs`). While a server does not answer, its last state counts for some minutes more; after
+//! that it is missing, and only readers of its targets go without.
 
-pub mod keep; // built at the start, kept current
-mod place; // a repository, and when its server was asked
+pub mod keep; // builds the index at the start and keeps it current
+mod place; // a repository, and the time of its last fetch
 mod target; // the index of one target
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,25 +23,25 @@ use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
 use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
-use crate::model::facts::{FactUnavailable, LiveApp};
+use crate::model::facts::{LiveApp, FactUnavailable};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::sync::lock;
 
 pub use crate::inventory::place::IndexedRepository;
 pub(crate) use crate::inventory::target::Looked;
 
-/// Until then a server is not asked again what others have pushed.
+/// The time after a fetch before the next one.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
-/// Targets whose routes are kept; without configured clusters anybody can name a new one.
+/// The most targets whose routes are kept; without configured clusters a caller can name any.
 const TARGETS: usize = 256;
 
-/// An index for each target, made when it is first asked for.
+/// The index of each target, created when it is first read.
 pub(crate) struct Inventory {
     places: Vec<IndexPlace>,
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
-    /// How many apps they have together.
+    /// The number of apps in all indexes together.
     count: Arc<Count>,
-    /// Rings when something was pushed.
+    /// Notified after a push.
     pushed: Notify,
 }
 
@@ -76,7 +76,7 @@ impl Inventory {
                 let (live, namespace) = (Ok(LiveApp::default()), Arc::default());
                 Ok((Looked { routes, own_routes, live, namespace }, seen.at))
             }
-            // The clone may just be made anew: who asks the server waits until that is done.
+            // The clone may be under replacement: a fetch waits until that is done.
             Err(_) => {
                 let seen = place.freshen(now, SignedDuration::ZERO).await?;
                 Ok((read(&index, app, hosts).await?, seen.at))
@@ -84,18 +84,18 @@ impl Inventory {
         }
     }
 
-    /// Asks the server what is new, if it was not asked just now.
+    /// Fetches what is new from the server, unless that was done just now.
     pub(crate) async fn freshen(&self, target: &TargetName, now: Timestamp) {
         let Ok(place) = self.place(target) else { return };
         if !place.repository.repository.is_local() {
-            // Whoever looks after this says what went wrong.
+            // A reader that comes after this reports what went wrong.
             let _seen = place.freshen(now, FRESH).await;
         }
     }
 
-    /// Apps after that one in the order of their spots, of one target or of all, of one name or of all; what others have
-    /// pushed to a server counts if it was asked within half a minute. Takes a little longer than
-    /// `patience` at the most: a server that is silent is missing by then.
+    /// Returns apps after `after` in the order of app instances, of one target or all, of one name
+    /// or all. Pushes of others count if the server was asked within half a minute. Takes a little
+    /// longer than `patience` at the most: a server that does not answer is missing by then.
     pub(crate) async fn page(
         &self,
         target: Option<&TargetName>,
@@ -110,7 +110,7 @@ impl Inventory {
             None => self.places.iter().collect(),
         };
         let (mut targets, mut missing) = self.targets_now(&places, now, patience).await;
-        // One that has no manifests gets no index: a caller can name many.
+        // A target without manifests gets no index: a caller can name any.
         targets.retain(|one| target.is_none_or(|target| one == target));
         targets.retain(|one| after.is_none_or(|after| *one >= after.target));
         let mut apps = Vec::new();
@@ -127,14 +127,12 @@ impl Inventory {
             }
         }
         match missing.iter().next() {
-            Some((_, why)) if missing.len() == places.len() => {
-                Err(FactUnavailable::new(why.clone()))
-            }
+            Some((_, why)) if missing.len() == places.len() => Err(FactUnavailable::new(why.clone())),
             _ => Ok(AppListing { apps, missing }),
         }
     }
 
-    /// One app, if there is such a one.
+    /// Returns one app, if there is one.
     pub(crate) async fn app(
         &self,
         spot: &AppInstance,
@@ -146,15 +144,15 @@ impl Inventory {
         if let Some(why) = missing.into_values().next() {
             return Err(FactUnavailable::new(why));
         }
-        // One that has no manifests gets no index: a caller can name many.
+        // A target without manifests gets no index: a caller can name any.
         let indexed = self.indexed(&spot.target).filter(|_| targets.contains(&spot.target));
         let Some((_, index)) = indexed else { return Ok(None) };
         let app = spot.app.clone();
         blocking(&index, move |index| index.app(&app)).await
     }
 
-    /// Asks the server of a target's repository, if that was not done just now; whether it has the
-    /// branch.
+    /// Fetches from the server of a target's repository, unless that was done just now; returns
+    /// true if the branch exists.
     pub(crate) async fn current(
         &self,
         target: &TargetName,
@@ -164,8 +162,8 @@ impl Inventory {
         self.place(target)?.freshen_in(patience, now, FRESH).await.map(|seen| seen.branch)
     }
 
-    /// The targets of these repositories, as their servers have them; and the repositories that
-    /// this cannot be told of.
+    /// Returns the targets of these repositories, as their servers have them, and the repositories
+    /// that could not be read.
     async fn targets_now(
         &self,
         places: &[&IndexPlace],
@@ -191,13 +189,13 @@ impl Inventory {
         (targets, missing)
     }
 
-    /// Returns how many apps the index has.
+    /// Returns the number of apps in the index.
     fn apps(&self) -> usize {
         self.count.apps()
     }
 
-    /// The targets that have manifests in the repository that is for them, in order. A repository
-    /// whose server has no branch yet has none.
+    /// Returns the targets that have manifests in the repository configured for them, in order. A
+    /// repository whose server has no branch yet has none.
     async fn targets_of(&self, place: &IndexPlace) -> Result<Vec<TargetName>, FactUnavailable> {
         let repository = place.repository.repository.clone();
         let found = tokio::task::spawn_blocking(move || repository.targets()).await;
@@ -212,7 +210,7 @@ impl Inventory {
         self.place(target).is_ok_and(|found| std::ptr::eq(found, place))
     }
 
-    /// The index of a target, and the repository that is for it.
+    /// Returns the index of a target, and the repository that is configured for it.
     fn indexed(
         &self,
         target: &TargetName,
@@ -224,7 +222,9 @@ impl Inventory {
     fn place(&self, target: &TargetName) -> Result<&IndexPlace, FactUnavailable> {
         let found =
             self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
-        found.ok_or_else(|| FactUnavailable::new(format!("no manifest repository is for {target}")))
+        found.ok_or_else(|| {
+            FactUnavailable::new(format!("no manifest repository is configured for {target}"))
+        })
     }
 
     fn index(
@@ -242,7 +242,7 @@ impl Inventory {
     }
 }
 
-/// Does something with an index on a thread where one may block.
+/// Runs a function on an index in a thread that may block.
 async fn blocking<T: Send + 'static>(
     index: &Arc<tokio::sync::Mutex<Index>>,
     work: impl FnOnce(&mut Index) -> Result<T, FactUnavailable> + Send + 'static,
@@ -262,5 +262,7 @@ async fn read(
 }
 
 fn fault() -> FactUnavailable {
-    FactUnavailable::new("reading the manifest repository failed by a fault of ours")
+    FactUnavailable::new(
+        "reading the manifest repository failed by a fault in the-deployer itself; its log has the details",
+    )
 }

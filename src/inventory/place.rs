@@ -1,5 +1,5 @@
-//! A manifest repository that apps are read from. Its server is asked what others have pushed, and
-//! not more often than somebody wants to know it.
+//! A manifest repository as the index reads it: its server is asked for pushes of others, no more
+//! often than readers need.
 
 use std::time::Duration;
 
@@ -10,67 +10,66 @@ use crate::git::writer::ManifestRepository;
 use crate::model::facts::FactUnavailable;
 use crate::support::globs::Globs;
 
-/// A manifest repository, and which targets' manifests it has.
+/// A manifest repository, and the targets whose manifests it has.
 #[derive(Clone)]
 pub struct IndexedRepository {
-    /// What the configuration calls it.
+    /// Its name in the configuration.
     pub name: String,
     /// The repository.
     pub repository: ManifestRepository,
-    /// For a target the first one counts that has it.
+    /// Its targets; the first repository that matches a target has it.
     pub targets: Globs,
 }
 
-/// A value, and when it was so.
+/// A value with the time at which it was true.
 pub(super) type Dated<T> = (T, Timestamp);
 
 pub(super) fn not_known(error: &dyn std::error::Error) -> FactUnavailable {
     FactUnavailable::new(error.to_string())
 }
 
-/// Until then what is known counts, if the server does not answer.
+/// The age up to which the last state counts, if the server does not answer.
 const USABLE: SignedDuration = SignedDuration::from_mins(5);
-/// A server that is slower is asked again by the next deployment.
+/// The time for a fetch; a slower server is asked again by the next deployment.
 const ASKING: Duration = Duration::from_secs(4);
 
-/// A manifest repository, and when its server was asked last.
+/// A manifest repository, and the time of its last fetch.
 pub(super) struct IndexPlace {
     pub(super) repository: IndexedRepository,
-    asked: Mutex<Option<SeenTip>>,
+    last_seen: Mutex<Option<SeenTip>>,
 }
 
-/// What a server said of the branch when it was asked last.
+/// The state of the branch at the last fetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeenTip {
     pub(super) at: Timestamp,
-    /// Whether it is there.
+    /// True if the branch exists.
     pub(super) branch: bool,
 }
 
 impl IndexPlace {
     pub(super) fn new(repository: IndexedRepository) -> Self {
-        Self { repository, asked: Mutex::default() }
+        Self { repository, last_seen: Mutex::default() }
     }
 
-    /// Returns the name that the configuration calls it by.
+    /// Returns its name in the configuration.
     pub(super) fn name(&self) -> &str {
         &self.repository.name
     }
 
-    /// Returns the reason why nothing is known of it.
+    /// Returns the error for a repository that did not answer.
     pub(super) fn silent(&self, patience: Duration) -> FactUnavailable {
         let name = self.name();
-        FactUnavailable::new(format!(
-            "the manifest repository {name} did not answer within {patience:?}"
-        ))
+        FactUnavailable::new(format!("the manifest repository {name} did not answer within {patience:?}"))
     }
 
-    /// Returns whether the server said, when it was asked last, that there is no branch.
+    /// Returns true if the server said at the last fetch that there is no branch.
     pub(super) async fn has_no_branch(&self) -> bool {
-        self.asked.lock().await.is_some_and(|seen| !seen.branch)
+        self.last_seen.lock().await.is_some_and(|seen| !seen.branch)
     }
 
-    /// Asks the server unless it was asked within that time; one asks for all that wait.
+    /// Fetches from the server unless that was done `within` this time; one caller fetches for all
+    /// that wait.
     pub(super) async fn freshen(
         &self,
         now: Timestamp,
@@ -79,7 +78,8 @@ impl IndexPlace {
         self.freshen_in(ASKING, now, within).await
     }
 
-    /// The same, for who has less time than a deployment. A folder of this machine is as it is.
+    /// Does the same for a caller that has less time than a deployment. A folder of this machine needs
+    /// no fetch.
     pub(super) async fn freshen_in(
         &self,
         asking: Duration,
@@ -90,14 +90,14 @@ impl IndexPlace {
             return Ok(SeenTip { at: now, branch: true });
         }
         let asking = asking.min(ASKING);
-        let mut asked = self.asked.lock().await;
+        let mut last_seen = self.last_seen.lock().await;
         let age = |seen: SeenTip| now.duration_since(seen.at);
-        if let Some(seen) = asked.filter(|seen| age(*seen) < within) {
+        if let Some(seen) = last_seen.filter(|seen| age(*seen) < within) {
             return Ok(seen);
         }
         let answer = tokio::time::timeout(asking, self.repository.repository.tip()).await;
-        match (answer, *asked) {
-            (Ok(Ok(tip)), _) => Ok(*asked.insert(SeenTip { at: now, branch: tip.is_some() })),
+        match (answer, *last_seen) {
+            (Ok(Ok(tip)), _) => Ok(*last_seen.insert(SeenTip { at: now, branch: tip.is_some() })),
             (_, Some(seen)) if age(seen) < USABLE => Ok(seen),
             (Ok(Err(error)), _) => Err(not_known(&error)),
             (Err(_), _) => Err(self.silent(asking)),

@@ -1,5 +1,5 @@
-//! The index of one target: its apps, and who has which host. Reads what has changed when it is
-//! asked, so that it is never older than what is known of the branch here.
+//! The index of one target: its apps, and the owner of each host. It reads changes when it is
+//! queried, so it is never older than the branch in the clone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -14,42 +14,42 @@ use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{ReadFiles, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::app_instance::{AppInstance, Placed};
-use crate::model::facts::{FactUnavailable, LiveApp, LiveObject, NamespaceObjects};
+use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, FactUnavailable};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
 
-/// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
-/// large companies; a repository with more is not one of ours.
+/// The most apps over all targets, some hundred bytes each: ten times those of large companies. A
+/// repository with more was not written by this service.
 pub(super) const MOST_APPS: usize = 100_000;
 
-/// What one look found.
+/// The facts that one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Looked {
-    /// Routes of other apps that may take requests of the hosts.
+    /// The routes of other apps that may take requests of the hosts.
     pub(crate) routes: Vec<Route>,
-    /// Those of the app itself on the hosts.
+    /// The routes of the app itself on the hosts.
     pub(crate) own_routes: Vec<Route>,
-    /// What the app's `latest` has; or why that is not known whole.
+    /// The app's `latest`, or the reason why it cannot be read as a whole.
     pub(crate) live: Result<LiveApp, String>,
-    /// What the apps of its namespace have.
+    /// The objects of the apps in its namespace.
     pub(crate) namespace: Arc<NamespaceObjects>,
 }
 
-/// One target's apps.
+/// The apps of one target.
 pub(super) struct Index {
     target: TargetName,
     follower: Follower,
-    apps: BTreeMap<AppKey, Known>,
+    apps: BTreeMap<AppKey, AppRecord>,
     routes: HashMap<String, Vec<Route>>,
-    /// Of namespaces that somebody has deployed to since the start.
-    namespaces: BTreeMap<Namespace, KnownNamespace>,
+    /// The namespaces that had a deployment since the start.
+    namespaces: BTreeMap<Namespace, NamespaceCache>,
     interned: Interned,
     count: Arc<Count>,
 }
 
-/// How many apps all indexes have together, and may have. Targets that are read for the first time
-/// at the same moment may pass that together, and none after them.
+/// The number of apps of all indexes together, and its limit. Targets that are read for the first
+/// time at the same moment may pass it together, and none after them.
 pub(super) struct Count {
     apps: AtomicUsize,
     most: usize,
@@ -64,7 +64,7 @@ impl Count {
         self.apps.load(Ordering::Relaxed)
     }
 
-    /// Returns how many apps an index may have that has so many now.
+    /// Returns the number of apps that an index of `own` apps may have.
     fn room(&self, own: usize) -> usize {
         self.most.saturating_sub(self.apps().saturating_sub(own))
     }
@@ -72,12 +72,12 @@ impl Count {
 
 /// The objects of a namespace's apps, and the folders that they were read from.
 #[derive(Default)]
-struct KnownNamespace {
+struct NamespaceCache {
     folders: BTreeMap<Slug, FolderId>,
     objects: Arc<NamespaceObjects>,
 }
 
-impl KnownNamespace {
+impl NamespaceCache {
     fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
         let objects = Arc::make_mut(&mut self.objects);
         let there: BTreeMap<Slug, FolderId> =
@@ -96,7 +96,7 @@ impl KnownNamespace {
     }
 }
 
-/// The objects of one app's files, and a file that could not be read whole.
+/// The objects of one app's files, and a file that could not be read as a whole.
 struct AppObjects {
     found: Vec<LiveObject>,
     unread: Option<String>,
@@ -109,13 +109,13 @@ impl AppObjects {
     }
 }
 
-/// What is known of an app.
+/// The record of an app.
 #[derive(Debug, Default)]
-struct Known {
+struct AppRecord {
     live: Option<DeployId>,
-    /// So that its routes can be taken out again.
+    /// Kept so that its routes can be taken out again.
     hosts: BTreeSet<String>,
-    whose: AppOwner,
+    app_owner: AppOwner,
 }
 
 impl Index {
@@ -135,12 +135,12 @@ impl Index {
         }
     }
 
-    /// Reads what has changed, if that is not too much to be kept. Blocks.
+    /// Reads the changes, unless they are too many to keep. Blocks.
     pub(super) fn update(&mut self) -> Result<(), FactUnavailable> {
         let before = self.apps.len();
         let changes = self.follower.changes_within(self.count.room(before));
         let changes = changes.map_err(|error| not_known(&error))?;
-        // Half an index would say of a host that nobody has it.
+        // Half an index would show a taken host as free.
         let changes = changes.ok_or_else(|| too_many(&self.target, self.count.most))?;
         self.apply(changes);
         self.count.apps.fetch_add(self.apps.len(), Ordering::Relaxed);
@@ -170,39 +170,35 @@ impl Index {
                 let first_disks = parse::first_disks(&former, &found);
                 Ok(LiveApp { left_over, first_disks, ..found })
             }
-            Some(file) => {
-                Err(format!("{file} in the app's `latest` is no manifest that can be read"))
-            }
+            Some(file) => Err(format!("{file} in the app's `latest` cannot be read as a manifest")),
         };
         let namespace = self.namespace(&app.namespace)?;
         Ok(Looked { routes, own_routes, live, namespace })
     }
 
-    /// The objects of every app of a namespace. Only folders that are others than at the last look are read.
-    fn namespace(
-        &mut self,
-        namespace: &Namespace,
-    ) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
-        let mut known = self.namespaces.remove(namespace).unwrap_or_default();
-        let folder = |slug: &Slug| known.folders.get(slug).copied();
+    /// Returns the objects of every app of a namespace. Only folders that have changed since the
+    /// last look are read.
+    fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
+        let mut cached = self.namespaces.remove(namespace).unwrap_or_default();
+        let folder = |slug: &Slug| cached.folders.get(slug).copied();
         let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);
         let apps = apps.map_err(|error| not_known(&error))?;
-        if apps.len() < known.folders.len() || apps.iter().any(|app| app.found.is_some()) {
-            known.take(apps, &mut self.interned);
+        if apps.len() < cached.folders.len() || apps.iter().any(|app| app.found.is_some()) {
+            cached.take(apps, &mut self.interned);
         }
-        let objects = Arc::clone(&known.objects);
+        let objects = Arc::clone(&cached.objects);
         let kept: usize = self.namespaces.values().map(|one| one.folders.len()).sum();
-        if kept + known.folders.len() > self.count.most {
+        if kept + cached.folders.len() > self.count.most {
             (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
         }
-        // One that is not there is not kept: anybody can name many.
-        if !known.folders.is_empty() {
-            self.namespaces.insert(namespace.clone(), known);
+        // A namespace that does not exist is not kept: a caller can name any.
+        if !cached.folders.is_empty() {
+            self.namespaces.insert(namespace.clone(), cached);
         }
         Ok(objects)
     }
 
-    /// Apps after that one, in order; only that one, where one is named. Blocks.
+    /// Returns apps after `after`, in order; only that one, where one is named. Blocks.
     pub(super) fn page(
         &mut self,
         only: Option<&AppKey>,
@@ -213,40 +209,40 @@ impl Index {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = self.apps.range((from, Bound::Unbounded));
         let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
-        Ok(all.map(|(app, known)| self.describe_app(app, known)).collect())
+        Ok(all.map(|(app, record)| self.describe_app(app, record)).collect())
     }
 
-    /// One app. Blocks.
+    /// Returns one app. Blocks.
     pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, FactUnavailable> {
         self.update()?;
-        Ok(self.apps.get(app).map(|known| self.describe_app(app, known)))
+        Ok(self.apps.get(app).map(|record| self.describe_app(app, record)))
     }
 
-    fn describe_app(&self, app: &AppKey, known: &Known) -> Placed {
+    fn describe_app(&self, app: &AppKey, record: &AppRecord) -> Placed {
         Placed {
             spot: AppInstance { target: self.target.clone(), app: app.clone() },
-            live: known.live.clone(),
-            hosts: known.hosts.clone(),
-            owner: known.whose.owner.clone(),
-            repository: known.whose.repository.clone(),
+            live: record.live.clone(),
+            hosts: record.hosts.clone(),
+            owner: record.app_owner.owner.clone(),
+            repository: record.app_owner.repository.clone(),
         }
     }
 
-    /// Under each name of the hosts, under the stars over them, and under what a star among them
-    /// stands for.
+    /// Returns the routes under each name of the hosts, under the wildcards over them, and under
+    /// the names that a wildcard among them covers.
     fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, FactUnavailable> {
         self.update()?;
-        let mut asked: BTreeSet<String> =
+        let mut names: BTreeSet<String> =
             hosts.iter().flat_map(|host| route::hosts_over(host)).collect();
         for wild in hosts.iter().map(|host| route::normal_host(host)) {
             if wild.starts_with("*.") {
-                asked.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
+                names.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
             }
         }
-        let found = asked.iter().filter_map(|host| self.routes.get(host)).flatten();
+        let found = names.iter().filter_map(|host| self.routes.get(host)).flatten();
         let with_owner = |route: &Route| {
-            let whose = self.apps.get(&route.app).map(|known| &known.whose);
-            let repository = whose.and_then(|whose| whose.repository.clone());
+            let app_owner = self.apps.get(&route.app).map(|record| &record.app_owner);
+            let repository = app_owner.and_then(|app_owner| app_owner.repository.clone());
             Route { repository, ..route.clone() }
         };
         Ok(found.map(with_owner).collect())
@@ -268,8 +264,7 @@ impl Index {
         for file in left_out {
             tracing::warn!(
                 target = %self.target, %app, file,
-                "a manifest is too large, or one of too many, and is not read: \
-                 the hosts in it count as free"
+                "manifest not read, it is too large or one of too many; its hosts count as free"
             );
         }
         if let Some(files) = files {
@@ -277,17 +272,17 @@ impl Index {
             let hosts = self.learn_routes(&app, &files);
             self.apps.entry(app.clone()).or_default().hosts = hosts;
         }
-        let known = self.apps.entry(app).or_default();
-        known.live = live;
+        let record = self.apps.entry(app).or_default();
+        record.live = live;
         match application {
             Application::Same => {}
-            Application::Gone => known.whose = AppOwner::default(),
-            Application::Now(bytes) => known.whose = AppOwner::parse(&bytes),
+            Application::Gone => record.app_owner = AppOwner::default(),
+            Application::Now(bytes) => record.app_owner = AppOwner::parse(&bytes),
         }
     }
 
     fn forget_routes(&mut self, app: &AppKey) {
-        let hosts = self.apps.get_mut(app).map(|known| std::mem::take(&mut known.hosts));
+        let hosts = self.apps.get_mut(app).map(|record| std::mem::take(&mut record.hosts));
         for host in hosts.unwrap_or_default() {
             let Some(routes) = self.routes.get_mut(&host) else { continue };
             routes.retain(|route| route.app != *app);
@@ -310,7 +305,7 @@ impl Index {
 
     fn warn_unreadable(&self, app: &AppKey, unreadable: &[String]) {
         for file in unreadable {
-            tracing::warn!(target = %self.target, %app, file, "a manifest cannot be read");
+            tracing::warn!(target = %self.target, %app, file, "manifest cannot be read");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The circuit breaker of a family of sinks: open while the other side wants us to wait or does not answer,
-//! half open until it has answered again, and behind it the rate limit. Pure; the time is handed in.
+//! The circuit breaker of a family of sinks, with its rate limit: open while the receiver asks to
+//! wait or does not answer, half-open until it has answered again. Pure; the caller passes the
+//! time.
 
 use std::time::Duration;
 
@@ -9,43 +10,43 @@ use crate::support::rate_limit::{Rate, RateLimiter};
 use crate::support::retry::{RetryGate, backoff};
 use crate::support::time::saturating_add;
 
-/// How the other side answered one call.
+/// The result of one call, as it concerns the receiver's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Observation {
     /// It answered, yes or no.
     Answer,
-    /// It wants nothing more for so long.
+    /// It asked to wait for this long.
     Wait(Duration),
-    /// It did not answer, or not in its right mind.
+    /// It did not answer, or with a server error.
     Silence,
 }
 
-/// The first silence may be one lost packet.
+/// The first pause after a silence, which may be one lost packet.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
-/// An outage that has ended is found out within this.
+/// The longest pause: an outage that has ended is noticed within this time.
 const LONGEST_SILENCE: Duration = Duration::from_mins(1);
 
-/// How many calls may be made, and when.
+/// The calls that may be made, and the time for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CircuitBreaker {
     limiter: RateLimiter,
     gate: RetryGate,
-    /// How many silences there were since the last answer.
+    /// The number of silences since the last answer.
     consecutive_failures: u32,
-    /// The other side has not answered since the breaker opened. Until then one call goes at a time: what
-    /// happens to the first would happen to all.
+    /// True if the receiver has not answered since the breaker opened. Until then one call goes at
+    /// a time: what happens to the first would happen to all.
     half_open: bool,
 }
 
 impl CircuitBreaker {
-    /// A breaker that has seen no call yet.
+    /// Creates a breaker that has seen no call yet.
     pub(super) fn new(rate: Rate) -> Self {
-        // A whole burst may be spent in advance: some take more calls than the one that was counted.
+        // A whole burst may be spent in advance: some messages take more calls than the one that was counted.
         let limiter = RateLimiter::with_debt(rate, rate.time_for(rate.burst.max(1)));
         Self { limiter, gate: RetryGate::default(), consecutive_failures: 0, half_open: true }
     }
 
-    /// Lets at most so many calls through; how many that are.
+    /// Acquires permits for at most `most` calls; returns how many.
     pub(super) fn try_acquire(&mut self, most: u32, now: Timestamp) -> u32 {
         if self.open_until(now).is_some() {
             return 0;
@@ -56,30 +57,30 @@ impl CircuitBreaker {
         acquired
     }
 
-    /// So many of those that were let through were not made.
+    /// Returns the permits of calls that were not made.
     pub(super) fn release(&mut self, n: u32) {
         self.limiter.release(n);
     }
 
-    /// One of those that were let through takes so many calls more than one: others wait the longer.
+    /// Spends permits for the further calls of a message; other messages wait the longer.
     pub(super) fn spend(&mut self, n: u32, now: Timestamp) {
         self.limiter.spend(n, now);
     }
 
-    /// Until when nothing may be tried, if that is so.
+    /// Returns the time until which the breaker is open, if it is.
     pub(super) fn open_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.gate.closed_until(now)
     }
 
-    /// Returns when a call may be made: now, or later.
+    /// Returns the time at which a call may be made: now, or later.
     pub(super) fn next_call(&self, now: Timestamp) -> Timestamp {
         saturating_add(now, self.limiter.wait(now)).max(self.open_until(now).unwrap_or(now))
     }
 
-    /// Notes the result of one call; returns whether the breaker opened by it, or for longer.
+    /// Records the result of one call; returns true if the breaker opened by it, or for longer.
     pub(super) fn observe(&mut self, observation: Observation, now: Timestamp) -> bool {
         match observation {
-            // Of several on their way only the first to hear nothing counts.
+            // Of several calls at the same time only the first silence counts.
             Observation::Answer | Observation::Silence if self.open_until(now).is_some() => false,
             Observation::Answer => {
                 (self.gate, self.consecutive_failures, self.half_open) =

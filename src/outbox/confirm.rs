@@ -1,5 +1,5 @@
-//! Ends are looked at again where something before them was told in doubt: a status that got no answer
-//! may be applied after the end, and would show for ever what is over.
+//! Confirms final statuses that followed a status in doubt: a status without an answer may be
+//! applied after the final one, and would hide it for ever.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::store::{Confirmation, StoreError};
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// How many are looked at at once.
+/// The number of final statuses that are checked at the same time.
 const TAKEN: u32 = 2;
-/// What is not applied by then never is.
+/// The time after which a status in doubt is not applied any more.
 const LAST_LOOK: SignedDuration = SignedDuration::from_mins(10);
-/// Between two looks, where one failed or found something.
+/// The delay between two checks, where one failed or found something.
 const SOON: Duration = Duration::from_mins(1);
-/// For longer nobody tries to look.
+/// The time after which checks are given up.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 
 impl Outbox {
-    /// Looks at the ends that are to be looked at now; how many those were.
+    /// Checks the final statuses that are due; returns their number.
     pub(super) async fn confirm_some(&self, sender: &Sender) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let take = |most| self.store.take_confirmations(now, self.settings.lease, most);
@@ -43,11 +43,11 @@ impl Outbox {
         quota: Option<&Mutex<HourlyQuota>>,
     ) -> Result<(), StoreError> {
         let (message, now) = (&one.message, self.clock.now());
-        // The end may have to be told again: that is a call of the hour as every other.
+        // The final status may have to be sent again: that call counts in the hourly quota.
         let decision = quota.map(|quota| lock(quota).decide(message, now));
         if let Some(QuotaDecision::Defer(until)) = decision {
             sender.breaker().release(1);
-            return self.store.confirmed(one, Some(until), None).await;
+            return self.store.record_confirmation(one, Some(until), None).await;
         }
         let longest = self.settings.lease / 2;
         let checked = tokio::time::timeout(longest, self.sinks.confirm(message, now)).await;
@@ -62,13 +62,13 @@ impl Outbox {
         if retold_at.is_some() {
             let (deployment, sink, state) =
                 (&message.deployment, &message.sink, message.status.state.as_str());
-            tracing::warn!(%deployment, %sink, state, "an older status was applied late; the end is told again");
+            tracing::warn!(%deployment, %sink, state, "an older status was applied late, final status sent again");
         }
-        self.store.confirmed(one, next_check(&checked, one.told_at, now), retold_at).await
+        self.store.record_confirmation(one, next_check(&checked, one.told_at, now), retold_at).await
     }
 }
 
-/// Returns what a look says of the other side; nothing where nobody was asked.
+/// Returns the observation of a check; `None` where no call was made.
 fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> {
     match checked {
         Ok(EndCheck::Shown | EndCheck::Retold) => Some(Observation::Answer),
@@ -83,7 +83,7 @@ fn observation(checked: &Result<EndCheck, NotDelivered>) -> Option<Observation> 
     }
 }
 
-/// Returns when it is looked again, if it is.
+/// Returns the time of the next check, if there is one.
 fn next_check(
     checked: &Result<EndCheck, NotDelivered>,
     told_at: Timestamp,
@@ -137,7 +137,8 @@ mod tests {
         assert_eq!(next_check(&wish, at(0), at(25 * 3600)), None, "nobody looks for ever");
     }
 
-    /// Or the next end would be sent to a host that does not answer, and wait for it.
+    /// Otherwise the next final status would be sent to a host that does not answer, and wait for
+    /// it.
     #[test]
     fn a_look_without_an_answer_opens_the_breaker() {
         assert_eq!(observation(&failed(None)), Some(Observation::Silence));

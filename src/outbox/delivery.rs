@@ -1,4 +1,4 @@
-//! How a delivery, or a second look at one, came out. Plain values.
+//! The results of a delivery and of the confirmation of one. Plain values.
 
 use std::time::Duration;
 
@@ -8,50 +8,50 @@ use crate::deployments::outcome::{DeployError, Remedy};
 use crate::notify::delivery::DeliveryError;
 use crate::store::StoreError;
 
-/// A delivery that came out well.
+/// A delivery without an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Delivered {
-    /// The other side has it.
+    /// The receiver has the message.
     Yes {
-        /// What the other side calls it, where that is of use later: a thread, a check run.
+        /// The receiver's reference, where it is of use later: a thread, a check run.
         reference: Option<String>,
     },
-    /// There was nothing to say, for this reason.
+    /// There was nothing to send, for this reason.
     Nothing(String),
-    /// It was not tried: this one may not be told before that time, whatever holds for others of its
-    /// family. No failure.
+    /// The message was not sent: it may not be sent before that time, whatever holds for others of
+    /// its family. This does not count as a failure.
     Later {
-        /// When it may be told.
+        /// The time from which it may be sent.
         at: Timestamp,
     },
 }
 
-/// A look at an end that was told, which came out well.
+/// A check of a final status without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndCheck {
-    /// People see the end.
+    /// People see the final status.
     Shown,
-    /// They saw something older, and the end was told again.
+    /// People saw an older status, and the final one was sent again.
     Retold,
-    /// It was not tried: this one may not be asked about before that time.
+    /// The status was not checked: it may not be checked before that time.
     Deferred {
-        /// When it may be.
+        /// The time from which it may be checked.
         until: Timestamp,
     },
 }
 
-/// Why a message was not delivered.
+/// The reason why a message was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotDelivered {
-    /// What is wrong, and what is to be done about it.
+    /// The problem, with its remedy.
     pub problem: DeployError,
-    /// Whether it may have arrived nevertheless: it was sent, and no answer came. What an earlier
-    /// attempt left open stays so in any case.
+    /// True if it may have arrived nevertheless: it was sent, and no answer came. A doubt that an
+    /// earlier attempt left stays in any case.
     pub unsure: bool,
 }
 
 impl NotDelivered {
-    /// The panic's own words are in the log; they are for developers.
+    /// Returns the error of a delivery that panicked. The panic's message is in the log, for developers.
     pub(super) fn panicked() -> Self {
         let problem =
             DeployError::give_up("a fault in the-deployer itself; its log has the details");
@@ -59,7 +59,7 @@ impl NotDelivered {
     }
 
     pub(super) fn never_ended(longest: Duration) -> Self {
-        let message = format!("telling took longer than {} s and was stopped", longest.as_secs());
+        let message = format!("sending took longer than {} s and was stopped", longest.as_secs());
         Self { problem: DeployError::retry(message), unsure: true }
     }
 }
@@ -76,8 +76,8 @@ impl From<StoreError> for NotDelivered {
     }
 }
 
-/// What a person must mend first is waited for like an outage, as long as for everything; only
-/// what would be refused for ever is put aside at once.
+/// A problem that a person must solve first is retried as long as an outage; only what would be
+/// refused for ever is parked at once.
 impl From<DeliveryError> for NotDelivered {
     fn from(error: DeliveryError) -> Self {
         let (remedy, unsure) = match error {

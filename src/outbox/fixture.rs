@@ -1,4 +1,4 @@
-//! A message of the outbox, for the tests of what is decided about it.
+//! A message of the outbox, for unit tests.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,8 @@ use crate::model::notice::Sink;
 use crate::model::status::ForgeStatus;
 use crate::store::OutboxMessage;
 
-/// A first attempt at telling of a deployment of `acme/web` to `prod`, due at that time.
+/// Returns a first attempt at a message about a deployment of `acme/web` to `prod`, due at that
+/// time.
 pub(super) fn message(sink: Sink, state: ForgeState, at: Timestamp) -> OutboxMessage {
     OutboxMessage {
         deployment: DeployId::parse("20261121-054812123-000001").unwrap(),

@@ -1,4 +1,4 @@
-//! What Prometheus may ask about the outbox.
+//! Metrics of the outbox, for Prometheus.
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -38,25 +38,25 @@ struct ReportLabel {
 }
 
 impl OutboxMetrics {
-    /// Metrics that the registry knows.
+    /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { reports, waiting, parked, oldest, closed, limited } = new.clone();
-        registry.register("reports", "Messages, by who was told and what became of it", reports);
-        registry.register("outbox_waiting", "Messages that wait, by who is to be told", waiting);
-        registry.register("outbox_parked", "Messages that nobody tries any more", parked);
+        registry.register("reports", "Messages, by family of receivers and outcome", reports);
+        registry.register("outbox_waiting", "Messages that wait, by family of receivers", waiting);
+        registry.register("outbox_parked", "Parked messages, which are not tried any more", parked);
         let mut in_seconds = |name, help, gauge| {
             registry.register_with_unit(name, help, Unit::Seconds, gauge);
         };
         in_seconds("outbox_oldest", "Since when the oldest message waits", oldest);
         in_seconds(
             "outbox_closed_until_timestamp",
-            "Until when nothing is tried, since the epoch; 0 while it is",
+            "Time until which the circuit breaker is open, since the epoch; 0 while it is closed",
             closed,
         );
         registry.register_with_unit(
             "forge_limited_until_timestamp",
-            "Until when the forge wants no such requests, since the epoch; 0 while it takes them",
+            "Time until which the code host takes no such requests, since the epoch; 0 while it takes them",
             Unit::Seconds,
             limited,
         );
@@ -68,8 +68,8 @@ impl OutboxMetrics {
         self.reports.get_or_create(&ReportLabel { family, outcome }).inc();
     }
 
-    /// Records how it stands with one family: what waits for it, and until when its breaker is
-    /// open.
+    /// Records the state of one family: its waiting messages, and the time until which its breaker
+    /// is open.
     pub(super) fn family(
         &self,
         family: &str,
@@ -87,7 +87,8 @@ impl OutboxMetrics {
         self.closed.get_or_create(&label).set(open_until.map_or(0, Timestamp::as_second));
     }
 
-    /// Until when the forge wants no requests, no writes, and until when its hour is used up.
+    /// Records the times until which the code host takes no requests, no writes, and has no hourly
+    /// quota.
     pub(super) fn limited(&self, limited: Limited, hour_used_up: Option<Timestamp>) {
         let Limited { everything, writes } = limited;
         for (requests, until) in [("all", everything), ("writes", writes), ("hour", hour_used_up)] {

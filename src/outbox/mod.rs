@@ -1,22 +1,23 @@
-//! RELAY: people and programs are told what the store has for them.
+//! The outbox relay: sends the store's messages to people and programs.
 //!
 //! ```text
 //! store ─ take ─▶ overtaken? ─▶ breaker closed? ─▶ quota? ─▶ Sinks::deliver ─▶ outcome ─▶ store
-//!                  skipped       given back                    └─▶ breaker: open, or closed
+//!                  skipped       released                      └─▶ breaker: open, or closed
 //! ```
 //!
-//! How often each is tried is decided in `outcome.rs`, whether anything is tried at all and how fast in
-//! `circuit_breaker.rs`, and what is worth a call where there are so many an hour in `quota.rs`.
+//! Read `relay.rs` first: it has the loops. `outcome.rs` decides how often a message is tried,
+//! `circuit_breaker.rs` whether a family is called at all and how fast, and [`quota`] which messages are worth a
+//! call where the code host takes so many an hour. [`sinks`] has an adapter for each kind of receiver.
 
-mod circuit_breaker; // whether and how fast a family is called, pure
-mod confirm; // ends are looked at again
-mod delivery; // how a delivery came out, plain values
+mod circuit_breaker; // circuit breaker and rate limit of a family, pure
+mod confirm; // checks of final statuses
+mod delivery; // results of a delivery, plain values
 #[cfg(test)]
 mod fixture; // a message, for tests
 pub mod metrics;
-mod outcome; // what becomes of a message, pure
-pub mod quota; // which messages an hour's calls are spent on, pure
-mod relay; // the loops: a sender for each family
-pub mod sinks; // who is told: GitHub, Slack, programs, Argo CD
+mod outcome; // what is recorded of a message after an attempt, pure
+pub mod quota; // priorities where the code host has an hourly quota, pure
+mod relay; // the loops: one sender for each family
+pub mod sinks; // adapters: GitHub, Slack, CloudEvents, Argo CD
 
 pub use crate::outbox::relay::{Outbox, OutboxSettings};

@@ -1,4 +1,5 @@
-//! What becomes of a message that was told, was not taken, or has been overtaken. Pure.
+//! Decides what is recorded of a message that was delivered, was not delivered, or is not needed
+//! any more. Pure.
 
 use std::time::Duration;
 
@@ -13,41 +14,44 @@ use crate::store::{DeliveryOutcome, OutboxMessage};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
 use crate::support::time::saturating_add;
 
-/// How often a message is tried.
+/// The retry policies of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryPolicies {
-    /// Where the other side does not answer, or not in its right mind.
+    /// The policy where the receiver does not answer, or with a server error.
     silence: RetryPolicy,
-    /// Where it wants a right that a person may give us.
+    /// The policy where the receiver wants a right that a person may grant.
     refusal: RetryPolicy,
 }
 
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// Two days at least in both cases: a day's outage, and a weekend without anybody who gives rights.
+/// Two days at least in both cases: longer than a day's outage, and than a weekend without a person
+/// who grants rights.
 pub(super) const RETRY: RetryPolicies = RetryPolicies {
     silence: RetryPolicy { first: FIRST_RETRY, longest: Duration::from_mins(5), failures: 600 },
     refusal: RetryPolicy { first: FIRST_RETRY, longest: Duration::from_hours(1), failures: 60 },
 };
 
-/// A status that is older than this when its turn comes is left out if a newer one waits behind it:
-/// the sender is behind, and the forge's limits are better spent on how things stand.
+/// The age after which a status is skipped if a newer one waits behind it: the sender lags, and the
+/// code host's quota is better spent on the present state.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
-/// Waiting for the other side's leave is no failure; a week of it is an end nevertheless.
+/// The longest wait on the receiver's request. Waiting is no failure; after a week the message is
+/// parked nevertheless.
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// So often at least it was tried before, or a service that was off for a week would give up at once.
+/// The fewest attempts before that, or a service that was off for a week would park messages at
+/// once.
 const TRIED_OFTEN: u32 = 20;
 
-/// Returns why a message needs not be told any more, if that is so.
+/// Returns the reason why a message is not needed any more, if there is one.
 pub(super) fn overtaken(message: &OutboxMessage, now: Timestamp) -> Option<String> {
     let old = now.duration_since(message.at) > FRESH;
     let (forge, state) =
         (message.sink.family() == SinkFamily::Forge, message.status.state.as_str());
     (forge && old && message.followed)
-        .then(|| format!("{state} was over before it could be told: a newer status took its place"))
+        .then(|| format!("{state} was not sent: a newer status replaced it"))
 }
 
-/// Returns what is recorded of a message for which the forge's hour has no call left; nothing where
+/// Returns what is recorded of a message for which the hourly quota has no call left; `None` where
 /// it has.
 pub(super) fn not_granted(
     message: &OutboxMessage,
@@ -62,12 +66,12 @@ pub(super) fn not_granted(
     }
 }
 
-/// The message keeps its place, as if nobody had taken it.
+/// Releases the message as if it had not been claimed.
 pub(super) fn untried(message: &OutboxMessage) -> DeliveryOutcome {
     DeliveryOutcome::Again { at: message.due_at, unsure: message.unsure, failed: false }
 }
 
-/// Returns what is recorded of a message that was taken, or had nothing to say.
+/// Returns what is recorded of a message that was delivered, or had nothing to send.
 pub(super) fn delivered(
     message: &OutboxMessage,
     delivered: Delivered,
@@ -77,10 +81,10 @@ pub(super) fn delivered(
         Delivered::Yes { reference } => DeliveryOutcome::Sent { reference },
         Delivered::Nothing(reason) => DeliveryOutcome::Skipped(reason),
         Delivered::Later { .. } if has_waited_long(message, now) => {
-            given_up(message, "the other side wants it later and later")
+            park(message, "the receiver asked to wait for too long")
         }
         Delivered::Later { at } => {
-            // Not at this same moment, or it would be asked for ever.
+            // Later than now, or the message would be tried in an endless loop.
             let at = at.max(saturating_add(now, SignedDuration::from_millis(1)));
             let at = at.min(saturating_add(now, LONGEST_RETRY_AFTER));
             DeliveryOutcome::Again { at, unsure: message.unsure, failed: false }
@@ -88,7 +92,8 @@ pub(super) fn delivered(
     }
 }
 
-/// Returns what is recorded of a message that was not taken, and what that says of the other side.
+/// Returns what is recorded of a message that was not delivered, and the observation of the
+/// receiver.
 pub(super) fn not_delivered(
     message: &OutboxMessage,
     trouble: NotDelivered,
@@ -96,31 +101,31 @@ pub(super) fn not_delivered(
     now: Timestamp,
 ) -> (DeliveryOutcome, Observation) {
     let NotDelivered { problem: DeployError { remedy, message: reason }, unsure } = trouble;
-    // What an earlier attempt left open stays open until somebody has looked.
+    // A doubt of an earlier attempt stays until a search for the message has ended it.
     let unsure = unsure || message.unsure;
     let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
         Some(at) => DeliveryOutcome::Again { at, unsure, failed: true },
-        None => given_up(message, &reason),
+        None => park(message, &reason),
     };
     match remedy {
         Remedy::Reject => (DeliveryOutcome::Parked(reason), Observation::Answer),
         Remedy::Late { until, .. } => {
             let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
             let young = now.duration_since(message.at) < until;
-            // Later it is as if it were refused: the right to see it may be given back.
+            // Later this counts as a refusal: the right to see it may be granted again.
             let patience = if young { &patiences.silence } else { &patiences.refusal };
             (again(patience), Observation::Answer)
         }
         Remedy::Doubt | Remedy::GiveUp => (again(&patiences.refusal), Observation::Answer),
         Remedy::Retry { after: None } => (again(&patiences.silence), Observation::Silence),
         Remedy::Retry { after: Some(wish) } => {
-            (waits(message, unsure, wish, &reason, now), Observation::Wait(wish))
+            (defer(message, unsure, wish, &reason, now), Observation::Wait(wish))
         }
     }
 }
 
-/// The other side asks for time, which is nobody's failure.
-fn waits(
+/// Returns the result for a receiver that asks to wait, which is no failure.
+fn defer(
     message: &OutboxMessage,
     unsure: bool,
     wish: Duration,
@@ -128,16 +133,16 @@ fn waits(
     now: Timestamp,
 ) -> DeliveryOutcome {
     if has_waited_long(message, now) {
-        return given_up(message, reason);
+        return park(message, reason);
     }
     let wish =
         SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
-    // A wish of no time at all would be asked for ever.
+    // A wait of no time at all would be an endless loop.
     let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
     DeliveryOutcome::Again { at, unsure, failed: false }
 }
 
-/// The word that is counted.
+/// Returns the word that the metric counts.
 pub(super) fn word(answer: &DeliveryOutcome) -> &'static str {
     match answer {
         DeliveryOutcome::Sent { .. } => "sent",
@@ -152,7 +157,7 @@ fn has_waited_long(message: &OutboxMessage, now: Timestamp) -> bool {
     now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
 }
 
-fn given_up(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
+fn park(message: &OutboxMessage, reason: &str) -> DeliveryOutcome {
     DeliveryOutcome::Parked(format!("given up after {} attempts: {reason}", message.attempts))
 }
 

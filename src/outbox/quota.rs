@@ -1,10 +1,11 @@
-//! Sheds and defers messages by priority where the forge has an hourly quota of calls. Pure.
+//! Sheds and defers messages by priority where the code host has an hourly quota of calls. Pure.
 //!
-//! GitHub takes 500 calls an hour of an account that make something ("Rate limits for the REST API", GitHub
-//! Docs). A deployment of which everything is told makes six: `queued`, `in_progress` and its end, the commit's
-//! `pending` and end, and `inactive` for what it replaced. So eighty deployments would use up an hour, and the
-//! ends of the others would come an hour late. Where many deployments end, what passes anyway
-//! is left out, and commits are told last: two hundred deployments fit into an hour.
+//! GitHub takes 500 calls an hour of an account that create content ("Rate limits for the REST
+//! API", GitHub Docs). A deployment with all its messages makes six: `queued`, `in_progress` and
+//! its end, the commit's `pending` and end, and `inactive` for what it replaced. So eighty
+//! deployments would use up an hour, and the ends of the others would come an hour late. Where many
+//! deployments end, transient statuses are skipped and commits are updated last: two hundred
+//! deployments fit into an hour.
 
 use std::collections::BTreeMap;
 
@@ -16,58 +17,58 @@ use crate::model::notice::Sink;
 use crate::store::{ForgeCalls, OutboxMessage};
 use crate::support::time::saturating_add;
 
-/// The forge counts by the hour.
+/// The period of GitHub's quota.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// So long ends are counted as a sign of how many are to come.
+/// The time for which sent ends count as a sign of how many are to come.
 const LATELY: SignedDuration = SignedDuration::from_mins(10);
-/// When there was no room for a commit's end, it is asked again after this.
+/// The delay before a deferred end of a commit is tried again.
 const REST: SignedDuration = SignedDuration::from_mins(5);
-/// A commit's end that has waited so long may use what ends have left of the hour.
+/// The age at which an end of a commit may use what the other ends leave of the quota.
 const PATIENT: SignedDuration = SignedDuration::from_mins(30);
-/// A commit of which nothing was ever told need not be told of after this.
+/// The age at which an end of a commit without an earlier status is skipped.
 const STALE: SignedDuration = SignedDuration::from_hours(2);
 
-/// How many calls within an hour a forge takes that make something.
+/// The calls that create content which the code host takes within an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hourly {
-    /// Of one account.
+    /// The limit of one account.
     pub most: u32,
-    /// Whether each owner of repositories is an account of its own, as installations of an App are.
+    /// True if each owner of repositories is an account of its own, as installations of an App are.
     pub by_owner: bool,
 }
 
-/// How important a message is, the least first.
+/// The importance of a message, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// That it waits: over in a moment.
+    /// The deployment waits: over in a moment.
     Pending,
-    /// That somebody is at it.
+    /// The deployment runs.
     Progress,
-    /// The end on a commit of which nothing was told: the deployment says the same.
+    /// The end on a commit without an earlier status: the deployment says the same.
     RepeatedEnd,
-    /// An end. Without it GitHub would show for ever what is over.
+    /// An end. Without it GitHub would show an outdated state for ever.
     End,
 }
 
-/// What may be done with a message.
+/// The decision about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QuotaDecision {
-    /// It may be told.
+    /// Send it.
     Send,
-    /// It is not told any more, for this reason.
+    /// Skip it for this reason.
     Shed(String),
-    /// Not before that time.
+    /// Do not send it before that time.
     Defer(Timestamp),
 }
 
 /// The calls of one account.
 #[derive(Debug, Default)]
 struct AccountUsage {
-    /// When they were made, within the last hour, oldest first.
+    /// The times of the calls within the last hour, oldest first.
     calls: Vec<Timestamp>,
-    /// How many of them told an end lately.
+    /// The number of them that sent an end lately.
     lately: usize,
-    /// How many ends wait.
+    /// The number of ends that wait.
     waiting: usize,
 }
 
@@ -91,7 +92,7 @@ impl Priority {
 }
 
 impl HourlyQuota {
-    /// Of what was told within the hour, and of what waits.
+    /// Counts the calls of the last hour, and the messages that wait.
     pub(super) fn new(hourly: Hourly, calls: &[ForgeCalls], now: Timestamp) -> Self {
         let mut quota = Self { hourly, accounts: BTreeMap::new() };
         for call in calls {
@@ -114,7 +115,7 @@ impl HourlyQuota {
         }
     }
 
-    /// Decides what may be done with the message; one that may go is counted.
+    /// Decides about a message; one that may be sent is counted.
     pub(super) fn decide(&mut self, message: &OutboxMessage, now: Timestamp) -> QuotaDecision {
         let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
@@ -131,7 +132,7 @@ impl HourlyQuota {
         decision
     }
 
-    /// Until when even ends have to wait, of the account that waits longest.
+    /// Returns the time until which even ends have to wait, for the account that waits longest.
     pub(super) fn spent_until(&self) -> Option<Timestamp> {
         let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         self.accounts.values().filter_map(|load| load.spent_until(most)).max()
@@ -149,13 +150,13 @@ impl AccountUsage {
         let (used, ends) = (self.calls.len(), self.lately + self.waiting);
         let left = |what: &str| {
             QuotaDecision::Shed(format!(
-                "left out: GitHub takes {most} statuses an hour, and many deployments end now; {what}"
+                "skipped: GitHub takes {most} statuses an hour, and many deployments end now; {what}"
             ))
         };
         match priority {
             Priority::Pending if ends < most / 30 && used < most / 8 * 5 => QuotaDecision::Send,
             Priority::Progress if ends < most / 20 && used < most / 4 * 3 => QuotaDecision::Send,
-            Priority::Pending | Priority::Progress => left("the end is told"),
+            Priority::Pending | Priority::Progress => left("the final status is sent"),
             Priority::RepeatedEnd if used + self.waiting < most / 16 * 5 => QuotaDecision::Send,
             Priority::RepeatedEnd if age >= PATIENT && used + self.waiting < most / 6 * 5 => {
                 QuotaDecision::Send
@@ -170,14 +171,14 @@ impl AccountUsage {
         }
     }
 
-    /// Returns when the next call may be made, if the hour is used up.
+    /// Returns the time of the next call, if the quota is used up.
     fn spent_until(&self, most: usize) -> Option<Timestamp> {
         let over = self.calls.len().checked_sub(most)?;
         self.calls.get(over).map(|at| saturating_add(*at, HOUR))
     }
 }
 
-/// Returns whether it shows that a deployment has ended.
+/// Returns true if the status shows that a deployment has ended.
 fn is_end(sink: &Sink, state: ForgeState) -> bool {
     match sink {
         Sink::Forge => !matches!(state, ForgeState::Queued | ForgeState::InProgress),
@@ -264,8 +265,8 @@ mod tests {
         assert_eq!(quota.decide(&other, at(3600)), QuotaDecision::Send, "another installation");
     }
 
-    /// However two hundred deployments come within half an hour: every one of them is told its end, and what it
-    /// replaced that it is inactive, within the hour.
+    /// However two hundred deployments come within half an hour: the end of each, and `inactive`
+    /// for what it replaced, is sent within the hour.
     #[test]
     fn two_hundred_deployments_that_replace_others_are_told_within_the_hour() {
         for pause in [0, 1, 3, 9] {

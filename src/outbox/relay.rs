@@ -1,6 +1,6 @@
-//! The relay: messages are delivered in order per deployment and sink, deployments side by side (but one after
-//! the other where a family is in order), and each family of sinks by a sender of its own, so that one that is
-//! down or slow holds up no other.
+//! The relay loops. Messages are sent in order per deployment and sink, for several deployments at
+//! a time (one after the other where a family is in order); each family of sinks has a sender of
+//! its own, so that one that is down or slow delays no other.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -21,34 +21,34 @@ use crate::outbox::metrics::OutboxMetrics;
 use crate::outbox::outcome;
 use crate::outbox::quota::{Hourly, HourlyQuota};
 use crate::outbox::sinks::Sinks;
-use crate::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store, StoreError};
+use crate::store::{DeliveryOutcome, LeaseState, OutboxBacklog, OutboxMessage, Store, StoreError};
 use crate::support::clock::Clock;
 use crate::support::lease::Lease;
 use crate::support::rate_limit::Rate;
 use crate::support::sync::lock;
 
-/// How many messages are taken at once; they must all be sent within a lease.
+/// The number of messages that are claimed at once; all must be sent within a lease.
 const TAKEN: u32 = 8;
-/// How many are on their way at once: forges limit how many requests one may have open.
+/// The number of calls at the same time: code hosts limit the open requests.
 const AT_ONCE: usize = 8;
-/// How often a sender looks without having been woken: for retries, and other replicas' messages.
+/// The poll interval of a sender that was not woken: for retries, and other replicas' messages.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How the outbox behaves.
+/// The settings of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxSettings {
-    /// For how long a message that was taken is this process's. Much longer than the clocks of two replicas
-    /// can differ.
+    /// The lease of a claimed message. Much longer than the clocks of two replicas can differ.
     pub lease: Duration,
-    /// How long messages may go on after a shutdown was asked for.
+    /// The time that messages have after a shutdown was asked for.
     pub grace: Duration,
-    /// How fast the forge may be told. Slack's channels have limits of their own, and webhooks none.
+    /// The rate limit of calls to the code host. Slack's channels have limits of their own, and
+    /// webhooks none.
     pub forge: Rate,
-    /// The forge within an hour; no bound where there is none.
+    /// The hourly quota of the code host; `None` means no bound.
     pub forge_hourly: Option<Hourly>,
 }
 
-/// Everybody is told from here.
+/// The outbox relay of this process.
 pub struct Outbox {
     pub(super) store: Store,
     pub(super) clock: Clock,
@@ -56,11 +56,11 @@ pub struct Outbox {
     pub(super) sinks: Sinks,
     pub(super) settings: OutboxSettings,
     metrics: OutboxMetrics,
-    /// One for each family that was to be told so far.
+    /// The senders, one for each family that had messages so far.
     senders: Mutex<BTreeMap<SinkFamily, Arc<Sender>>>,
 }
 
-/// One family of sinks, which is told by itself.
+/// The sender of one family of sinks.
 #[derive(Debug)]
 pub(super) struct Sender {
     family: SinkFamily,
@@ -72,7 +72,7 @@ impl Sender {
         lock(&self.breaker)
     }
 
-    /// Notes the result of one call; what it changes is logged once.
+    /// Records the result of one call; a change of the breaker is logged once.
     pub(super) fn observe(&self, observation: Observation, now: Timestamp, reason: &str) {
         let (opened, until) = {
             let mut breaker = self.breaker();
@@ -80,43 +80,43 @@ impl Sender {
         };
         if let Some(until) = until.filter(|_| opened) {
             let family = &self.family;
-            tracing::warn!(%family, %until, reason, "nothing more is told for a while");
+            tracing::warn!(%family, %until, reason, "circuit breaker opened");
         }
     }
 }
 
-/// A message and what became of it.
+/// A message and its outcome.
 struct Processed {
     message: OutboxMessage,
     answer: DeliveryOutcome,
-    /// Not so where it was given back as it was.
+    /// False where it was released unchanged.
     tried: bool,
 }
 
-/// What may be spent of the forge's hour by messages that are sent side by side.
+/// The rest of the hourly quota, shared by messages that are sent at the same time.
 type SharedQuota = Option<Mutex<HourlyQuota>>;
 
 impl Outbox {
-    /// An outbox of these sinks; nothing runs before [`Outbox::run`].
+    /// Creates an outbox with these sinks; nothing runs before [`Outbox::run`].
     pub fn new(sinks: Sinks, settings: OutboxSettings, metrics: OutboxMetrics) -> Self {
         let deployments = sinks.deployments.clone();
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         Self { store, clock, deployments, sinks, settings, metrics, senders: Mutex::default() }
     }
 
-    /// Tells everybody until `stop`, and then what is left to tell within the grace.
+    /// Sends messages until `stop`, and then those that are left within the grace period.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut senders = JoinSet::new();
         for sender in self.known_senders(&stop).await {
             let (this, stop) = (Arc::clone(&self), stop.clone());
             senders.spawn(async move { this.relay(&sender, &stop).await });
         }
-        // A task of its own, which ends with this: a fault in it takes no message with it.
+        // A separate task, which ends with this one: a panic in it stops no message.
         let mut beside = JoinSet::new();
         beside.spawn(async move {
             while !stop.is_cancelled() {
                 if let Err(error) = self.measure().await {
-                    tracing::warn!(%error, "the outbox could not be measured");
+                    tracing::warn!(%error, "outbox depth could not be measured");
                 }
                 pause(&stop).await;
             }
@@ -124,7 +124,7 @@ impl Outbox {
         senders.join_all().await;
     }
 
-    /// Sends what may be sent now, to everybody; how many messages that were.
+    /// Sends all messages that may be sent now; returns their number.
     pub async fn send(&self) -> Result<usize, StoreError> {
         let mut sent = 0;
         for sender in self.senders_beside(&self.store.waiting().await?) {
@@ -133,7 +133,8 @@ impl Outbox {
         Ok(sent)
     }
 
-    /// Returns when a family that something waits for may be told again, if none may be now.
+    /// Returns the time at which a family with waiting messages may be called again, if none may be
+    /// called now.
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
         let (now, waiting) = (self.clock.now(), self.store.waiting().await?);
         let waits = |family: &SinkFamily| {
@@ -145,7 +146,7 @@ impl Outbox {
         Ok(opens.filter(|opens| *opens > now).min())
     }
 
-    /// Everybody who is to be told; asks until the database answers.
+    /// Returns the senders of all configured families; retries until the database answers.
     async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
         loop {
             match self.store.waiting().await {
@@ -159,12 +160,12 @@ impl Outbox {
         }
     }
 
-    /// A sender for everybody who is to be told, and for those who still have messages although
-    /// they are configured no more: somebody must say so.
+    /// Returns a sender for every configured family, and for those that still have messages
+    /// although they are not configured any more: those messages need an outcome, too.
     fn senders_beside(&self, waiting: &[OutboxBacklog]) -> Vec<Arc<Sender>> {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         let mut senders = lock(&self.senders);
-        for family in self.store.audience().families().into_iter().chain(waiting) {
+        for family in self.store.subscriptions().families().into_iter().chain(waiting) {
             let rate = if family == SinkFamily::Forge { self.settings.forge } else { Rate::FREE };
             senders.entry(family.clone()).or_insert_with(|| {
                 Arc::new(Sender { family, breaker: Mutex::new(CircuitBreaker::new(rate)) })
@@ -173,7 +174,7 @@ impl Outbox {
         senders.values().cloned().collect()
     }
 
-    /// Tells one family until `stop`, and then what is left to tell.
+    /// Sends one family's messages until `stop`, and then those that are left.
     async fn relay(&self, sender: &Sender, stop: &CancellationToken) {
         let mut messages = self.deployments.wake.messages();
         while !stop.is_cancelled() {
@@ -187,12 +188,12 @@ impl Outbox {
                 }
             }
         }
-        // What the last deployments had to say; what does not get out now, waits for the next start.
+        // The messages of the last deployments; those that are not sent now wait for the next start.
         let last = async { while matches!(self.send_to(sender).await, Ok(1..)) {} };
         let _elapsed = tokio::time::timeout(self.settings.grace, last).await;
     }
 
-    /// Until there may be a message or the timer ends; a breaker that closes sooner is waited for.
+    /// Waits until there may be a message or the timer ends, or until the breaker closes.
     async fn wait_for(
         &self,
         sender: &Sender,
@@ -217,7 +218,7 @@ impl Outbox {
             let open_until = sender.breaker().open_until(now);
             self.metrics.family(&sender.family.to_string(), of, open_until, now);
         }
-        // Whoever asks how the service is gets this count, and costs none.
+        // Health checks read this count, so that they cost no query.
         let quota = self.quota(&SinkFamily::Forge, now).await?;
         let hour_used_up = quota.and_then(|quota| quota.spent_until());
         self.deployments.forge_hour.set(hour_used_up);
@@ -225,10 +226,10 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends what may be sent now to one family; how many were dealt with.
+    /// Sends one family's messages that may be sent now; returns how many were processed.
     async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
         let sent = self.send_messages(sender).await?;
-        // Only now: what is told is worth more than a second look at what was told.
+        // Messages come first: they are worth more than checks of earlier ones.
         let looks = sender.family == SinkFamily::Forge;
         Ok(sent + if looks { self.confirm_some(sender).await? } else { 0 })
     }
@@ -247,7 +248,7 @@ impl Outbox {
         let (done, answers) = mpsc::unbounded_channel();
         let sending = async move {
             while let Some(processed) = processing.next().await {
-                // If nobody records any more, that is told below.
+                // If the recorder has stopped, its error is returned below.
                 let _unrecorded = done.send(processed);
             }
         };
@@ -255,7 +256,7 @@ impl Outbox {
         recorded
     }
 
-    /// Takes as many from the store as the breaker lets through, with what is left of the forge's hour.
+    /// Claims as many messages as the breaker allows, with the rest of the hourly quota.
     pub(super) async fn take<T, F: Future<Output = Result<Vec<T>, StoreError>>>(
         &self,
         sender: &Sender,
@@ -275,10 +276,11 @@ impl Outbox {
         Ok((taken, quota.map(Mutex::new)))
     }
 
-    /// Records what has been told at once, and together what was told together; how many were tried.
+    /// Records outcomes as they come, several at once where they come together; returns how many
+    /// were tried.
     ///
-    /// Beside the telling, not in its pauses: who tells may hold a connection to the database, and
-    /// recording would wait for it for ever.
+    /// It runs beside the calls, not between them: a call may hold a connection to the database,
+    /// and the record would wait for it for ever.
     async fn record(
         &self,
         sender: &Sender,
@@ -290,10 +292,10 @@ impl Outbox {
             tried += together.iter().filter(|one| one.tried).count();
             let answers: Vec<_> =
                 together.drain(..).map(|one: Processed| (one.message, one.answer)).collect();
-            let held = self.store.answered(&answers, self.clock.now()).await?;
+            let held = self.store.record_outcomes(&answers, self.clock.now()).await?;
             for ((message, answer), held) in answers.iter().zip(held) {
                 self.metrics.report(&sender.family.to_string(), outcome::word(answer));
-                if held == Held::Lost {
+                if held == LeaseState::Lost {
                     let OutboxMessage { deployment, sink, seq, .. } = message;
                     tracing::warn!(%deployment, %sink, seq, "another sender took over");
                 }
@@ -302,8 +304,8 @@ impl Outbox {
         Ok(tried)
     }
 
-    /// Returns what a family that takes so many calls an hour was told and is to be told; none of
-    /// others.
+    /// Returns the calls and waiting messages of a family with an hourly quota; `None` for other
+    /// families.
     async fn quota(
         &self,
         family: &SinkFamily,
@@ -328,7 +330,7 @@ impl Outbox {
             sender.breaker().release(1);
             return Processed { message, answer: DeliveryOutcome::Skipped(reason), tried: true };
         }
-        // The lease must not end while one is on its way, or another would tell it as well.
+        // The lease must not end during a call, or another sender would send the message as well.
         let late = lease.left(self.clock.moment()) < self.settings.lease / 2;
         if late || sender.breaker().open_until(now).is_some() {
             sender.breaker().release(1);
@@ -340,7 +342,7 @@ impl Outbox {
             return Processed { message, answer, tried: true };
         }
         if message.begins_there() {
-            // The forge is asked to make a deployment before it is told of it.
+            // The deployment is created at the code host before its first status.
             sender.breaker().spend(1, now);
         }
         let delivered = self.deliver(&message, lease).await;
@@ -349,7 +351,7 @@ impl Outbox {
             Ok(delivered) => {
                 match &delivered {
                     Delivered::Yes { .. } => sender.observe(Observation::Answer, now, ""),
-                    // Nobody was asked, so nobody knows how the other side is.
+                    // No call was made, so there is no observation of the receiver.
                     Delivered::Nothing(_) | Delivered::Later { .. } => sender.breaker().release(1),
                 }
                 outcome::delivered(&message, delivered, now)
@@ -366,8 +368,8 @@ impl Outbox {
         Processed { message, answer, tried: true }
     }
 
-    /// The call itself, with an end even if it panics or never ends. A process that stood still in
-    /// the middle of it says no more: by now another may have told what came after.
+    /// Makes the call, with an end even if it panics or takes too long. A process that was
+    /// suspended during the call records nothing: by now another may have sent what came after.
     async fn deliver(
         &self,
         message: &OutboxMessage,
@@ -390,19 +392,19 @@ async fn pause(stop: &CancellationToken) {
 }
 
 fn log(message: &OutboxMessage, answer: &DeliveryOutcome, reason: &str) {
-    let OutboxMessage { deployment, sink, status, .. } = message;
+    let OutboxMessage { deployment, sink, status, attempts: attempt, .. } = message;
     let state = status.state.as_str();
     match answer {
         DeliveryOutcome::Sent { .. } | DeliveryOutcome::Skipped(_) => {}
-        // That the breaker is open has been logged, once for all that wait behind it.
+        // An open breaker has been logged, once for all messages that wait behind it.
         DeliveryOutcome::Again { at, failed: false, .. } => {
-            tracing::debug!(%deployment, %sink, state, reason, %at, "not told yet");
+            tracing::debug!(%deployment, %sink, state, attempt, reason, %at, "message waits");
         }
         DeliveryOutcome::Again { at, failed: true, .. } => {
-            tracing::warn!(%deployment, %sink, state, reason, %at, "not told, tried again");
+            tracing::warn!(%deployment, %sink, state, attempt, reason, %at, "message not delivered, retry scheduled");
         }
         DeliveryOutcome::Parked(_) => {
-            tracing::error!(%deployment, %sink, state, reason, "not told, given up");
+            tracing::error!(%deployment, %sink, state, attempt, reason, "message parked");
         }
     }
 }

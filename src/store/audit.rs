@@ -1,5 +1,5 @@
-//! The audit log. An entry is written in the same transaction as its act, so that there is none
-//! without the other.
+//! The audit log. The transaction of an act writes its entry, so that neither exists without the
+//! other.
 
 use crate::model::audit::{AuditRecord, AuditRecords, AuthMethod, Principal, Search};
 use crate::store::db::Store;
@@ -27,14 +27,14 @@ pub(super) async fn note(
 }
 
 impl Store {
-    /// Adds an entry for an act that is not the database's.
+    /// Adds an entry for an act that changes nothing in the database.
     pub async fn audit(&self, entry: &AuditRecord) -> Result<(), StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         note(&mut write, entry).await?;
         write.commit().await
     }
 
-    /// The newest entries that are looked for.
+    /// Returns the newest entries that the search matches.
     pub async fn audited(&self, search: &Search) -> Result<AuditRecords, StoreError> {
         let limit = search.limit.clamp(1, LONGEST_PAGE);
         let Search { by, act, target, app, since, until, before, limit: _ } = search;
@@ -55,14 +55,14 @@ impl Store {
         let size = |AuditRecord { by, subject, reason, outcome, .. }: &AuditRecord| {
             by.name.len() + subject.len() + reason.len() + outcome.len() + 500
         };
-        let page = query_of(sql, values).page(&self.pool, READING, limit, written, size);
+        let page = query_of(sql, values).page(&self.pool, READING, limit, read_record, size);
         let (entries, more) = page.await?;
         let next = entries.last().filter(|_| more).map(|last: &AuditRecord| last.id.clone());
         Ok(AuditRecords { entries, next })
     }
 }
 
-fn written(row: &Row) -> Result<AuditRecord, StoreError> {
+fn read_record(row: &Row) -> Result<AuditRecord, StoreError> {
     Ok(AuditRecord {
         id: row.id("id")?,
         at: row.time("at")?,

@@ -1,4 +1,4 @@
-//! A deployment that has not begun to push is stopped by a person.
+//! Cancels a deployment that has not begun to push.
 
 use crate::model::audit::AuditRecord;
 use crate::model::deployment::{Deployment, State};
@@ -12,11 +12,11 @@ use crate::store::row::{self, Row, deployment_columns};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
 
-/// What became of a deployment that was to be cancelled.
+/// The result of a cancellation.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "it may go on"]
 pub enum Cancelled {
-    /// It has ended; what it is now.
+    /// The deployment has ended; its present state.
     Yes(Box<Deployment>),
     /// Its push has begun, and may have arrived. Nothing was changed.
     Pushing,
@@ -29,9 +29,9 @@ pub enum Cancelled {
 const DOING: &str = "cancelling a deployment";
 
 impl Store {
-    /// Ends a deployment that waits, or that a worker is at and has not begun to push: the worker loses
-    /// its claim. The entry says who does it, and gets what it is about; the answer to a caller who may
-    /// repeat it is kept with it.
+    /// Ends a deployment that waits, or that a worker has claimed and not begun to push: the worker
+    /// loses its claim. The audit log entry names the principal, and gets its subject here; the
+    /// answer to an idempotent request is stored with it.
     pub async fn cancel(
         &self,
         id: &DeployId,
@@ -41,11 +41,11 @@ impl Store {
         let mut write = self.begin_durable(DOING).await?;
         let Some(found) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
         let release = &found.request.release;
-        // With the lane locked, no worker can be given the turn to push meanwhile.
+        // With the lane locked, no worker can get the turn to push meanwhile.
         lane::lock(self, &mut write, &release.repository, &found.request.target).await?;
         let Some(row) = end(&mut write, id, entry).await? else {
             let now = read(&mut write, id).await?;
-            // One that is dropped lets go of the lane some time later.
+            // A dropped transaction releases the lane only some time later.
             write.commit().await?;
             return Ok(match now {
                 Some(now) if now.state.is_final() => Cancelled::Ended(Box::new(now)),
@@ -77,7 +77,7 @@ async fn read(
     query(sql, id).first(write.sql(), DOING).await?.as_ref().map(row::deployment).transpose()
 }
 
-/// Ends it, unless its push has begun or it has ended.
+/// Ends the deployment, unless its push has begun or it has ended.
 async fn end(
     write: &mut WriteTransaction,
     id: &DeployId,

@@ -1,10 +1,11 @@
-//! Claims: a deployment that begins to push takes its app, its namespace, and the routes and objects that it
+//! Claims: a deployment that begins to push reserves its app, its namespace, and the routes and objects that it
 //! will make live, in the transaction that gives it the turn. Rules judge what was live when they ran;
-//! of two that ran at the same moment, one is told here, and planned again.
+//! of two deployments that ran at the same moment, the claim stops one, which is planned again.
 //!
 //! A claim counts by the state of its deployment: while that pushes, and some minutes after its
 //! success. So nothing has to be released for a claim to end, whatever ends its deployment. What is
-//! live for longer, the manifest repository shows and the table of owners has: an empty table, as
+//! live for longer is in the manifest repository and in the table of owners: an empty table of claims, as
+//! after an upgrade, loses nothing.
 //! after an upgrade, loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,43 +26,44 @@ use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-/// So long after a success the claim counts: longer than any replica may take to see a push of
-/// another one, and than their clocks may differ.
+/// The time for which a claim counts after a success: longer than any replica takes to see a push
+/// of another one, and than their clocks may differ.
 const SETTLES: SignedDuration = SignedDuration::from_mins(10);
 
-/// What another deployment has claimed, or another repository owns.
+/// A name that another deployment has claimed, or another repository owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimConflict {
-    /// The app is another repository's.
+    /// The app belongs to another repository.
     App,
-    /// The app's namespace is another owner's.
+    /// The app's namespace belongs to another owner.
     Namespace,
-    /// A route that would be in the way of the deployment's.
+    /// A route that collides with one of the deployment's.
     Route(Route),
-    /// An object of the namespace.
+    /// An object of the namespace that another app has.
     Object {
-        /// Which.
+        /// The object.
         object: ObjectName,
         /// The other app.
         app: AppKey,
     },
 }
 
-/// With more names of hosts or of objects than this, all claims on a target, or in a namespace, are read.
+/// The number of host or object names up to which a query names them; above it, all claims on a
+/// target, or in a namespace, are read.
 const MOST_NAMES: usize = 300;
 
-/// How many rows one statement writes: a statement takes some hundred values.
+/// The number of rows that one statement writes: a statement takes some hundred values.
 const ROWS: usize = 50;
 
-/// Of apps, namespaces and routes; and of objects.
+/// The tables of claims: of apps, namespaces and routes; and of objects.
 const TABLES: [&str; 2] = ["claims", "object_claims"];
 
 const DOING: &str = "claiming an app and its routes";
 const DOING_OBJECTS: &str = "claiming an app's objects";
 
 impl Store {
-    /// Returns whose the app and its namespace are on a target, or are about to become: also by
-    /// deployments that push.
+    /// Returns the owners of the app and its namespace on a target, also those that a deployment
+    /// that pushes is about to make.
     pub async fn claimed_ownership(
         &self,
         target: &TargetName,
@@ -70,7 +72,7 @@ impl Store {
         ownership(&self.pool, target, app).await
     }
 
-    /// Routes that are live, with whose they are by the record; and those that deployments of other
+    /// Returns the live routes with their recorded owners, and the routes that deployments of other
     /// apps have claimed and that may take requests of these hosts.
     pub async fn with_claims(
         &self,
@@ -102,7 +104,7 @@ impl Store {
         Ok(routes)
     }
 
-    /// The objects that deployments of other apps of the namespace have claimed.
+    /// Returns the objects that deployments of other apps of the namespace have claimed.
     pub async fn claimed_objects(
         &self,
         target: &TargetName,
@@ -113,8 +115,8 @@ impl Store {
     }
 }
 
-/// Returns what keeps the deployment from claiming what it needs; `None` where it may. Nobody else
-/// claims anything on the target until the transaction ends.
+/// Returns the conflict that keeps the deployment from its claims; `None` where it may have them.
+/// No other deployment claims anything on the target until the transaction ends.
 pub(super) async fn conflict(
     store: &Store,
     write: &mut WriteTransaction,
@@ -126,7 +128,7 @@ pub(super) async fn conflict(
     let Some(app) = known.app.as_ref().or(app.as_ref()) else { return Ok(None) };
     let (target, repository) = (&request.target, &request.release.repository);
     lock(store, write, target).await?;
-    // Who may roll an app back was asked; its former revisions may be of a former owner.
+    // The right to roll the app back was checked; its former revisions may be of a former owner.
     if rollback.is_none() {
         match ownership(write.sql(), target, app).await?.allow(repository) {
             Err(NotOwned::App) => return Ok(Some(ClaimConflict::App)),
@@ -144,7 +146,7 @@ pub(super) async fn conflict(
     object_conflict(write, (target, app), &known.objects, now).await
 }
 
-/// Writes down what the deployment takes, in place of what an earlier attempt at it took.
+/// Writes the deployment's claims, in place of those of an earlier attempt.
 pub(super) async fn take(
     write: &mut WriteTransaction,
     claim: &Claim,
@@ -191,8 +193,8 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// The deployment has come to its end. After a success its claims stand for the app's, in place of
-/// older ones; of a failure they go.
+/// Settles the claims of a deployment that has ended. After a success they replace the app's older
+/// claims; after a failure they are deleted.
 pub(super) async fn settle(
     store: &Store,
     write: &mut WriteTransaction,
@@ -232,7 +234,7 @@ pub(super) async fn settle(
     Ok(())
 }
 
-/// The app was taken off the target: what deployments of it had claimed is free, but for one that
+/// Deletes the claims of an app that was removed from the target, except those of a deployment that
 /// pushes.
 pub(super) async fn free(
     write: &mut WriteTransaction,
@@ -244,14 +246,14 @@ pub(super) async fn free(
             "DELETE FROM {table} WHERE target = $1 AND namespace = $2 AND slug = $3 AND NOT EXISTS \
              (SELECT 1 FROM deployments d WHERE d.id = {table}.deployment AND d.finished_at IS NULL)"
         );
-        let doing = "freeing what an app had claimed";
+        let doing = "deleting the claims of an app";
         query_of(sql, (target, app)).execute(write.sql(), doing).await?;
     }
     Ok(())
 }
 
-/// Two that claim on one target come one after the other. On SQLite whoever writes has locked
-/// everything.
+/// Locks the claims of a target, so that deployments claim one after the other. On SQLite the
+/// writer has locked everything.
 async fn lock(
     store: &Store,
     write: &mut WriteTransaction,
@@ -267,14 +269,14 @@ async fn lock(
         if found.is_some() {
             break;
         }
-        // Another one may make it at the same moment: this waits for that, and finds the row.
+        // Another transaction may insert it at the same moment: this waits for that one, and finds the row.
         let sql = "INSERT INTO claim_turns (target) VALUES ($1) ON CONFLICT DO NOTHING";
         query(sql, target).execute(write.sql(), DOING).await?;
     }
     Ok(())
 }
 
-/// The deployment takes nothing any more.
+/// Deletes the claims of the deployment.
 async fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) -> Result<(), StoreError> {
     for (table, doing) in TABLES.into_iter().zip([DOING, DOING_OBJECTS]) {
         let sql = format!("DELETE FROM {table} WHERE deployment = $1");
@@ -283,7 +285,7 @@ async fn drop_those_of(write: &mut WriteTransaction, id: &DeployId) -> Result<()
     Ok(())
 }
 
-/// By the record; where that has nothing, by those who push.
+/// Returns the owners by the record; where that has none, by the deployments that push.
 async fn ownership<'e>(
     database: impl Executor<'e, Database = Any>,
     target: &TargetName,
@@ -298,7 +300,7 @@ async fn ownership<'e>(
          UNION ALL SELECT 1 AS claimed, c.repository, c.slug FROM claims c \
          JOIN deployments d ON d.id = c.deployment AND d.state = 'pushing' \
          WHERE c.target = $1 AND c.namespace = $2 AND c.host = '') AS claimants";
-    let row = query(sql, (target, app)).one(database, "asking whose an app is").await?;
+    let row = query(sql, (target, app)).one(database, "reading the owner of an app").await?;
     let names = |column: &'static str| {
         let names = row.text(column)?;
         let parsed = names
@@ -315,7 +317,8 @@ async fn ownership<'e>(
     Ok(owners)
 }
 
-/// The routes that deployments of other apps have claimed and that may take requests of the hosts.
+/// Returns the routes that deployments of other apps have claimed and that may take requests of the
+/// hosts.
 async fn claimed<'e>(
     database: impl Executor<'e, Database = Any>,
     target: &TargetName,
@@ -327,7 +330,7 @@ async fn claimed<'e>(
         return Ok(Vec::new());
     }
     let names: BTreeSet<String> = hosts.iter().flat_map(|host| hosts_over(host)).collect();
-    // A star stands for names that nobody can list.
+    // A wildcard stands for more names than a list can hold.
     let by_name = names.len() <= MOST_NAMES && !hosts.iter().any(|host| host.starts_with('*'));
     let condition = if by_name {
         format!("c.host IN ({})", placeholders(5, names.len()))
@@ -344,7 +347,7 @@ async fn claimed<'e>(
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let names: Vec<String> = names.into_iter().filter(|_| by_name).collect();
     let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.fetch_all(database, "asking which routes are claimed").await?;
+    let rows = rows.fetch_all(database, "reading claimed routes").await?;
     rows.iter().map(route).collect()
 }
 
@@ -357,8 +360,10 @@ fn route(row: &Row) -> Result<Route, StoreError> {
     })
 }
 
-/// Of two apps of a namespace whose deployments would make an object of one kind and name at the same moment,
-/// one is given the turn to push; the rule `collision` judges by what was live before. The first object that another app's deployment has claimed, and that the app does not have already.
+/// Returns the first object that another app's deployment has claimed, and that the app does not
+/// have already. Of two apps of a namespace whose deployments would create an object of one kind
+/// and name at the same moment, one gets the turn to push; the rule `collision` judges by what was
+/// live before.
 async fn object_conflict(
     write: &mut WriteTransaction,
     (target, app): (&TargetName, &AppKey),
@@ -380,7 +385,8 @@ async fn object_conflict(
     }))
 }
 
-/// The objects that deployments of other apps of the namespace have claimed: all, or those of some names.
+/// Returns the objects that deployments of other apps of the namespace have claimed: all, or those
+/// of some names.
 async fn claimed_objects<'e>(
     database: impl Executor<'e, Database = Any>,
     (target, app): (&TargetName, &AppKey),
@@ -404,7 +410,7 @@ async fn claimed_objects<'e>(
          GROUP BY c.slug ORDER BY c.slug"
     );
     let rows = query_of(sql, (target, app, settled, names));
-    let rows = rows.fetch_all(database, "asking which objects are claimed").await?;
+    let rows = rows.fetch_all(database, "reading claimed objects").await?;
     let mut claimed = Vec::new();
     for row in rows {
         let (app, objects) = (row.id::<Slug>("id")?, row.text("objects")?);

@@ -1,4 +1,5 @@
-//! A URL becomes a pool of connections with our settings, and tables that are up to date.
+//! Connects to the database of a URL: a pool of connections with the service's settings, and tables
+//! that are up to date.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,39 +15,41 @@ use crate::store::error::StoreError;
 use crate::support::ownership;
 use crate::support::percent::encode_path;
 
-/// Which database it is; where the SQL must differ, it asks here.
+/// The kind of the database; code where the SQL must differ matches on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseBackend {
     Sqlite,
     Postgres,
 }
 
-/// Enough that readers never wait for one another; writers are one at a time anyway on SQLite. On
-/// PostgreSQL, writers that commit at once share one wait for the disk.
+/// The connections of the pool: enough that readers never wait for one another. On SQLite there is
+/// one writer at a time anyway; on PostgreSQL, writers that commit at the same time share one wait
+/// for the disk.
 const CONNECTIONS: u32 = 12;
 
-/// Those of `accept` on PostgreSQL: an event, whose sender waits, does not stand in the row of all
-/// workers for a connection.
+/// The connections for `accept` on PostgreSQL: an event, whose sender waits, does not queue for a
+/// connection behind all workers.
 const DURABLE_CONNECTIONS: u32 = 4;
 
-/// A connection that has rested for longer is tried before it is used: a server hangs up, and closes those of
-/// a network that has gone.
+/// The idle time after which a connection is tested before use: a server closes idle connections,
+/// and those of a network that is gone.
 const RESTED: Duration = Duration::from_secs(1);
 
-/// How long an operation waits for a connection before it fails.
+/// The time that an operation waits for a connection before it fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// WAL, so that readers do not wait for the writer. The busy timeout is for a second process on the same
-/// file; within this one, writers wait for their turn. How far a commit waits for the disk, each
-/// transaction says as it begins.
+/// WAL, so that readers do not wait for the writer. The busy timeout is for a second process on the
+/// same file; within this one, writers wait for their turn. Each transaction sets, as it begins,
+/// how far its commit waits for the disk.
 const SQLITE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
      PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;";
 
-/// No statement of ours is long: one that is has met a fault, and must not block its lane.
+/// No statement of the service is long: a long one has met a fault, and must not block its lane.
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s';";
 
-/// A number may be left out, and may come later: each is run once, whatever was run after it.
+/// The migrations. A number may be missing, and may come later: each is run once, whatever was run
+/// after it.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
     (2, "templates_commit", include_str!("../../migrations/0002_templates_commit.sql")),
@@ -83,8 +86,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
 /// The connections to one database.
 pub(super) struct Pools {
     pub(super) pool: AnyPool,
-    /// On SQLite the one that writes: a second one would read again from the file what the first has changed.
-    /// On PostgreSQL those of what somebody waits for.
+    /// The connections for writes. On SQLite one: a second one would read again from the file what
+    /// the first has changed. On PostgreSQL those of operations that a caller waits for.
     pub(super) writers: AnyPool,
     pub(super) kind: DatabaseBackend,
 }
@@ -94,7 +97,9 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     let Place { kind, url, shown } = match url.expose_secret().split_once(':') {
         Some(("sqlite", path)) => sqlite(path)?,
         Some(("postgres" | "postgresql", _)) => postgres(url)?,
-        _ => return Err(bad(&redact_url(url.expose_secret()), "no database that is known here")),
+        _ => {
+            return Err(url_error(&redact_url(url.expose_secret()), "the scheme is not supported"));
+        }
     };
     let open = |source| StoreError::open(shown.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
@@ -109,16 +114,16 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         DatabaseBackend::Sqlite => 1,
         DatabaseBackend::Postgres => DURABLE_CONNECTIONS,
     };
-    // Nobody sends an event again that met a connection which had gone.
+    // An event that fails on a closed connection is not sent again.
     let writers = connections(kind, settings, most, Duration::ZERO);
     let writers = writers.connect_with(options).await.map_err(&open)?;
     Ok(Pools { pool, writers, kind })
 }
 
-/// Brings the tables up to date, on a connection that nobody uses after it: one whose migration failed
-/// is in a state that nobody knows.
+/// Brings the tables up to date, on a connection of its own: after a failed migration its state is
+/// unknown.
 ///
-/// A pool would try again until its patience is over, and then forget why; this says why.
+/// A pool would retry until its time is over, and lose the cause; this returns the cause.
 async fn migrate(
     options: &AnyConnectOptions,
     settings: &'static str,
@@ -136,7 +141,7 @@ async fn migrate(
     let migrated = migrator(MIGRATIONS).run(&mut connection).await;
     let closed = connection.close().await;
     migrated.map_err(|source| match source {
-        // Before a former version touches tables that it does not know, it stops.
+        // An older version stops before it touches tables that it does not know.
         MigrateError::VersionMissing(migration) => {
             let known = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
             StoreError::Newer { shown: shown.to_owned(), migration, known }
@@ -146,24 +151,24 @@ async fn migrate(
     closed.map_err(open)
 }
 
-/// Returns whether this version knows a migration.
+/// Returns true if this version knows a migration.
 pub(super) fn knows_migration(version: i64) -> bool {
     MIGRATIONS.iter().any(|(known, _, _)| *known == version)
 }
 
-/// The file of a SQLite URL; `None` for another database.
+/// Returns the file of a SQLite URL; `None` for another database.
 pub(super) fn sqlite_file(url: &SecretString) -> Option<PathBuf> {
     let path = url.expose_secret().strip_prefix("sqlite:")?;
     std::path::absolute(path.strip_prefix("//").unwrap_or(path)).ok()
 }
 
-/// Returns whether it is a SQLite URL whose path depends on where the program was started.
+/// Returns true for a SQLite URL whose path depends on the working folder of the service.
 pub(super) fn is_relative(url: &SecretString) -> bool {
     let path = url.expose_secret().strip_prefix("sqlite:");
     path.is_some_and(|path| Path::new(path.strip_prefix("//").unwrap_or(path)).is_relative())
 }
 
-/// One connection to a SQLite file that is there, by our settings or a reader's.
+/// Opens one connection to an existing SQLite file, with the service's settings or a reader's.
 pub(super) async fn sqlite_connection(
     path: &Path,
     options: &str,
@@ -205,7 +210,7 @@ fn migrator(migrations: &[(i64, &'static str, &'static str)]) -> Migrator {
     Migrator { migrations: Cow::Owned(migrations.collect()), ..Migrator::DEFAULT }
 }
 
-/// Where a database is: for the driver, and for people.
+/// The place of a database: for the driver, and for people.
 struct Place {
     kind: DatabaseBackend,
     url: String,
@@ -216,7 +221,7 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     let path = path.strip_prefix("//").unwrap_or(path);
     let shown = format!("sqlite:{path}");
     if path.is_empty() || path.contains('?') || path == ":memory:" {
-        return Err(bad(&shown, "the path of a file is needed, without options"));
+        return Err(url_error(&shown, "the path of a file is needed, without options"));
     }
     let failed = |source| StoreError::File { path: PathBuf::from(path), source };
     let path = std::path::absolute(path).map_err(failed)?;
@@ -225,7 +230,7 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     Ok(Place { kind: DatabaseBackend::Sqlite, url, shown })
 }
 
-/// Makes the file before SQLite does: its journal files take over the owner and the permissions it has.
+/// Creates the file before SQLite does: its journal files take over its owner and permissions.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let make = || {
         if let Some(folder) = path.parent() {
@@ -236,7 +241,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     make().map_err(|source| StoreError::File { path: path.to_owned(), source })
 }
 
-/// A PostgreSQL URL for people, without what is secret in it.
+/// Returns a PostgreSQL URL for people, without its secrets.
 pub(super) fn shown_url(url: &SecretString) -> String {
     redact_url(url.expose_secret())
 }
@@ -245,14 +250,14 @@ fn postgres(url: &SecretString) -> Result<Place, StoreError> {
     let url = url.expose_secret();
     let shown = redact_url(url);
     if AnyConnectOptions::from_str(url).is_err() {
-        // The parser's own words are left out, they might quote a part of the URL.
-        return Err(bad(&shown, "not a URL"));
+        // The parser's message is left out, since it might quote a part of the URL.
+        return Err(url_error(&shown, "not a URL"));
     }
     Ok(Place { kind: DatabaseBackend::Postgres, url: url.to_owned(), shown })
 }
 
-/// Removes from a URL what might be secret: the user, the password, the options, and everything of
-/// what is no URL.
+/// Removes from a URL all that may be secret: the user, the password, the options, and the whole
+/// text of one that is no URL.
 fn redact_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "(not shown)".to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
@@ -260,7 +265,7 @@ fn redact_url(url: &str) -> String {
     format!("{scheme}://{}", place.trim_start_matches('/'))
 }
 
-fn bad(shown: &str, reason: &str) -> StoreError {
+fn url_error(shown: &str, reason: &str) -> StoreError {
     StoreError::Url { shown: shown.to_owned(), reason: reason.to_owned() }
 }
 
@@ -283,7 +288,7 @@ mod tests {
         assert!(MIGRATIONS.windows(2).all(|two| two[0].0 < two[1].0));
     }
 
-    /// Two branches may each bring one: the lower number may come to a database after the higher.
+    /// Two branches may each bring one: the lower number may reach a database after the higher one.
     #[tokio::test]
     async fn a_number_that_was_left_out_may_come_later() {
         install_default_drivers();

@@ -1,4 +1,4 @@
-//! The database: its connections, and how a transaction is begun on each kind.
+//! The database: its connections, and the begin of a transaction on each kind.
 
 use std::sync::Arc;
 
@@ -16,40 +16,41 @@ use crate::store::write::{WriteTransaction, Writers};
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(super) pool: AnyPool,
-    /// On SQLite the connection of all that write; on PostgreSQL those of what somebody waits for: nobody else
-    /// stands before that.
+    /// The connections for writes. On SQLite the connection of all writers; on PostgreSQL those of
+    /// operations that a caller waits for, so that no other operation is before them.
     pub(super) writers: AnyPool,
     pub(super) kind: DatabaseBackend,
     pub(super) turns: Writers,
-    pub(super) audience: Arc<Subscriptions>,
-    /// Rings after each change of this process's.
+    pub(super) subscriptions: Arc<Subscriptions>,
+    /// Notified after each change of this process.
     pub(super) changed: watch::Sender<()>,
 }
 
 impl Store {
     /// Opens the database of a URL and brings its tables up to date.
     ///
-    /// `sqlite:PATH` makes the file and its folder, readable by their owner only;
-    /// `postgres://…` must exist. A password in the URL appears in no error.
+    /// A `sqlite:PATH` creates the file and its folder, readable by their owner only; a
+    /// `postgres://…` database must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, writers, kind } = connect::pools(url).await?;
-        let (turns, audience) = (Writers::default(), Arc::default());
+        let (turns, subscriptions) = (Writers::default(), Arc::default());
         let changed = watch::Sender::new(());
-        Ok(Self { pool, writers, kind, turns, audience, changed })
+        Ok(Self { pool, writers, kind, turns, subscriptions, changed })
     }
 
-    /// The same database, with messages for these from now on.
+    /// Returns the same database, with messages for these subscriptions from now on.
     #[must_use]
-    pub fn telling(self, audience: Subscriptions) -> Self {
-        Self { audience: Arc::new(audience), ..self }
+    pub fn with_subscriptions(self, subscriptions: Subscriptions) -> Self {
+        Self { subscriptions: Arc::new(subscriptions), ..self }
     }
 
-    /// Whom messages are left for.
-    pub fn audience(&self) -> &Subscriptions {
-        &self.audience
+    /// Returns the subscriptions.
+    pub fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
-    /// Rings after each change that this process makes; what others change it does not hear of.
+    /// Returns a receiver that is notified after each change of this process, and not of other
+    /// processes.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -60,13 +61,14 @@ impl Store {
         self.pool.close().await;
     }
 
-    /// A transaction of which a power cut may take back the last ones: what is left to do is found out again
-    /// from the manifest repository. A killed process loses none.
+    /// Begins a transaction that a power cut may undo: the work is then found again from the
+    /// manifest repository. A killed process loses none.
     pub(super) async fn begin(&self, doing: &'static str) -> Result<WriteTransaction, StoreError> {
         self.begin_as(Durability::Process, false, doing).await
     }
 
-    /// A transaction that somebody waits for, and that survives a power cut once it is committed.
+    /// Begins a transaction that a caller waits for, and that survives a power cut once it is
+    /// committed.
     pub(super) async fn begin_durable(
         &self,
         doing: &'static str,
@@ -74,7 +76,7 @@ impl Store {
         self.begin_as(Durability::Disk, true, doing).await
     }
 
-    /// One statement in a transaction of its own; how many rows it changed.
+    /// Runs one statement in a transaction of its own; returns the number of changed rows.
     pub(super) async fn run(
         &self,
         statement: Query,
@@ -86,7 +88,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// On SQLite in its turn, or, at once, before the workers that wait for theirs.
+    /// Begins a transaction. On SQLite it waits in the queue of writers, or goes at once before the
+    /// workers in it.
     pub(super) async fn begin_as(
         &self,
         durability: Durability,
@@ -101,7 +104,7 @@ impl Store {
             (DatabaseBackend::Postgres, Durability::Process) => &self.pool,
             _ => &self.writers,
         };
-        // On SQLite, one that begins by reading could find the write lock taken in its middle.
+        // On SQLite, a transaction that begins with a read could find the write lock taken later.
         let begin = match (self.kind, durability) {
             (DatabaseBackend::Sqlite, Durability::Process) => {
                 "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
@@ -114,8 +117,8 @@ impl Store {
         WriteTransaction::begin(pool, begin, doing, turn, self.changed.clone()).await
     }
 
-    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
-    /// is at, so that it waits for nobody.
+    /// Returns a statement about the rows that a query finds; on PostgreSQL only those that no
+    /// other transaction has locked, so that it waits for none.
     pub(super) fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(match self.kind {
             DatabaseBackend::Sqlite => format!("{statement}{query})"),
@@ -123,7 +126,7 @@ impl Store {
         })
     }
 
-    /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
+    /// Returns SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
     pub(super) fn locking(&self, sql: &str, lock: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(match self.kind {
             DatabaseBackend::Sqlite => sql.to_owned(),
@@ -132,7 +135,7 @@ impl Store {
     }
 }
 
-/// What a committed transaction survives.
+/// The event that a committed transaction survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     /// The end of the process.
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
     use crate::store::query::query;
 
-    /// How far the commit of a transaction waits for the disk: 2 is FULL, 1 is NORMAL.
+    /// Returns how far the commit of a transaction waits for the disk: 2 is FULL, 1 is NORMAL.
     async fn synchronous(mut write: WriteTransaction) -> i64 {
         let row = query("PRAGMA synchronous", ()).one(write.sql(), "asking").await.unwrap();
         let found = row.number("synchronous").unwrap();

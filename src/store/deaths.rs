@@ -1,18 +1,18 @@
-//! How often attempts died one after the other, most likely of what they were at.
+//! Counts the attempts that died one after the other, most likely of the deployment that they worked on.
 //!
-//! When a process dies, everything that it is at dies with it, and an operator may kill it: one death
-//! proves nothing. A deployment whose attempt died is planned alone, and that is written down before;
-//! who dies then has died of it. An attempt that ended in any way, or had begun to push, clears it; one
-//! that was given back, as at a restart, does not count.
+//! When a process dies, all its attempts die with it, and an operator may kill it: one death
+//! proves nothing. A deployment whose attempt died is planned alone, and that is recorded before;
+//! an attempt that dies then has died of its deployment. An attempt that ended in any way, or had begun to
+//! push, clears the count; one that was released, as at a restart, does not count.
 //!
-//! It stands in the summary, which nothing else writes before an attempt has ended.
+//! The count is in the summary, which nothing else writes before an attempt has ended.
 
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Held};
+use crate::store::lease::{Claim, LeaseState};
 use crate::store::query::query;
 
-/// The summary of a deployment that a worker has just taken, by what stood there before.
+/// The summary of a deployment that a worker has just claimed, by the summary before.
 macro_rules! deployment_taken {
     () => {
         "CASE WHEN state = 'pushing' THEN 'a worker is at it' \
@@ -29,7 +29,7 @@ macro_rules! deployment_taken {
 }
 pub(super) use deployment_taken;
 
-/// The same of a preview. It is given up more easily: the next commit brings another.
+/// The same for a preview. It is given up more easily: the next commit brings another.
 macro_rules! preview_taken {
     () => {
         "CASE WHEN worker IS NULL AND summary LIKE 'a worker is at it: the last % died' THEN summary \
@@ -44,10 +44,10 @@ macro_rules! preview_taken {
 }
 pub(super) use preview_taken;
 
-/// So many are told apart.
+/// The most deaths in a row that are counted.
 pub const MOST_DEATHS: u32 = 3;
 
-/// Counts the attempts that died, by the summary of what a worker has taken.
+/// Counts the attempts that died, by the summary of a claimed deployment or preview.
 pub(super) fn count_deaths(summary: &str) -> u32 {
     match summary.strip_prefix("a worker is at it: the last ") {
         Some("attempt died") => 1,
@@ -58,17 +58,17 @@ pub(super) fn count_deaths(summary: &str) -> u32 {
 }
 
 impl Store {
-    /// Writes down that a deployment whose attempt died is about to be planned, and nothing else of the
-    /// kind by this process.
-    pub async fn plan_alone(&self, claim: &Claim) -> Result<Held, StoreError> {
+    /// Records that a deployment whose attempt died is about to be planned, and no other such
+    /// deployment by this process.
+    pub async fn plan_alone(&self, claim: &Claim) -> Result<LeaseState, StoreError> {
         let summary = match claim.deaths {
-            0 => return Ok(Held::Yes),
+            0 => return Ok(LeaseState::Held),
             1 => "planned alone: the last attempt died",
             _ => "planned alone: the last 2 attempts died",
         };
         let sql = "UPDATE deployments SET summary = $3 \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let plan = query(sql, (claim, summary));
-        self.run(plan, "beginning to plan what died before").await.map(Held::by_rows)
+        self.run(plan, "beginning to plan what died before").await.map(LeaseState::by_rows)
     }
 }

@@ -1,9 +1,9 @@
-//! The embedded database as a file: copied while a service uses it, and put back.
+//! The embedded database as a file: backup while a service uses it, and restore.
 //!
-//! A backup is a copy of one moment, made by SQLite itself beside whoever reads and writes, and proved before
-//! it gets its name. It takes the database's place by a rename: until that last step the old one is in place
-//! and whole; after it, it lies beside. Never brings tables up to date: a backup is made before an upgrade, by
-//! the version that was.
+//! A backup is a copy of one moment, made by SQLite itself beside readers and writers, and checked before
+//! it gets its name. A restore puts it in the database's place by a rename: until that last step the old database is
+//! in place and whole; after it, the old one lies beside. No table is brought up to date here: a backup is made
+//! before an upgrade, by the old version.
 
 use std::path::{Path, PathBuf};
 
@@ -20,22 +20,22 @@ use crate::support::ownership;
 #[derive(Debug, Clone)]
 pub struct Embedded {
     path: PathBuf,
-    /// Whether its place depends on where the program was started.
+    /// True if its place depends on the working folder of the service.
     is_relative: bool,
 }
 
-/// What is in such a file.
+/// The contents of such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// The newest migration that its tables had.
+    /// The newest migration of its tables.
     pub migration: i64,
-    /// How many deployments it knows.
+    /// The number of its deployments.
     pub deployments: u64,
-    /// When something of it changed last: a deployment, a lock, an owner, another act.
+    /// The time of the last change: of a deployment, a lock, an owner, or another act.
     pub newest: Option<Timestamp>,
 }
 
-/// Why a file was not copied or put back. What was there is as it was.
+/// The reason why a file was not copied or restored. The files are as they were.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     /// Nothing has been stored yet.
@@ -43,42 +43,42 @@ pub enum EmbeddedError {
         "there is no database at {path}: nothing was stored yet, or the configuration is another one"
     )]
     NotThere {
-        /// Where it should be.
+        /// The place where it should be.
         path: PathBuf,
     },
-    /// The service runs in another folder.
+    /// The service runs in another working folder.
     #[error(
         "there is no folder {folder}, and its path is relative: name the service's configuration with \
          --config, and start this where the service starts (`WorkingDirectory=` of its unit), or give \
          storage.folder an absolute path"
     )]
     Elsewhere {
-        /// Where the folder would be.
+        /// The folder that does not exist.
         folder: PathBuf,
     },
-    /// A backup replaces nothing.
+    /// A backup replaces no file.
     #[error("{path} is there already, and is not replaced: name a file that is not there")]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// It is no database of ours.
+    /// The file is no database of the service.
     #[error("{path} is no backup of the-deployer: {why}")]
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The part that is missing.
         why: String,
     },
-    /// SQLite finds faults in it.
+    /// SQLite finds errors in it.
     #[error("{path} is damaged: {what}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first fault.
+        /// The first error.
         what: String,
     },
-    /// A newer version made it.
+    /// A newer version wrote it.
     #[error(
         "{path} was made by a newer the-deployer (migration {migration}, which this version does not \
          know): restore it with that version or a later one"
@@ -86,7 +86,7 @@ pub enum EmbeddedError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// What is not known here.
+        /// The migration that this version does not know.
         migration: i64,
     },
     /// A process has the database open.
@@ -95,50 +95,50 @@ pub enum EmbeddedError {
         /// The database.
         path: PathBuf,
     },
-    /// What happened after the backup would be lost.
+    /// Changes after the backup would be lost.
     #[error(
-        "the database at {path} knows more than the backup ({ours}, the backup {theirs}): with \
+        "the database at {path} has changes that the backup does not have ({ours}, the backup {theirs}): with \
          --force it is kept beside, and `the-deployer rebuild --merge` brings back what the manifest \
          repositories know of the time since"
     )]
     KnowsMore {
         /// The database.
         path: PathBuf,
-        /// What it has.
+        /// The contents of the database.
         ours: Contents,
-        /// What the backup has.
+        /// The contents of the backup.
         theirs: Contents,
     },
-    /// Nobody can tell what would be lost.
+    /// The database cannot be read, so the loss is unknown.
     #[error("the database at {path} cannot be read ({why}): with --force it is kept beside")]
     Unreadable {
         /// The database.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         why: String,
     },
-    /// The system did not do its part.
+    /// A file operation failed.
     #[error("cannot {doing} {path}: {source}")]
     File {
-        /// What we were at: `write`, `make`.
+        /// The operation: `write`, `make`.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// SQLite did not do its part.
+    /// A database operation failed.
     #[error("{path}: {source}")]
     Database {
         /// The file.
         path: PathBuf,
-        /// What the driver said.
+        /// The driver's error.
         source: sqlx::Error,
     },
 }
 
 impl EmbeddedError {
-    /// Returns whether the program refused, and did not fail.
+    /// Returns true if the program refused, and did not fail.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -170,33 +170,33 @@ impl std::fmt::Display for Contents {
     }
 }
 
-/// What was done.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// Where the database is.
+    /// The path of the database.
     pub database: PathBuf,
-    /// What it has now.
+    /// Its present contents.
     pub contents: Contents,
-    /// Where the one before it lies; `None` where there was none.
+    /// The path of the database before it; `None` where there was none.
     pub kept: Option<PathBuf>,
 }
 
-/// SQLite keeps these beside a database in use. Of another database, they would be its ruin.
+/// The journals that SQLite keeps beside a database in use. They would destroy another database.
 const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 impl Embedded {
-    /// The file of a storage URL.
+    /// Returns the file of a storage URL.
     ///
     /// # Errors
-    /// The URL of another database without what is secret in it: that one has tools of its own.
+    /// The URL of another database without its secrets: that one has tools of its own.
     pub fn from_url(url: &SecretString) -> Result<Self, String> {
         let is_relative = connect::is_relative(url);
         let found = connect::sqlite_file(url).map(|path| Self { path, is_relative });
         found.ok_or_else(|| connect::shown_url(url))
     }
 
-    /// Refuses a place that depends on where the program was started and where no folder is: the service has
-    /// its folder elsewhere then.
+    /// Refuses a relative place whose folder does not exist: the service runs in another working
+    /// folder then.
     ///
     /// # Errors
     /// [`EmbeddedError::Elsewhere`]
@@ -213,8 +213,8 @@ impl Embedded {
         &self.path
     }
 
-    /// Copies the database into a file that is not there yet, for its owner alone. A service may be
-    /// running on it; the copy is of one moment, and whole.
+    /// Copies the database into a new file that only its owner can read. A service may be running
+    /// on it; the copy is of one moment, and whole.
     ///
     /// # Errors
     /// [`EmbeddedError`]; then there is no file.
@@ -222,8 +222,8 @@ impl Embedded {
         if !self.path().is_file() {
             return Err(EmbeddedError::NotThere { path: self.path().to_owned() });
         }
-        // Takes the name, so that two backups never write one file.
-        drop(make(file)?);
+        // Reserves the name, so that two backups never write one file.
+        drop(create_private(file)?);
         let part = beside(file, &format!(".part-{}", std::process::id()));
         let copied = self.copy_into(&part, file).await;
         if copied.is_err() {
@@ -233,8 +233,8 @@ impl Embedded {
     }
 
     async fn copy_into(&self, part: &Path, file: &Path) -> Result<Contents, EmbeddedError> {
-        // SQLite writes into an empty file as into none; this one has its permissions already.
-        drop(make(part)?);
+        // SQLite accepts an empty file; this one has its permissions already.
+        drop(create_private(part)?);
         let path = part.to_str().ok_or_else(|| EmbeddedError::File {
             doing: "write",
             path: part.to_owned(),
@@ -246,18 +246,18 @@ impl Embedded {
         let copy = sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await;
         let _unused = connection.close().await;
         copy.map_err(&failed)?;
-        let contents = prove(part).await?;
-        settle(part)?;
+        let contents = check_contents(part).await?;
+        sync_to_disk(part)?;
         std::fs::rename(part, file).map_err(EmbeddedError::file("write", file))?;
-        settle(file)?;
+        sync_to_disk(file)?;
         Ok(contents)
     }
 
-    /// Puts a backup in the database's place; what was there gets `suffix` behind its name. With
-    /// `force` also where it knows more than the backup, or cannot be read.
+    /// Puts a backup in the database's place; the file that was there gets `suffix` behind its name. With
+    /// `force` also where that has changes that the backup does not have, or cannot be read.
     ///
-    /// Messages that wait in the backup may have been sent since: each is looked for before it is
-    /// sent. Whoever calls has the storage folder to themselves.
+    /// Messages that wait in the backup may have been sent since: each is searched for before it is
+    /// sent. The caller must hold the storage folder alone.
     ///
     /// # Errors
     /// [`EmbeddedError`]; then the database is what it was.
@@ -290,7 +290,7 @@ impl Embedded {
         Ok(Restored { database: self.path().to_owned(), contents: theirs, kept: placed? })
     }
 
-    /// Returns what a backup has, if it is one that this version can use.
+    /// Returns the contents of a backup, if this version can use it.
     async fn check(&self, file: &Path) -> Result<Contents, EmbeddedError> {
         if !file.is_file() {
             return Err(EmbeddedError::NotThere { path: file.to_owned() });
@@ -301,15 +301,15 @@ impl Embedded {
                        it with `the-deployer backup`";
             return Err(EmbeddedError::NotOurs { path, why: why.to_owned() });
         }
-        let contents = prove(file).await?;
-        match unknown(file).await? {
+        let contents = check_contents(file).await?;
+        match unknown_migration(file).await? {
             Some(migration) => Err(EmbeddedError::Newer { path, migration }),
             None => Ok(contents),
         }
     }
 
-    /// Returns what the database has, once everything is in its one file: that works only if nobody
-    /// else has it open.
+    /// Returns the contents of the database, after everything is in its one file: that works only
+    /// if no other process has it open.
     async fn at_rest(&self) -> Result<Contents, EmbeddedError> {
         let path = self.path();
         let failed = EmbeddedError::database(path);
@@ -334,28 +334,28 @@ impl Embedded {
         if let Some(folder) = path.parent() {
             ownership::create_folders(folder).map_err(EmbeddedError::file("make", folder))?;
         }
-        let mut copy = make(part)?;
+        let mut copy = create_private(part)?;
         let mut original = std::fs::File::open(file).map_err(EmbeddedError::file("read", file))?;
         std::io::copy(&mut original, &mut copy).map_err(EmbeddedError::file("write", part))?;
         drop(copy);
-        as_before(part, path).map_err(EmbeddedError::file("write", part))?;
-        unsure(part).await?;
-        settle(part)?;
-        let kept = if path.exists() { Some(keep(path, suffix)?) } else { None };
+        copy_ownership(part, path).map_err(EmbeddedError::file("write", part))?;
+        mark_messages_unsure(part).await?;
+        sync_to_disk(part)?;
+        let kept = if path.exists() { Some(keep_old(path, suffix)?) } else { None };
         std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
-        settle(path)?;
+        sync_to_disk(path)?;
         Ok(kept)
     }
 }
 
-/// Reads a file that nobody writes; it and its folder may be read-only.
+/// Opens a file that no process writes; it and its folder may be read-only.
 async fn at_rest(path: &Path) -> Result<AnyConnection, EmbeddedError> {
     let opened = connect::sqlite_connection(path, "mode=ro&immutable=1").await;
     opened.map_err(EmbeddedError::database(path))
 }
 
-/// Reads what is in a file at rest that SQLite finds no fault in.
-async fn prove(path: &Path) -> Result<Contents, EmbeddedError> {
+/// Reads the contents of a file in which SQLite finds no error.
+async fn check_contents(path: &Path) -> Result<Contents, EmbeddedError> {
     let mut connection = at_rest(path).await?;
     let looked = check_integrity(&mut connection, path).await;
     let _unused = connection.close().await;
@@ -377,7 +377,7 @@ async fn check_integrity(
     }
 }
 
-/// Where the time of a change is; earlier versions do not have every table.
+/// The columns with the time of a change; earlier versions do not have every table.
 const TIMES: [(&str, &str); 10] = [
     ("deployments", "received_at"),
     ("deployments", "finished_at"),
@@ -391,7 +391,7 @@ const TIMES: [(&str, &str); 10] = [
     ("audit", "at"),
 ];
 
-/// By what every version's tables have.
+/// Reads the contents from the tables that every version has.
 async fn contents(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
     read(connection)
         .await
@@ -405,12 +405,12 @@ async fn read(connection: &mut AnyConnection) -> Result<Contents, StoreError> {
     let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
     let mut newest = None;
     for (table, column) in TIMES {
-        newest = newest.max(last(connection, table, column).await?);
+        newest = newest.max(last_change(connection, table, column).await?);
     }
     Ok(Contents { migration, deployments, newest })
 }
 
-async fn last(
+async fn last_change(
     connection: &mut AnyConnection,
     table: &'static str,
     column: &'static str,
@@ -420,21 +420,21 @@ async fn last(
     if there.is_none() {
         return Ok(None);
     }
-    // Both are names of ours.
+    // Both names are constants.
     let sql = format!("SELECT 'newest' AS id, MAX({column}) AS newest FROM {table}");
     let row = query_of(sql, ()).one(connection, "looking for the last change").await?;
     row.maybe_time("newest")
 }
 
-/// A file beside another, with that ending behind its name.
+/// Returns the path beside another, with that ending behind its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     path.with_file_name(name)
 }
 
-/// Makes a file that is not there, for its owner alone.
-fn make(path: &Path) -> Result<std::fs::File, EmbeddedError> {
+/// Creates a file that only its owner can read; it must not exist.
+fn create_private(path: &Path) -> Result<std::fs::File, EmbeddedError> {
     let mut options = std::fs::OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]
@@ -445,8 +445,8 @@ fn make(path: &Path) -> Result<std::fs::File, EmbeddedError> {
     })
 }
 
-/// Until the file and its name are on the disk.
-fn settle(path: &Path) -> Result<(), EmbeddedError> {
+/// Waits until the file and its name are on the disk.
+fn sync_to_disk(path: &Path) -> Result<(), EmbeddedError> {
     let sync = || {
         std::fs::File::open(path)?.sync_all()?;
         match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -457,9 +457,9 @@ fn settle(path: &Path) -> Result<(), EmbeddedError> {
     sync().map_err(EmbeddedError::file("write", path))
 }
 
-/// Gives the new database the owner and the mode of the one before it, or the owner of its folder: the
-/// service has to come in again, whoever puts the backup back.
-fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
+/// Gives the new database the owner and the mode of the one before it, or the owner of its folder:
+/// the service must be able to open it, whoever restores the backup.
+fn copy_ownership(part: &Path, path: &Path) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(before) => {
             std::fs::set_permissions(part, before.permissions())?;
@@ -470,18 +470,19 @@ fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
 }
 
 impl Contents {
-    /// Returns whether something would be lost if the other one took its place.
+    /// Returns true if changes would be lost if the other one took its place.
     fn knows_more_than(&self, other: &Self) -> bool {
         self.newest > other.newest || self.deployments > other.deployments
     }
 }
 
-/// A second name for what is there, so that its own name is never without a database; a copy where
-/// the disk knows no second names. Its journals, if it could not be brought to rest, go with it.
-fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
+/// Gives the old database a second name, so that its own name is never without a database; copies
+/// it where the file system has no links. Its journals, if it could not be brought to rest, go with
+/// it.
+fn keep_old(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
     let kept = beside(path, suffix);
     if std::fs::hard_link(path, &kept).is_err() {
-        drop(make(&kept)?);
+        drop(create_private(&kept)?);
         std::fs::copy(path, &kept).map_err(EmbeddedError::file("write", &kept))?;
     }
     for journal in JOURNALS {
@@ -493,8 +494,8 @@ fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
     Ok(kept)
 }
 
-/// The first migration of a file that this version does not know.
-async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
+/// Returns the first migration of a file that this version does not know.
+async fn unknown_migration(path: &Path) -> Result<Option<i64>, EmbeddedError> {
     let failed = EmbeddedError::database(path);
     let mut connection = at_rest(path).await?;
     let sql = "SELECT version FROM _sqlx_migrations ORDER BY version";
@@ -504,17 +505,18 @@ async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
     Ok(versions.into_iter().find(|version| !connect::knows_migration(*version)))
 }
 
-/// Marks what waits in the outbox: it may have been sent after the backup.
-async fn unsure(path: &Path) -> Result<(), EmbeddedError> {
+/// Marks the waiting messages of the outbox as in doubt: they may have been sent after the backup.
+async fn mark_messages_unsure(path: &Path) -> Result<(), EmbeddedError> {
     let failed = EmbeddedError::database(path);
     let mut connection = connect::sqlite_connection(path, "mode=rw").await.map_err(&failed)?;
-    let marked = mark(&mut connection).await;
+    let marked = mark_unsure(&mut connection).await;
     let _unused = connection.close().await;
     marked.map_err(failed)
 }
 
-/// Before the outbox knew who may have got what, it asked about everything.
-async fn mark(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+/// Marks messages where the outbox has the column for it; before that version it searched for every
+/// message.
+async fn mark_unsure(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     let knows = "SELECT name FROM pragma_table_info('outbox') WHERE name = 'unsure'";
     if sqlx::query(knows).fetch_optional(&mut *connection).await?.is_some() {
         let sql = "UPDATE outbox SET unsure = 1 WHERE outcome IS NULL";
@@ -524,7 +526,7 @@ async fn mark(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
 }
 
 fn is_busy(error: &sqlx::Error) -> bool {
-    // SQLITE_BUSY; what comes with it is in the higher bits.
+    // SQLITE_BUSY; its variants are in the higher bits.
     let code =
         error.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
     code.and_then(|code| code.parse::<i64>().ok()).is_some_and(|code| code & 0xff == 5)

@@ -1,4 +1,4 @@
-//! What can go wrong with the database, said for the person who runs it, by what its driver says. Pure.
+//! Errors of the database, worded for the operator by the driver's error. Pure.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,36 +7,36 @@ use sqlx::migrate::MigrateError;
 
 use crate::model::id::DeployId;
 
-/// What to do about a damaged database.
-const WAYS_OUT: &str = "stop the service, and put a backup back with `the-deployer restore FILE \
-     --force`; without one, move the database away and make the record again from the manifest \
+/// The way out of a damaged database.
+const WAYS_OUT: &str = "stop the service, and restore a backup with `the-deployer restore FILE \
+     --force`; without a backup, move the database away and rebuild the record from the manifest \
      repositories with `the-deployer rebuild`";
 
-/// The database could not do what was asked. Nothing of it was done.
+/// An operation of the database failed. Nothing of it was done.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The URL names no database that we know.
+    /// The URL names no supported database.
     #[error("storage url {shown}: {reason}; use sqlite:PATH or postgres://USER@HOST/DATABASE")]
     Url {
         /// The URL without its password.
         shown: String,
-        /// What is wrong with it.
+        /// The error in the URL.
         reason: String,
     },
-    /// The SQLite file or its folder could not be made.
-    #[error("cannot make the database file {path}: {source}; is its folder writable?")]
+    /// The SQLite file or its folder could not be created.
+    #[error("cannot create the database file {path}: {source}; is its folder writable?")]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// No connection.
+    /// There is no connection.
     #[error("cannot open the database {shown}: {source}")]
     Open {
         /// The URL without its password.
         shown: String,
-        /// What the driver said.
+        /// The driver's error.
         source: sqlx::Error,
     },
     /// The tables could not be brought up to date.
@@ -44,10 +44,10 @@ pub enum StoreError {
     Migrate {
         /// The URL without its password.
         shown: String,
-        /// What the migrator said.
+        /// The migrator's error.
         source: MigrateError,
     },
-    /// Another version of us has used the database since, and changed its tables.
+    /// A newer version of the service has used the database, and changed its tables.
     #[error(
         "the tables of {shown} were changed by a newer the-deployer (migration {migration}; this \
          version knows those up to {known}): start that version again, or a later one; to go back, \
@@ -56,58 +56,58 @@ pub enum StoreError {
     Newer {
         /// The URL without its password.
         shown: String,
-        /// The migration that is not known here.
+        /// The migration that this version does not know.
         migration: i64,
-        /// The newest that is.
+        /// The newest migration that it knows.
         known: i64,
     },
     /// A statement failed.
     #[error("the database failed while {doing}: {source}")]
     Query {
-        /// What we were at.
+        /// The operation.
         doing: &'static str,
-        /// What the driver said.
+        /// The driver's error.
         source: sqlx::Error,
     },
-    /// The database is no database, or its tables contradict each other: found when it was opened.
+    /// The file is no database, or its tables contradict each other: found when it was opened.
     #[error("the database {shown} is damaged ({source}): {WAYS_OUT}")]
     DamagedAt {
         /// The URL without its password.
         shown: String,
-        /// What the driver said.
+        /// The driver's error.
         source: sqlx::Error,
     },
-    /// The same, found by a statement.
+    /// The same error, found by a statement.
     #[error("the database is damaged ({source}, while {doing}): {WAYS_OUT}")]
     Damaged {
-        /// What we were at.
+        /// The operation.
         doing: &'static str,
-        /// What the driver said.
+        /// The driver's error.
         source: sqlx::Error,
     },
-    /// A write did not end.
+    /// A write did not end in time.
     #[error(
         "the database took no write within {} s: another process may hold its write lock (see \
          `fuser` for a file), or its disk may be slow or not answer", limit.as_secs()
     )]
     NoAnswer {
-        /// How long it was waited for.
+        /// The time limit.
         limit: Duration,
     },
-    /// A row holds what we never wrote.
-    #[error("the database holds no legal {column} for {row}: {reason}")]
+    /// A row holds a value that the service never wrote.
+    #[error("the database has an invalid {column} for {row}: {reason}")]
     Corrupt {
-        /// The row, in a reader's words.
+        /// The row, worded for people.
         row: String,
         /// The column.
         column: &'static str,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
-    /// There is a deployment of that id already; a new id will do.
+    /// There is a deployment of that id already; the caller draws a new id.
     #[error("the deploy id {0} is taken")]
     IdTaken(DeployId),
-    /// Another request took the key over while this one was at work.
+    /// Another request took the idempotency key over while this one was running.
     #[error(
         "another request with the Idempotency-Key {key} took over: nothing was done for this one; \
          repeat it, and it is answered as that one was"
@@ -119,7 +119,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// For `map_err`: a failed statement, with what we were at.
+    /// Returns a function for `map_err` that wraps a failed statement with its operation.
     pub(super) fn doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| match ailment(&source) {
             Ailment::Damaged => Self::Damaged { doing, source },
@@ -127,7 +127,7 @@ impl StoreError {
         }
     }
 
-    /// There is no connection to that database.
+    /// Returns the error for a connection that failed.
     pub(super) fn open(shown: String, source: sqlx::Error) -> Self {
         match ailment(&source) {
             Ailment::Damaged => Self::DamagedAt { shown, source },
@@ -135,7 +135,7 @@ impl StoreError {
         }
     }
 
-    /// The tables of that database are not as this version needs them.
+    /// Returns the error for tables that could not be brought up to date.
     pub(super) fn migrate(shown: String, source: MigrateError) -> Self {
         match source {
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
@@ -147,7 +147,7 @@ impl StoreError {
         }
     }
 
-    /// Returns what ails the database, as far as its driver tells.
+    /// Returns the fault of the database, as far as its driver tells.
     pub fn ailment(&self) -> Ailment {
         match self {
             Self::Open { source, .. } | Self::Query { source, .. } => ailment(source),
@@ -164,7 +164,7 @@ impl StoreError {
     }
 }
 
-/// What ails a database. Its words may be shown to anybody: no names, no paths, no secrets.
+/// A fault of a database. Its text is public: no names, no paths, no secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ailment {
     /// There is no room for a write.
@@ -173,25 +173,25 @@ pub enum Ailment {
     /// Another process has the lock that a write needs.
     #[error("its write lock, which another process holds")]
     Locked,
-    /// Nothing may be written.
+    /// The file system or the account allows no write.
     #[error("the right to write: it is read-only")]
     ReadOnly,
-    /// What is read is not what was written.
+    /// The data on the disk is not what was written.
     #[error("a repair: it is damaged, see the log")]
     Damaged,
-    /// The disk does not do what it must.
+    /// The disk fails.
     #[error("its disk, which fails or has no room")]
     Disk,
     /// The file cannot be opened.
     #[error("its file, which cannot be opened: it is gone, or too many are open")]
     NotOpened,
-    /// No connection, or it broke off.
+    /// There is no connection, or it broke off.
     #[error("a connection")]
     Unreachable,
     /// A write did not end in time.
     #[error("the end of a write: another process may hold its write lock, or it is slow")]
     NoAnswer,
-    /// Something else; only the log says what.
+    /// Another fault; only the log has it.
     #[error("a write that succeeds, see the log")]
     Other,
 }
@@ -210,8 +210,9 @@ fn ailment(error: &sqlx::Error) -> Ailment {
     }
 }
 
-/// PostgreSQL has codes of five characters ("PostgreSQL Error Codes"), SQLite has numbers of at most
-/// four digits, whose low byte is the kind ("Result and Error Codes").
+/// Returns the fault for an error code. PostgreSQL has codes of five characters ("PostgreSQL Error
+/// Codes"), SQLite has numbers of at most four digits, whose low byte is the kind ("Result and
+/// Error Codes").
 fn of_code(code: &str) -> Ailment {
     if code.len() == 5 {
         return match code {

@@ -1,4 +1,4 @@
-//! Whether the database takes writes: found out by writing.
+//! Checks that the database accepts writes, by writing.
 
 use std::time::Duration;
 
@@ -10,27 +10,29 @@ use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::write::WriteTransaction;
 
-const DOING: &str = "trying whether the database takes writes";
+const DOING: &str = "checking that the database accepts writes";
 
-/// How long the writes may take. A deployment may wait for longer; traffic should not be sent here.
+/// The time limit of the check. A deployment may wait for longer; traffic should not be sent to the
+/// service then.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// A file has room left in its journal after its disk has none. So what is written here is more than
-/// what an event needs, in bytes: whoever is told "ready" can have an event stored.
+/// The size of the check's row in bytes. A file has room left in its journal after its disk has
+/// none. So the check writes more than an event needs: a service that reports "ready" can store an
+/// event.
 const FILLER: usize = 64 << 10;
 
-/// The row of a replica that is gone is deleted after so long, in milliseconds.
+/// The time after which the row of a replica that is gone is deleted, in milliseconds.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
-    /// Checks that the database takes writes: writes a row of its own as events do, and one as
-    /// workers do.
+    /// Checks that the database accepts writes: writes a row as an event does, and one as a worker
+    /// does.
     ///
-    /// On PostgreSQL each replica has a row of its name: one that stands still in the middle of its
-    /// write would keep the others waiting for its row.
+    /// On PostgreSQL each replica has a row of its name: one that hangs in the middle of its write
+    /// would keep the others waiting for its row.
     ///
     /// # Errors
-    /// What keeps it from writing, within three seconds.
+    /// The reason why a write fails, within three seconds.
     pub async fn ready(&self, replica: &str, now: Timestamp) -> Result<(), StoreError> {
         let no_answer = Err(StoreError::NoAnswer { limit: LONGEST });
         tokio::time::timeout(LONGEST, self.write_health(replica, now)).await.unwrap_or(no_answer)
@@ -43,7 +45,7 @@ impl Store {
         };
         let write = self.begin_durable(DOING).await?;
         self.write_row(write, (row, "event"), now).await?;
-        // At once, as an event: behind the workers it would measure how much there is to do.
+        // At once, as an event: behind the workers it would measure their load.
         let write = self.begin_as(Durability::Process, true, DOING).await?;
         self.write_row(write, (row, "worker"), now).await
     }
@@ -59,7 +61,7 @@ impl Store {
         let filler = format!("{by} {now} ");
         let filler = match self.kind {
             DatabaseBackend::Sqlite => filler.repeat(FILLER / filler.len()),
-            // The server's journal is not ours; a small row shows whether it takes one.
+            // The server manages its journal; a small row shows whether it accepts one.
             DatabaseBackend::Postgres => filler,
         };
         let sql = "INSERT INTO health (name, at, filler) VALUES ($1, $2, $3) \

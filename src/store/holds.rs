@@ -1,5 +1,5 @@
-//! What keeps automation from deploying an app to a target. There is one at a time for each; one that
-//! ended is kept as a record.
+//! Holds, which keep automation from deploying an app to a target. Each app on a target has one at
+//! a time; an ended hold is kept as a record.
 
 use jiff::Timestamp;
 use sqlx::{Any, Executor};
@@ -19,9 +19,9 @@ use crate::store::{audit, idempotency_keys, lane};
 const DOING: &str = "changing a hold";
 
 impl Store {
-    /// Places a hold, with its entry in the audit log; it takes the place of the one that is there, and
-    /// keeps what that one knows of a rollback. The entry's id is the hold's. As it is now placed; the
-    /// answer to a caller who may repeat it is kept with it.
+    /// Places a hold, with its entry in the audit log; it replaces the present one, and keeps that
+    /// one's record of a rollback. The entry's id is the hold's. Returns the hold as it is now
+    /// placed; the answer to an idempotent request is stored with it.
     pub async fn place_hold(
         &self,
         hold: &Hold,
@@ -29,7 +29,7 @@ impl Store {
         reply: &Reply<Hold>,
     ) -> Result<Hold, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        // Whoever asks for the turn to push has asked before, or sees it.
+        // A deployment that asks for the turn to push has asked before, or sees the hold.
         lane::lock_all(self, &mut write, Some(&hold.target)).await?;
         let placed = place(&mut write, &entry.id, hold).await?;
         audit::note(&mut write, entry).await?;
@@ -38,8 +38,8 @@ impl Store {
         Ok(placed)
     }
 
-    /// Ends the hold of an app on a target, with an entry in the audit log; what it was, if there was
-    /// one. The answer is kept as for one that is placed.
+    /// Ends the hold of an app on a target, with an entry in the audit log; returns the hold, if
+    /// there was one. The answer to an idempotent request is stored with it.
     pub async fn release_hold(
         &self,
         target: &TargetName,
@@ -58,7 +58,7 @@ impl Store {
         Ok(ended)
     }
 
-    /// The hold of an app on a target.
+    /// Returns the hold of an app on a target.
     pub async fn hold(
         &self,
         target: &TargetName,
@@ -67,7 +67,7 @@ impl Store {
         find_hold(&self.pool, target, app).await
     }
 
-    /// All holds, or those on a target: the oldest first, at most a thousand.
+    /// Returns all holds, or those on a target: the oldest first, at most a thousand.
     pub async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, StoreError> {
         let on = if target.is_some() { "AND target = $1" } else { "" };
         let sql = format!(
@@ -79,7 +79,7 @@ impl Store {
     }
 }
 
-/// Finds the hold of an app on a target.
+/// Returns the hold of an app on a target.
 pub(super) async fn find_hold<'e>(
     on: impl Executor<'e, Database = Any>,
     target: &TargetName,
@@ -87,12 +87,12 @@ pub(super) async fn find_hold<'e>(
 ) -> Result<Option<Hold>, StoreError> {
     let sql = "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
          AND ended_at IS NULL ORDER BY id DESC LIMIT 1";
-    let row = query(sql, (target, app)).first(on, "asking for a hold").await?;
+    let row = query(sql, (target, app)).first(on, "reading a hold").await?;
     row.as_ref().map(hold).transpose()
 }
 
-/// A rollback takes a hold, and a person's deployment ends those that were there when it was asked for;
-/// in the transaction of its success.
+/// Changes the holds after a success, in its transaction: a rollback takes a hold, and a person's
+/// deployment ends those that were there when it was requested.
 pub(super) async fn after_success(
     write: &mut WriteTransaction,
     deployment: &Deployment,
@@ -142,7 +142,7 @@ pub(super) async fn place(
     Ok(hold)
 }
 
-/// Ends those that were placed until the first time, at the second.
+/// Ends the holds that were placed until the first time, at the second.
 async fn end(
     write: &mut WriteTransaction,
     (target, app): (&TargetName, &AppKey),

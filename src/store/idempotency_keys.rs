@@ -1,4 +1,5 @@
-//! Idempotency keys: an act that was asked for under one is done once, and a repeat is answered the same.
+//! Idempotency keys: an act that was requested under a key is done once, and a repeat gets the same
+//! answer.
 //!
 //! ```text
 //! begin ─▶ Started ─▶ the act and its answer, in one transaction ─▶ Replay
@@ -6,9 +7,9 @@
 //!              └ its process dies ─▶ the lease ends ─▶ Started
 //! ```
 //!
-//! The answer is written by the transaction that does the act, and that transaction fails where the lease is
-//! another's by now. So there is no act without its answer, and none that two requests did. A removal is not
-//! done in one transaction: its record is, and the key leads to it.
+//! The transaction of the act writes the answer, and fails where another request has the lease by then. So
+//! there is no act without its answer, and none that two requests did. A removal is not done in one
+//! transaction: its record is, and the key leads to it.
 
 use std::time::Duration;
 
@@ -22,32 +23,33 @@ use crate::store::lease::end_of;
 use crate::store::query::{Bind, Bound, query};
 use crate::store::write::WriteTransaction;
 
-/// For so long a repeat is known.
+/// The time for which a repeat is recognized.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// Longer than any act takes; then its process has died, and a repeat begins anew.
+/// The lease of a request, longer than any act takes; after it the process has died, and a repeat
+/// begins anew.
 const LEASE: Duration = Duration::from_mins(5);
-/// More than a caller can mean in a day.
+/// The most keys of one caller in a day, more than a caller can need.
 const MOST_OF_ONE: i64 = 10_000;
-/// A longer answer is not kept: only that there was one.
+/// The longest answer that is kept; of a longer one only the fact is kept.
 const LONGEST_ANSWER: usize = 64 * 1024;
-/// Of one caller.
+/// The statement that counts the keys of one caller.
 const COUNT: &str = "SELECT 'all' AS id, COUNT(*) AS n FROM answers WHERE caller = $1";
-const DOING: &str = "keeping the answer to an act";
+const DOING: &str = "storing the answer to an act";
 
-/// What a request that may be repeated is known by.
+/// The identity of a request that may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Who asks.
+    /// The account of the caller.
     pub caller: String,
-    /// Of which route.
+    /// The route.
     pub route: String,
-    /// The caller's name for it.
+    /// The caller's name for the request.
     pub key: String,
-    /// Of its body.
+    /// The digest of the body.
     pub digest: String,
 }
 
-/// What was answered.
+/// A stored answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     /// The HTTP status.
@@ -57,13 +59,13 @@ pub struct StoredAnswer {
 }
 
 impl StoredAnswer {
-    /// An answer with that body.
+    /// Creates an answer with that body.
     pub fn new(status: u16, body: &impl Serialize) -> Self {
         Self::of_json(status, serde_json::to_string(body).unwrap_or_default())
     }
 
-    /// An answer with that text of JSON. It was done, and must not be done again, even where the answer is
-    /// too long to be kept.
+    /// Creates an answer with that JSON text. The act was done, and must not be done again, even
+    /// where the answer is too long to be kept.
     pub fn of_json(status: u16, body: String) -> Self {
         if (1..=LONGEST_ANSWER).contains(&body.len()) {
             return Self { status, body };
@@ -73,33 +75,34 @@ impl StoredAnswer {
     }
 }
 
-/// The right to do what a key is for, until its end. Whoever takes the key over later has another.
+/// The right to do the act of a key, until its end. A request that takes the key over later has
+/// another lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyLease {
     key: IdempotencyKey,
-    /// In milliseconds since the epoch; it tells leases of one key apart.
+    /// The end in milliseconds since the epoch; it distinguishes leases of one key.
     due_at: i64,
     act: Option<DeployId>,
 }
 
 impl KeyLease {
-    /// A lease that no store gave: for who answers without one.
+    /// Creates a lease without a store, for a caller that answers without one.
     pub fn of(key: IdempotencyKey) -> Self {
         Self { key, due_at: 0, act: None }
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &IdempotencyKey {
         &self.key
     }
 
-    /// The record that an earlier holder of the key began, which died before its end.
+    /// Returns the record that an earlier holder of the key began before it died.
     pub fn act(&self) -> Option<&DeployId> {
         self.act.as_ref()
     }
 }
 
-/// The key and the end of the lease: `$1` to `$4`.
+/// Binds the key and the end of the lease: `$1` to `$4`.
 impl Bind for &KeyLease {
     fn bind(self, query: Bound) -> Bound {
         let IdempotencyKey { caller, route, key, digest: _ } = &self.key;
@@ -107,32 +110,32 @@ impl Bind for &KeyLease {
     }
 }
 
-/// Whether a request is to be worked on.
+/// The decision about a request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only what is begun may be worked on"]
 pub enum Begin {
-    /// It is, by whoever asked.
+    /// The caller holds the lease, and does the act.
     Started(KeyLease),
-    /// It was done, and this was the answer.
+    /// The act was done; its answer.
     Replay(StoredAnswer),
-    /// Another request is at it.
+    /// Another request is doing it.
     InProgress,
     /// The key was used for a request with another body.
     KeyReused,
-    /// The caller has too many in a day.
+    /// The caller has too many keys in a day.
     TooMany,
 }
 
-/// Makes an answer of the result of an act.
+/// A function that makes an answer of the result of an act.
 type Answering<T> = fn(&T) -> StoredAnswer;
 
-/// How the result of an act is answered, and the lease of the key that the answer is kept under.
+/// The answer function of an act, and the lease of the key under which the answer is stored.
 #[derive(Debug, Clone)]
 pub struct Reply<T> {
     keyed: Option<(KeyLease, Answering<T>)>,
 }
 
-/// An answer that the transaction of its act keeps.
+/// An answer that the transaction of its act stores.
 #[derive(Debug, Clone)]
 pub struct PendingAnswer {
     lease: KeyLease,
@@ -140,29 +143,29 @@ pub struct PendingAnswer {
 }
 
 impl<T> Reply<T> {
-    /// The answer that the function makes of the result; kept where there is a key.
+    /// Creates a reply whose answer is made by the function, and stored where there is a key.
     pub fn new(lease: Option<KeyLease>, answer: Answering<T>) -> Self {
         Self { keyed: lease.map(|lease| (lease, answer)) }
     }
 
-    /// An answer that nobody keeps: the act may be done again.
+    /// Creates a reply whose answer is not stored: the act may be done again.
     pub fn without_key() -> Self {
         Self { keyed: None }
     }
 
-    /// The lease of its key, if there is one.
+    /// Returns the lease of its key, if there is one.
     pub fn lease(&self) -> Option<&KeyLease> {
         self.keyed.as_ref().map(|(lease, _)| lease)
     }
 
-    /// Returns what is kept of that result.
+    /// Returns the answer to store for that result.
     pub fn answer(&self, result: &T) -> Option<PendingAnswer> {
         let (lease, answer) = self.keyed.as_ref()?;
         Some(PendingAnswer { lease: lease.clone(), answer: answer(result) })
     }
 }
 
-/// Keeps the answer in the transaction of its act.
+/// Stores the answer in the transaction of its act.
 ///
 /// # Errors
 /// [`StoreError::KeyLost`] where another request has the key by now: then the act must not be done.
@@ -174,7 +177,7 @@ pub(super) async fn keep(
     if write_answer(write, lease, answer).await? { Ok(()) } else { Err(key_lost(lease)) }
 }
 
-/// Notes which record the act began, in the transaction that begins it.
+/// Links the key to the record that the act began, in the transaction that begins it.
 ///
 /// # Errors
 /// [`StoreError::KeyLost`], as for [`keep`].
@@ -190,7 +193,7 @@ pub(super) async fn note_act(
     if done == 1 { Ok(()) } else { Err(key_lost(lease)) }
 }
 
-/// The leases of processes that are known to be dead are over; see `Store::end_leases`.
+/// Ends the leases of processes that are known to be dead; see `Store::end_leases`.
 pub(super) async fn abandon(
     write: &mut WriteTransaction,
     now: Timestamp,
@@ -223,8 +226,9 @@ impl Store {
         Ok(begun)
     }
 
-    /// Keeps the answer of a request that found nothing to do, or was answered by a record: no transaction
-    /// of an act did. Changes nothing where one did, or where another request has the key by now.
+    /// Stores the answer of a request that had nothing to do, or was answered by a record, so that
+    /// no transaction of an act stored it. Changes nothing where one did, or where another request
+    /// has the key by now.
     pub async fn keep_answer(
         &self,
         lease: &KeyLease,
@@ -235,8 +239,9 @@ impl Store {
         write.commit().await
     }
 
-    /// Lets go of a key whose request was refused: nothing was done, and a repeat is judged anew. One that
-    /// leads to a record keeps it. Changes nothing of a request that was answered, or of another's key.
+    /// Releases a key whose request was refused: nothing was done, and a repeat is judged anew. A
+    /// key that leads to a record keeps it. Changes nothing where the request was answered, or
+    /// another request has the key.
     pub async fn release_key(&self, lease: &KeyLease, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin(DOING).await?;
         let sql = "DELETE FROM answers WHERE caller = $1 AND route = $2 AND request_key = $3 \
@@ -248,7 +253,7 @@ impl Store {
         write.commit().await
     }
 
-    /// Looks up what there is of a request that was begun before.
+    /// Looks up a request that was begun before.
     async fn look_up(
         &self,
         write: &mut WriteTransaction,
@@ -261,7 +266,7 @@ impl Store {
             "FOR UPDATE",
         );
         let row = query(sql, (&key.caller, &key.route, &key.key)).first(write.sql(), DOING).await?;
-        // Whoever was at it has just let go: the next repeat finds it free.
+        // The other request has just released it: the next repeat finds it free.
         let Some(row) = row else { return Ok(Begin::InProgress) };
         if row.text("digest")? != key.digest {
             return Ok(Begin::KeyReused);
@@ -283,8 +288,8 @@ fn key_lost(lease: &KeyLease) -> StoreError {
     StoreError::KeyLost { key: lease.key.key.clone() }
 }
 
-/// Writes the answer; returns whether it was written: nobody has the key but the lease, and there
-/// is no answer yet.
+/// Writes the answer; returns true if it was written: the lease still holds the key, and there is
+/// no answer yet.
 async fn write_answer(
     write: &mut WriteTransaction,
     lease: &KeyLease,
@@ -304,7 +309,7 @@ async fn forget_old(write: &mut WriteTransaction, now: Timestamp) -> Result<(), 
         .map(drop)
 }
 
-/// Inserts the key; returns whether it was not there.
+/// Inserts the key; returns true if it was not there.
 async fn insert(
     write: &mut WriteTransaction,
     request: &IdempotencyKey,
@@ -319,7 +324,7 @@ async fn insert(
     Ok(done == 1)
 }
 
-/// Another lease in place of one that has ended.
+/// Replaces a lease that has ended.
 async fn take_over(
     write: &mut WriteTransaction,
     ended: KeyLease,

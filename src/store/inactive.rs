@@ -1,5 +1,6 @@
-//! What is no longer live is told so: deployments that a newer one replaced, and those of an app
-//! that was removed. Each once, and only if the forge was, or will be, told that it succeeded.
+//! Enqueues `inactive` for deployments that are no longer live: those that a newer one replaced,
+//! and those of an app that was removed. Each once, and only if the code host got, or will get,
+//! their success.
 
 use jiff::Timestamp;
 
@@ -17,10 +18,11 @@ use crate::store::query::{Bind, query};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-const DOING: &str = "leaving word of what is no longer live";
+const DOING: &str = "enqueueing inactive statuses";
 
-/// Of the succeeded deployments of a condition, those that the forge shows as active. A lane has one
-/// of them as a rule; the bound is for what a former version, or a parked message, left behind.
+/// Selects, of the succeeded deployments of a condition, those that the code host shows as active.
+/// A lane has one of them as a rule; the bound is for those that a former version, or a parked
+/// message, left behind.
 macro_rules! active {
     ($condition:literal) => {
         concat!(
@@ -34,7 +36,7 @@ macro_rules! active {
     };
 }
 
-/// After this success, the older ones of its lane are no longer live.
+/// Enqueues `inactive` for the older deployments of a lane after a success.
 pub(super) async fn replaced(
     store: &Store,
     write: &mut WriteTransaction,
@@ -48,18 +50,19 @@ pub(super) async fn replaced(
          (SELECT 1 FROM deployments b WHERE b.id = $1 AND (d.place < b.place OR \
          (d.place = b.place AND d.id < b.id)))"
     );
-    // By the name that the repository has now: it may have been renamed since this was claimed.
-    let older = settled(store, write, sql, (&by.id, &request.target)).await?;
+    // By the repository's present name: it may have been renamed since the claim.
+    let older = lock_active(store, write, sql, (&by.id, &request.target)).await?;
     let tag = &request.release.tag;
     let status = match &by.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
         None => ForgeStatus::replaced(request.forge_id, tag),
     };
-    leave(write, &older, &status, now).await
+    enqueue_inactive(write, &older, &status, now).await
 }
 
-/// After a removal by that commit, nothing of the app is live on the target. Programs hear of it
-/// with the newest deployment, as of nothing else that is inactive after a success; so does Argo CD.
+/// Enqueues `inactive` for all deployments of an app on the target, after a removal by that commit.
+/// Programs get it with the newest deployment, and get nothing else that is inactive after a
+/// success; so does Argo CD.
 pub(super) async fn removed(
     store: &Store,
     write: &mut WriteTransaction,
@@ -71,26 +74,26 @@ pub(super) async fn removed(
     if let Some(newest) = newest(store, write, removal).await? {
         let push = (ForgeState::Inactive, commit);
         store.tell_of_push(write, &newest, target, push, now).await?;
-    } else if let Some(sink) = store.audience.of_push(target) {
+    } else if let Some(sink) = store.subscriptions.of_push(target) {
         tracing::warn!(
             %app, %target, %sink, commit = commit.short(),
-            "nobody is told of a removal: there is no deployment of the app to tell it with"
+            "removal not announced, the app has no deployment to carry the message"
         );
     }
     let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
-    let gone = settled(store, write, sql, (target, app)).await?;
+    let gone = lock_active(store, write, sql, (target, app)).await?;
     let status = ForgeStatus::removed(actor, reason);
     if let Some(newest) = gone.first() {
-        for name in &store.audience.events {
+        for name in &store.subscriptions.events {
             let sink = Sink::Events(name.clone());
-            outbox::leave(write, newest, &sink, &status, now).await?;
+            outbox::enqueue(write, newest, &sink, &status, now).await?;
         }
     }
-    leave(write, &gone, &status, now).await
+    enqueue_inactive(write, &gone, &status, now).await
 }
 
-/// The app's newest deployment on the target, whatever the forge knows of it; where none has
-/// succeeded, as with files that somebody else put there, one that has not.
+/// Returns the app's newest deployment on the target, whatever the code host has of it; where none
+/// has succeeded, as with files that were put there by hand, one that has not.
 async fn newest(
     store: &Store,
     write: &mut WriteTransaction,
@@ -104,10 +107,10 @@ async fn newest(
     row.map(|row| row.id("id")).transpose()
 }
 
-/// The deployments that a query of `active!` finds, once nobody else can leave word of them: those
-/// that are locked, and that the question finds again when they are. What somebody left while we
-/// waited for the lock is seen by the second question, and not by the first.
-async fn settled(
+/// Returns the deployments that a query of `active!` finds, locked against other transactions. The
+/// query runs again after the lock: statuses that another transaction enqueued during the wait are
+/// seen by the second run, and not by the first.
+async fn lock_active(
     store: &Store,
     write: &mut WriteTransaction,
     sql: &'static str,
@@ -115,7 +118,7 @@ async fn settled(
 ) -> Result<Vec<DeployId>, StoreError> {
     let locking = query(store.locking(sql, "FOR UPDATE OF d"), values);
     let mut locked = ids(&locking.fetch_all(write.sql(), DOING).await?)?;
-    // On SQLite whoever writes is alone, and most lanes have nothing to say.
+    // On SQLite the writer is alone, and most lanes have nothing to enqueue.
     if store.kind == DatabaseBackend::Postgres && !locked.is_empty() {
         let again = ids(&query(sql, values).fetch_all(write.sql(), DOING).await?)?;
         locked.retain(|id| again.contains(id));
@@ -123,16 +126,16 @@ async fn settled(
     Ok(locked)
 }
 
-/// The deployment's own status alone: its commit was deployed all the same, and people hear of what
-/// took its place.
-async fn leave(
+/// Enqueues the deployment's own status alone: its commit was deployed all the same, and people get
+/// messages about its successor.
+async fn enqueue_inactive(
     write: &mut WriteTransaction,
     deployments: &[DeployId],
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for id in deployments {
-        outbox::leave(write, id, &Sink::Forge, status, now).await?;
+        outbox::enqueue(write, id, &Sink::Forge, status, now).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An event becomes a deployment, once.
+//! Stores an event as a deployment, once.
 
 use jiff::Timestamp;
 
@@ -14,11 +14,11 @@ use crate::store::query::query;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, repositories};
 
-/// What became of an event.
+/// The result of storing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a duplicate keeps the id it was given first"]
 pub enum Accepted {
-    /// It is stored and waits, unless a newer one is there already.
+    /// The deployment is stored and waits, unless a newer one is there already.
     New,
     /// It was stored before, as this deployment; nothing has changed.
     Duplicate(DeployId),
@@ -27,11 +27,11 @@ pub enum Accepted {
 const DOING: &str = "storing an event";
 
 impl Store {
-    /// Stores a deployment that was asked for, and supersedes what it replaces.
+    /// Stores a requested deployment, and supersedes those that it replaces.
     ///
-    /// A second delivery about the same deployment of the forge is a duplicate, whatever its id. A
-    /// delivery's id that came before with another deployment says nothing. When this returns, it is on
-    /// disk.
+    /// A second delivery about the same deployment of the code host is a duplicate, whatever its
+    /// id. A delivery id that came before with another deployment proves nothing. When this
+    /// returns, the deployment is on disk.
     pub async fn accept(
         &self,
         delivery: &DeliveryId,
@@ -42,8 +42,8 @@ impl Store {
         self.accept_act(delivery, request, id, None, now).await
     }
 
-    /// The same of one that somebody asks us for: the entry is written with it, and the answer kept, and
-    /// with no duplicate.
+    /// Does the same for a deployment that a caller requests from this service: the audit log entry
+    /// is written and the answer stored with it, and with no duplicate.
     pub async fn accept_act(
         &self,
         delivery: &DeliveryId,
@@ -59,11 +59,11 @@ impl Store {
         let request = renamed.as_ref().unwrap_or(request);
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
         if !insert(&mut write, delivery.as_str(), request, id, now).await? {
-            // Nothing to commit where it is a duplicate: its lane is there already.
+            // There is nothing to commit for a duplicate: its lane exists already.
             if let Some(first) = find(&mut write, request).await? {
                 return Ok(Accepted::Duplicate(first));
             }
-            // The delivery's id is another deployment's: a header, which no signature covers.
+            // Another deployment has the delivery's id: it is a header, which no signature covers.
             let alias = format!("{delivery}/{id}");
             if !insert(&mut write, &alias, request, id, now).await? {
                 return match find(&mut write, request).await? {
@@ -71,7 +71,7 @@ impl Store {
                     None => Err(StoreError::IdTaken(id.clone())),
                 };
             }
-            tracing::warn!(%delivery, deployment = %id, "a delivery's id came again with another deployment");
+            tracing::warn!(%delivery, deployment = %id, "delivery id seen before with another deployment");
         }
         self.enqueue_messages(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
@@ -109,14 +109,14 @@ async fn insert(
          attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
          $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING";
     let lane = (id, delivery, &release.repository, target, forge_id);
-    let asked = (&release.commit, &release.tag, git_ref, actor, description);
+    let commit_columns = (&release.commit, &release.tag, git_ref, actor, description);
     let waits = (State::Queued.as_str(), now, "waiting for a worker");
-    let values = (lane, asked, waits, production, automatic, recipient.stored());
+    let values = (lane, commit_columns, waits, production, automatic, recipient.stored());
     let done = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(done == 1)
 }
 
-/// Finds what was stored of the deployment before.
+/// Returns the id under which the deployment was stored before.
 async fn find(
     write: &mut WriteTransaction,
     request: &DeploymentRequest,

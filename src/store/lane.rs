@@ -1,7 +1,7 @@
-//! The lane that an operation is about: locked, read, and cleared of what is superseded.
+//! The lane of an operation: locks it, reads it, and ends superseded deployments.
 //!
 //! Every operation that moves deployments of a lane locks its row first, then reads: two that
-//! overlap would otherwise each decide on a picture without the other's change.
+//! overlap would otherwise each decide without the other's change.
 
 use jiff::Timestamp;
 
@@ -16,9 +16,9 @@ use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-const DOING: &str = "looking at a lane";
+const DOING: &str = "reading a lane";
 
-/// Makes the lane's row if need be, and locks it.
+/// Inserts the lane's row if it is missing, and locks it.
 pub(super) async fn ensure(
     write: &mut WriteTransaction,
     repository: &RepoName,
@@ -30,7 +30,7 @@ pub(super) async fn ensure(
     query(sql, (repository, target)).execute(write.sql(), DOING).await.map(drop)
 }
 
-/// Locks the lane's row. On SQLite whoever writes has locked everything.
+/// Locks the lane's row. On SQLite the writer has locked everything.
 pub(super) async fn lock(
     store: &Store,
     write: &mut WriteTransaction,
@@ -47,8 +47,8 @@ pub(super) async fn lock(
         .map(drop)
 }
 
-/// Locks the rows of all lanes, or those of a target, in an order: what is said then is seen by whoever
-/// asks for a turn in one of them after it, and by nobody before.
+/// Locks the rows of all lanes, or those of a target, in a fixed order: a change made then is seen
+/// by every later request for a turn in one of them, and by none before.
 pub(super) async fn lock_all(
     store: &Store,
     write: &mut WriteTransaction,
@@ -64,13 +64,13 @@ pub(super) async fn lock_all(
         .map(drop)
 }
 
-/// Reads what is in the lane; its row must be locked.
+/// Reads the deployments of the lane; its row must be locked.
 pub(super) async fn read(
     write: &mut WriteTransaction,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<Lane, StoreError> {
-    // Both in one: every question costs a way to the database and back.
+    // Both in one query, to save a round trip.
     let sql = "SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
          UNION ALL SELECT id, place, state, due_at, rollback FROM \
@@ -93,7 +93,7 @@ fn entry(row: &Row) -> Result<LaneEntry, StoreError> {
     })
 }
 
-/// Ends each of these in favour of the newer one beside it.
+/// Ends each of these deployments in favour of the newer one beside it.
 pub(super) async fn supersede(
     store: &Store,
     write: &mut WriteTransaction,
@@ -116,7 +116,7 @@ fn superseded_by(lane: &Lane, by: &DeployId) -> ForgeStatus {
     ForgeStatus::superseded(by, number.unwrap_or(0))
 }
 
-/// Ends one, unless its worker ended it or began to push since the lane was read.
+/// Ends one deployment, unless its worker ended it or began to push since the lane was read.
 async fn end(
     store: &Store,
     write: &mut WriteTransaction,

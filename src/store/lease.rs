@@ -1,4 +1,4 @@
-//! A worker's hold on what it works at, when that ends, and what an attempt has found out.
+//! The claim of a worker on a deployment, its lease, and the findings of an attempt.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use crate::model::route::RouteClaim;
 use crate::store::query::{Bind, Bound};
 use crate::support::time::saturating_add;
 
-/// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
-/// until another worker has taken over.
+/// A worker's claim on one deployment. Only its holder can move the deployment on, and only until
+/// another worker has taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a claim that is dropped blocks its lane until the lease ends"]
 pub struct Claim {
-    /// As it was when it was claimed: `Running`, or `Pushing` where an earlier worker, or an
-    /// earlier attempt, may have pushed already.
+    /// The deployment at the time of the claim: `Running`, or `Pushing` where an earlier worker, or
+    /// an earlier attempt, may have pushed already.
     pub deployment: Deployment,
-    /// How many attempts at it failed or died before this one.
+    /// The number of attempts that failed or died before this one.
     pub failures: u32,
-    /// Since when the attempts before this one were refused, if they were.
+    /// The time since which the attempts before this one were refused, if they were.
     pub refused_since: Option<Timestamp>,
-    /// How many of those died one after the other, just before this one: the first of anything, the
-    /// others when it was planned alone.
+    /// The number of those that died one after the other, just before this one: the first at any
+    /// work, the others when the deployment was planned alone.
     pub deaths: u32,
-    /// When it was claimed: what is known of the world is not older.
+    /// The time of the claim: facts of this attempt are not older.
     pub at: Timestamp,
 }
 
-/// Its id and the number of its attempt: `$1` and `$2` of a statement that is fenced by them.
+/// Binds the id and the number of the attempt: `$1` and `$2` of a fenced statement.
 impl Bind for &Claim {
     fn bind(self, query: Bound) -> Bound {
         (&self.deployment.id, self.deployment.attempts).bind(query)
     }
 }
 
-/// What a worker has found out so far. What is not known leaves what was.
+/// The findings of a worker so far. A field that is `None` or empty leaves the stored value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     /// The app that the WAML describes.
@@ -47,11 +47,11 @@ pub struct Findings {
     pub template: Option<String>,
     /// The commit of the templates.
     pub templates_commit: Option<CommitSha>,
-    /// Where the people of the app are reached.
+    /// The contact of the app's team.
     pub contact: Option<Contact>,
-    /// Where the app is reached.
+    /// The address of the app.
     pub address: Option<String>,
-    /// What somebody had changed by hand in the manifest repository.
+    /// The manual edit in the manifest repository.
     pub hand_edit: Option<HandEdit>,
     /// The routes that it makes live.
     pub routes: Vec<RouteClaim>,
@@ -62,31 +62,32 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Takes what the deployment makes live in place of what was claimed before.
+    /// Replaces the claims by those of the deployment's plan.
     pub fn take_claims(&mut self, claims: Claims) {
         let Claims { routes, objects } = claims;
         (self.routes, self.objects) = (routes, objects);
     }
 }
 
-/// Whether a claim still holds.
+/// The result of a fenced statement: the state of the lease that it needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a worker that lost its claim must stop"]
-pub enum Held {
-    /// It does, and what was asked is done.
-    Yes,
+pub enum LeaseState {
+    /// The claim holds, and the statement was carried out.
+    Held,
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
 
-impl Held {
-    /// Fenced statements change one row, or none when the fence is closed.
+impl LeaseState {
+    /// Returns the result by the changed rows: fenced statements change one row, or none after the
+    /// claim was lost.
     pub(super) fn by_rows(rows: u64) -> Self {
-        if rows == 0 { Self::Lost } else { Self::Yes }
+        if rows == 0 { Self::Lost } else { Self::Held }
     }
 }
 
-/// Returns when a lease that begins now ends, in milliseconds.
+/// Returns the end of a lease that begins now, in milliseconds.
 pub(super) fn end_of(now: Timestamp, lease: Duration) -> i64 {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     saturating_add(now, lease).as_millisecond()

@@ -1,5 +1,5 @@
-//! What a worker does with the deployment it has claimed. Each step is refused once another
-//! worker has taken over: the attempt's number is the fence.
+//! The steps of a claimed deployment: begin the push, schedule a retry, finish. Each step is
+//! refused once another worker has taken over: the number of the attempt is the fence.
 
 use std::borrow::Cow;
 
@@ -15,60 +15,60 @@ use crate::model::violation::Violations;
 use crate::store::claims::{self, ClaimConflict};
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Findings, Held};
+use crate::store::lease::{Claim, Findings, LeaseState};
 use crate::store::query::{Bind, query};
 use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
 use crate::store::{holds, inactive, lane, locks, owners, repositories};
 
-/// How a deployment ended.
+/// The end of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Well or badly.
+    /// The final state.
     pub end: FinalState,
     /// One sentence for people.
     pub summary: String,
-    /// Broken rules, and warnings of a success.
+    /// Violations of a failure, or warnings of a success.
     pub violations: Violations,
-    /// What was found out.
+    /// The findings.
     pub known: Findings,
-    /// What the forge is told.
+    /// The status for the code host.
     pub status: ForgeStatus,
 }
 
-/// The two ends that a worker can bring about.
+/// The two final states that a worker can record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinalState {
-    /// It is in the manifest repository.
+    /// The deployment is in the manifest repository.
     Succeeded(Pushed),
-    /// It was rejected, or given up.
+    /// The deployment was rejected, or given up.
     Failed,
 }
 
-/// Whether the push may begin.
+/// The answer to a request for the turn to push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "nothing may be pushed without the turn"]
 pub enum PushTurn {
-    /// It may, and from now on nothing supersedes it.
+    /// The push may begin, and from now on no deployment supersedes this one.
     Yes,
-    /// A newer deployment of the lane has come; this one has ended.
+    /// A newer deployment of the lane has arrived; this one has ended.
     Superseded {
         /// The newer one.
         by: DeployId,
     },
-    /// Somebody has locked it since it was planned or asked for. It runs still: who has the claim says
-    /// what becomes of it.
+    /// A person has locked it since it was planned or requested. It still runs: the worker decides
+    /// what follows.
     Locked(Box<Lock>),
-    /// Somebody has held it since the rules ran.
+    /// A person has held it since the rules ran.
     HeldBack(Box<Hold>),
-    /// The app, its namespace, a route or an object has become another's since the rules ran. It runs still; nothing
-    /// says that it is of the app.
+    /// The app, its namespace, a route or an object belongs to another since the rules ran. It
+    /// still runs; nothing proves that it is of the app.
     Claimed(Box<ClaimConflict>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
 
-/// The state and what is known; $1 to $11.
+/// Sets the state and the findings; `$1` to `$11`.
 macro_rules! progress {
     () => {
         "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
@@ -78,7 +78,7 @@ macro_rules! progress {
     };
 }
 
-/// No row where another worker has taken over.
+/// Matches no row where another worker has taken over.
 macro_rules! fence {
     () => {
         "WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL"
@@ -86,11 +86,12 @@ macro_rules! fence {
 }
 
 impl Store {
-    /// The point of no return: asks for the turn to push, unless a newer deployment waits or somebody
-    /// has locked it since the rules ran: whoever was told that it is locked can rely on it. With the
-    /// turn it has claimed its app and its routes, unless another deployment came first.
+    /// Asks for the turn to push, the point of no return. It is refused if a newer deployment
+    /// waits, or if a person has locked the app since the rules ran: a lock that was answered is
+    /// reliable. With the turn the deployment has claimed its app and its routes, unless another
+    /// deployment was first.
     ///
-    /// A deployment whose push had begun before gets it again.
+    /// A deployment whose push had begun before gets the turn again.
     pub async fn begin_push(
         &self,
         claim: &Claim,
@@ -124,8 +125,8 @@ impl Store {
             | PushTurn::HeldBack(_)
             | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
         };
-        if update_fenced(&mut write, claim, state, &found).await? == Held::Lost {
-            // One that is dropped lets go of the lane some time later.
+        if update_fenced(&mut write, claim, state, &found).await? == LeaseState::Lost {
+            // A dropped transaction releases the lane only some time later.
             write.commit().await?;
             return Ok(PushTurn::Lost);
         }
@@ -146,7 +147,8 @@ impl Store {
         Ok(turn)
     }
 
-    /// Locks the lane of a claim; the claim under the name that its repository has by then, if that is another.
+    /// Locks the lane of a claim; returns the claim under the present name of its repository, if
+    /// that has changed.
     async fn lock_lane(
         &self,
         write: &mut WriteTransaction,
@@ -155,7 +157,7 @@ impl Store {
         let Claim { deployment, .. } = claim;
         let (request, name) = (&deployment.request, &deployment.request.release.repository);
         lane::lock(self, write, name, &request.target).await?;
-        // Whoever renames a repository has its lanes first.
+        // A rename of a repository locks its lanes first.
         let now = repositories::name_of(write, &deployment.id).await?.filter(|now| now != name);
         let Some(now) = now else { return Ok(None) };
         lane::lock(self, write, &now, &request.target).await?;
@@ -164,32 +166,32 @@ impl Store {
         Ok(Some(Claim { deployment, ..claim.clone() }))
     }
 
-    /// Ends this attempt; another is made at the given time, by whoever is free then. After a refusal, with
-    /// the time of the first one.
+    /// Ends this attempt and schedules the next at the given time, for any worker. After a refusal,
+    /// with the time of the first one.
     ///
-    /// One that had begun to push stays `Pushing`: the push may have arrived.
+    /// A deployment that had begun to push stays `Pushing`: the push may have arrived.
     pub async fn retry_at(
         &self,
         claim: &Claim,
         at: Timestamp,
         summary: &str,
         refused_since: Option<Timestamp>,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
              failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let put_off = query(sql, (claim, at, summary, refused_since));
-        self.run(put_off, "putting a deployment off").await.map(Held::by_rows)
+        self.run(put_off, "scheduling a retry").await.map(LeaseState::by_rows)
     }
 
-    /// Ends the deployment, and leaves the news for the forge in the same transaction.
+    /// Ends the deployment, and enqueues its messages in the same transaction.
     pub async fn finish(
         &self,
         claim: &Claim,
         ending: &Completion,
         now: Timestamp,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let Completion { end, summary, violations, known, status } = ending;
         let (state, pushed) = match end {
             FinalState::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
@@ -207,8 +209,8 @@ impl Store {
         let values = (now, summary, to_json(violations), pushed, counts);
         let done =
             query(sql, (progress(claim, state, known), values)).execute(write.sql(), doing).await?;
-        if Held::by_rows(done) == Held::Lost {
-            return Ok(Held::Lost);
+        if LeaseState::by_rows(done) == LeaseState::Lost {
+            return Ok(LeaseState::Lost);
         }
         let app = known.app.as_ref();
         let succeeded = state == State::Succeeded;
@@ -227,11 +229,11 @@ impl Store {
             self.tell_of_push(&mut write, id, target, push, now).await?;
         }
         write.commit().await?;
-        Ok(Held::Yes)
+        Ok(LeaseState::Held)
     }
 }
 
-/// A lock that stops it. Where a push had begun, that one may have arrived, and is ended.
+/// Returns the result for a lock. A deployment whose push had begun may have arrived, and is ended.
 async fn locked(
     write: &mut WriteTransaction,
     claim: &Claim,
@@ -247,8 +249,8 @@ async fn locked(
     Ok(found.into_iter().next())
 }
 
-/// Returns what a person said since the rules ran: a lock, or a hold that is newer than the claim. A
-/// hold that was there before has been judged by its rule.
+/// Returns the act of a person since the rules ran: a lock, or a hold that is newer than the claim.
+/// A hold that was there before was judged by its rule.
 async fn stopped(
     write: &mut WriteTransaction,
     claim: &Claim,
@@ -266,7 +268,7 @@ async fn stopped(
     Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
 }
 
-/// The newer one that takes the deployment's place, unless nothing may any more.
+/// Returns the newer deployment that supersedes this one, unless it can not be superseded any more.
 fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     if deployment.state == State::Pushing || deployment.rollback.is_some() {
         return None;
@@ -275,20 +277,20 @@ fn superseding(lane: &Lane, deployment: &Deployment) -> Option<LanePlace> {
     lane.newer_than(&mine.place)
 }
 
-/// Writes the state and what is known, if the claim still holds.
+/// Writes the state and the findings, if the claim still holds.
 async fn update_fenced(
     write: &mut WriteTransaction,
     claim: &Claim,
     state: State,
     known: &Findings,
-) -> Result<Held, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let done = query(concat!(progress!(), " ", fence!()), progress(claim, state, known))
         .execute(write.sql(), "recording a deployment's progress")
         .await?;
-    Ok(Held::by_rows(done))
+    Ok(LeaseState::by_rows(done))
 }
 
-/// Returns what a statement that begins with `progress!` needs.
+/// Returns the values of a statement that begins with `progress!`.
 fn progress(claim: &Claim, state: State, known: &Findings) -> impl Bind {
     let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
         known;

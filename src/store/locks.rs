@@ -1,4 +1,4 @@
-//! Locks: who may not be deployed, by a person's word. One that was taken away is kept as a record.
+//! Locks, by which people stop deployments. One that was taken away is kept as a record.
 
 use jiff::Timestamp;
 use sqlx::{Any, Executor};
@@ -14,39 +14,39 @@ use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane};
 
-/// What became of a lock that was to be placed.
+/// The result of placing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "it may not have been placed"]
 pub enum Locked {
     /// It is placed.
     Yes,
-    /// So many are placed that nobody looks through them any more; nothing was changed.
+    /// There are as many locks as a person can still look through; nothing was changed.
     TooMany,
 }
 
-/// What an unlocking found.
+/// The result of an unlock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlocked {
-    /// It is taken away; what it was.
+    /// The lock is taken away; as it was.
     Yes(Lock),
-    /// Somebody took it away before.
+    /// Another person took it away before.
     Before {
-        /// What it was.
+        /// The lock as it was.
         lock: Lock,
-        /// Who took it away.
+        /// The principal that took it away.
         by: String,
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It has run out by itself.
+    /// It has ended by itself.
     RanOut(Lock),
-    /// There never was one of that id.
+    /// There never was a lock of that id.
     NotThere,
 }
 
-/// Whoever looks at the list gets all of them.
+/// The most locks: a list shows all of them.
 const MOST: i64 = 1_000;
 
 const COLUMNS: &str =
@@ -57,8 +57,8 @@ const PLACING: &str = "placing a lock";
 const TAKING: &str = "taking a lock away";
 
 impl Store {
-    /// Places a lock under a new id; the entry says who does it, and gets what it is about. The answer to a
-    /// caller who may repeat it is kept with it.
+    /// Places a lock under a new id; the audit log entry names the principal, and gets its subject
+    /// here. The answer to an idempotent request is stored with it.
     pub async fn add_lock(
         &self,
         id: &LockId,
@@ -70,7 +70,7 @@ impl Store {
         if count(&mut write, entry.at).await? >= MOST {
             return Ok(Locked::TooMany);
         }
-        // Whoever asks for the turn to push has asked before, or sees it.
+        // A deployment that asks for the turn to push has asked before, or sees the lock.
         lane::lock_all(self, &mut write, place(&lock.scope).0).await?;
         insert(&mut write, id, lock).await?;
         audit::note(&mut write, &about(entry, id, lock)).await?;
@@ -79,8 +79,8 @@ impl Store {
         Ok(Locked::Yes)
     }
 
-    /// Takes a lock away that has not run out; who did and why stays with it, and the answer to a caller who may
-    /// repeat it.
+    /// Takes a lock away that has not ended; the principal and the reason stay with it. The answer
+    /// to an idempotent request is stored with it.
     pub async fn remove_lock(
         &self,
         id: &LockId,
@@ -95,7 +95,7 @@ impl Store {
         let row = query_of(sql, (entry.at, id, &entry.by.name, &entry.reason))
             .first(write.sql(), TAKING)
             .await?;
-        let Some(row) = row else { return gone(&mut write, id).await };
+        let Some(row) = row else { return unlock_refusal(&mut write, id).await };
         let found = read_lock_with_id(&row)?;
         audit::note(&mut write, &about(entry, id, &found.1)).await?;
         idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
@@ -103,22 +103,22 @@ impl Store {
         Ok(Unlocked::Yes(found.1))
     }
 
-    /// A lock as it was placed, also one that is no more.
+    /// Returns a lock as it was placed, also one that has ended.
     pub async fn lock(&self, id: &LockId) -> Result<Option<Lock>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE id = $1");
         let row = query_of(sql, id).first(&self.pool, "reading a lock").await?;
         row.map(|row| lock(&row)).transpose()
     }
 
-    /// The locks that are placed now, oldest first.
+    /// Returns the locks that are placed now, oldest first.
     pub async fn locks(&self, now: Timestamp) -> Result<Vec<(LockId, Lock)>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM locks WHERE {PLACED} ORDER BY since, id");
         let rows = query_of(sql, now).fetch_all(&self.pool, "listing locks").await?;
         rows.iter().map(read_lock_with_id).collect()
     }
 
-    /// The locks that stop a deployment of the app to the target now, oldest first. An owner is
-    /// the same in either case of letters.
+    /// Returns the locks that stop a deployment of the app to the target now, oldest first. Owners
+    /// are compared without case.
     pub async fn locks_that_stop(
         &self,
         target: &TargetName,
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-/// The locks that stop a deployment of the app to the target now.
+/// Returns the locks that stop a deployment of the app to the target now.
 pub(super) async fn stop<'e>(
     database: impl Executor<'e, Database = Any>,
     target: &TargetName,
@@ -146,8 +146,9 @@ pub(super) async fn stop<'e>(
     );
     // No owner of a lock is empty.
     let values = (now, target, app, owner.unwrap_or_default());
-    let rows =
-        query_of(sql, values).fetch_all(database, "asking which locks stop a deployment").await?;
+    let rows = query_of(sql, values)
+        .fetch_all(database, "reading the locks that stop a deployment")
+        .await?;
     rows.iter().map(lock).collect()
 }
 
@@ -174,7 +175,7 @@ async fn insert(write: &mut WriteTransaction, id: &LockId, lock: &Lock) -> Resul
         .map(drop)
 }
 
-/// Returns where it stops deployments, if that is on one target, or of one app.
+/// Returns the target and the app of a scope, if it is on one target, or of one app.
 fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
     match scope {
         LockScope::Everything | LockScope::Owner(_) => (None, None),
@@ -183,15 +184,15 @@ fn place(scope: &LockScope) -> (Option<&TargetName>, Option<&AppKey>) {
     }
 }
 
-/// The entry with what it is about.
+/// Returns the entry with its subject.
 fn about(entry: &AuditRecord, id: &LockId, lock: &Lock) -> AuditRecord {
     let (target, app) = place(&lock.scope);
     let subject = format!("lock {id}, {}", lock.scope);
     AuditRecord { target: target.cloned(), app: app.cloned(), subject, ..entry.clone() }
 }
 
-/// Returns why a lock cannot be taken away.
-async fn gone(write: &mut WriteTransaction, id: &LockId) -> Result<Unlocked, StoreError> {
+/// Returns the reason why a lock cannot be taken away.
+async fn unlock_refusal(write: &mut WriteTransaction, id: &LockId) -> Result<Unlocked, StoreError> {
     let sql =
         format!("SELECT {COLUMNS}, removed_at, removed_by, removed_why FROM locks WHERE id = $1");
     let row = query_of(sql, id).first(write.sql(), TAKING).await?;

@@ -1,5 +1,5 @@
-//! DURABLE STATE: what arrived, where each deployment is in its life, and what the forge is still
-//! to be told. One portable SQL on SQLite and PostgreSQL.
+//! Durable state: events that arrived, the state of each deployment, and the messages that wait. One portable SQL
+//! on SQLite and PostgreSQL.
 //!
 //! ```text
 //! accept ─► queued ─ claim ─► running ─ begin_push ─► pushing ─ finish ─► succeeded, failed
@@ -9,44 +9,46 @@
 //!                      cancelled
 //! ```
 //!
-//! Each operation is one transaction, and writes what the forge is to be told of it in the same
-//! one. Who is next and who is superseded is decided by `model::lane`; here is only SQL. Knows no
-//! clock: times come in. Leases of several replicas compare their clocks, so a lease must be
-//! much longer than these can differ.
+//! Each operation is one transaction, and enqueues its messages in the same one. `model::lane` decides which
+//! deployment is next and which are superseded; here is only SQL. The store has no clock: callers pass times. Leases
+//! of several replicas compare their clocks, so a lease must be much longer than these can differ.
+//!
+//! Read `db.rs` first, for [`Store`] and its transactions; then `intake.rs`, `queue.rs` and `life.rs` for the way of a
+//! deployment, `outbox.rs` for messages, and `read.rs` for queries. Every other file is about one noun.
 
-mod audit; // who did what, and why
-mod cancel; // a person stops a deployment
-mod claims; // what a deployment that pushes takes
-mod connect; // a URL becomes a pool
-mod db; // the database that all of this is about
-mod deaths; // attempts that died one after the other
-pub mod embedded; // the SQLite file, copied and put back
-mod error; // what can go wrong
-mod health; // whether it takes writes
-mod holds; // what keeps automation from deploying
+mod audit; // the audit log
+mod cancel; // cancels a deployment
+mod claims; // reservations of apps, routes and objects
+mod connect; // connects to the database of a URL
+mod db; // the database and its transactions
+mod deaths; // counts attempts that died one after the other
+pub mod embedded; // backup and restore of the SQLite file
+mod error; // errors and faults
+mod health; // the check for writes
+mod holds; // holds, which stop automation
 mod idempotency_keys; // acts that may be repeated, and their answers
-mod inactive; // what is no longer live
-mod intake; // accept
-mod lane; // the lane that an operation is about, locked
-mod lease; // a worker's hold, when it ends, and what an attempt found out
-mod life; // begin_push, retry_at, finish
-mod locks; // who may not be deployed
-mod next_due; // when there is something to do again, and times too far ahead
-mod notifications; // what was told, and what waits
-mod outbox; // what is still to be told, and to whom
-mod owners; // whose an app is
-mod previews; // pull requests that are to be previewed
-mod query; // a statement with its values
+mod inactive; // statuses of deployments that are no longer live
+mod intake; // accepts events
+mod lane; // locks and reads a lane
+mod lease; // claims, leases and findings
+mod life; // steps of a claimed deployment: begin_push, retry_at, finish
+mod locks; // locks, which stop deployments
+mod next_due; // the next due time, and times too far ahead
+mod notifications; // queries about sent and waiting messages
+mod outbox; // the outbox: messages to send
+mod owners; // owners of apps
+mod previews; // previews of pull requests
+mod query; // statements with their values
 mod queue; // claim, extend, release
-mod read; // for pages and people
-mod rebuild; // what the manifest repositories know, written into the tables
-mod removals; // an app is taken off a target
-mod repositories; // which repository has which name
-mod retention; // what is old and not needed is deleted
-mod rollbacks; // a rollback is asked for
-mod row; // rows become values
-mod sweeps; // where the search for lost events is
-mod write; // a transaction, and what becomes of its connection
+mod read; // queries for pages and people
+mod rebuild; // restores records from the manifest repositories
+mod removals; // records of removals
+mod repositories; // names of repositories
+mod retention; // deletes old deployments
+mod rollbacks; // accepts rollbacks
+mod row; // reads values from rows
+mod sweeps; // progress of the sweeps
+mod write; // a write transaction, its turn and its connection
 
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
@@ -57,7 +59,7 @@ pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::intake::Accepted;
-pub use crate::store::lease::{Claim, Findings, Held};
+pub use crate::store::lease::{Claim, Findings, LeaseState};
 pub use crate::store::life::{Completion, FinalState, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::next_due::{LongestDelays, LongestRests};

@@ -1,5 +1,5 @@
-//! When there is something to do again, for whoever need not look meanwhile; and times that lie
-//! further ahead than anything waits, because a clock was ahead and has been set back.
+//! The next due time, so that loops need not poll before it, and the correction of due times that
+//! lie too far ahead because a clock was ahead and has been set back.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::support::time::saturating_add;
 
-const DOING: &str = "looking for what is due next";
-const BRINGING_DOWN: &str = "bringing down times that lie too far ahead";
+const DOING: &str = "reading the next due time";
+const BRINGING_DOWN: &str = "correcting times that lie too far ahead";
 
-/// How long anything waits at most.
+/// The longest delays of any work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongestDelays {
     /// The lease on a deployment, a preview or a message.
     pub lease: Duration,
-    /// Between two attempts at something.
+    /// The delay between two attempts.
     pub retry: Duration,
-    /// How long an act beside deploying has its app to itself.
+    /// The time for which an act beside deploying has its app to itself.
     pub act: Duration,
 }
 
-/// How long the search for lost events waits at most.
+/// The longest delays of the sweeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongestRests {
     /// The lease on a sweep.
     pub lease: Duration,
-    /// Because the forge asked for it.
+    /// The wait that the code host asked for.
     pub wait: Duration,
-    /// Between two sweeps.
+    /// The time between two sweeps.
     pub every: Duration,
 }
 
-/// A rule for one column: what is further ahead than `$1` becomes `$2`.
+/// A rule for one column: a time further ahead than `$1` becomes `$2`.
 type Rule = (&'static str, (Timestamp, Timestamp));
 
 impl Store {
-    /// The first time after this at which a deployment or a message that waits can be taken: a
-    /// retry's time, or the end of a lease.
+    /// Returns the first time after this at which a waiting deployment or message can be claimed:
+    /// the time of a retry, or the end of a lease.
     pub async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT '' AS id, MIN(due_at) AS due_at FROM (\
              SELECT due_at FROM deployments WHERE finished_at IS NULL \
@@ -50,11 +50,11 @@ impl Store {
         row.maybe_time("due_at")
     }
 
-    /// Brings down every time that lies further ahead than anything can wait; how many those were.
+    /// Corrects every time that lies further ahead than anything can wait; returns their number.
     ///
     /// Such a time was written while a clock was ahead: this machine's, or that of another replica.
-    /// What waits for it is due now. A lease is left its full length: whoever holds it may be alive,
-    /// and then extends it. Times are let lie ahead by one lease more than anything waits, because
+    /// Work that waits for it is due now. A lease keeps its full length: its holder may be alive,
+    /// and then extends it. Times may lie ahead by one lease more than anything waits, because
     /// the clocks of replicas differ.
     pub async fn bring_down_due_times(
         &self,
@@ -64,7 +64,7 @@ impl Store {
         let LongestDelays { lease, retry, act } = longest;
         let waits = (saturating_add(now, retry.saturating_add(lease)), now);
         let leased = (saturating_add(now, lease.saturating_mul(2)), saturating_add(now, lease));
-        // Whether it is on its way or waits for its next attempt, the table does not say.
+        // The table does not show whether a message is on its way or waits for its next attempt.
         let unsure = (waits.0, leased.1);
         let acts = (saturating_add(now, act.saturating_add(lease)), saturating_add(now, act));
         self.bring_down(&[
@@ -109,7 +109,7 @@ impl Store {
         .await
     }
 
-    /// The same of the search for lost events.
+    /// Does the same for the sweeps.
     pub async fn bring_down_sweeps(
         &self,
         longest: LongestRests,
@@ -139,7 +139,7 @@ impl Store {
             write.commit().await?;
             tracing::warn!(
                 brought,
-                "times lay further ahead than anything waits: a clock was set back"
+                "due times lay too far ahead and were corrected, a clock was set back"
             );
         }
         Ok(brought)

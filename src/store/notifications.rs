@@ -1,5 +1,5 @@
-//! What was told and what still waits: for people, for metrics, for senders who ask what is known before they
-//! say something, and for the forge's hourly quota. Nothing here changes anything.
+//! Queries about sent and waiting messages: for people, for metrics, for senders that need earlier
+//! messages, and for the code host's hourly quota. Read-only.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,62 +13,63 @@ use crate::store::outbox::{self, OutboxMessage};
 use crate::store::query::query;
 use crate::store::row::Row;
 
-const DOING: &str = "finding out what to tell";
-const COUNTING: &str = "counting what the forge was told";
-/// The forge counts by the hour.
+const DOING: &str = "reading earlier messages";
+const COUNTING: &str = "counting the calls to the code host";
+/// The period of the code host's quota.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// More than any forge takes of all our accounts within the hour; of what was made, the newest are counted.
+/// The most calls that are counted: more than any code host takes of all accounts within the hour;
+/// the newest calls count.
 const MOST: i64 = 20_000;
 
 /// One message about a deployment, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// Who is told.
+    /// The receiver.
     pub sink: Sink,
     /// Its place among the deployment's messages for that sink, from 1.
     pub seq: i64,
-    /// What they are told.
+    /// The status.
     pub status: ForgeStatus,
-    /// When it came to be so.
+    /// The time since which the status holds.
     pub at: Timestamp,
-    /// When they took it.
+    /// The time of delivery.
     pub sent_at: Option<Timestamp>,
-    /// Why nobody tries to send it any more, although somebody should know.
+    /// The reason why the message is parked.
     pub parked: Option<String>,
-    /// Why there was nothing to say after all.
+    /// The reason why the message was skipped.
     pub skipped: Option<String>,
-    /// What the other side calls it.
+    /// The receiver's reference.
     pub reference: Option<String>,
 }
 
-/// How much waits for one family.
+/// The waiting messages of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxBacklog {
-    /// Who is to be told.
+    /// The family of receivers.
     pub family: SinkFamily,
-    /// How many messages wait.
+    /// The number of messages that wait.
     pub waiting: u64,
-    /// Since when the oldest of them waits.
+    /// The time since which the oldest of them waits.
     pub oldest: Option<Timestamp>,
-    /// How many nobody tries to send any more.
+    /// The number of parked messages.
     pub parked: u64,
 }
 
-/// Calls that made something at the forge, or will.
+/// Calls that created content at the code host, or will.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForgeCalls {
-    /// About which repository; with that, as which account.
+    /// The repository, which determines the account.
     pub repository: RepoName,
-    /// What they told; none of a preview.
+    /// The sink and the state of the status; `None` for a preview.
     pub told: Option<(Sink, ForgeState)>,
-    /// When they were made; none while they wait.
+    /// The time of the calls; `None` while they wait.
     pub at: Option<Timestamp>,
-    /// How many they are.
+    /// The number of calls.
     pub count: usize,
 }
 
 impl Store {
-    /// Everything that anybody was or will be told of a deployment: by sink, then in order.
+    /// Returns all messages about a deployment, sent or waiting: by sink, then in order.
     pub async fn messages(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let sql = "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
              reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq";
@@ -76,14 +77,14 @@ impl Store {
         rows.iter().map(read_notification).collect()
     }
 
-    /// Returns what the forge was or will be told of a deployment, in order.
+    /// Returns the statuses of a deployment for the code host, in order.
     pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Notification>, StoreError> {
         let mut all = self.messages(id).await?;
         all.retain(|told| told.sink == Sink::Forge);
         Ok(all)
     }
 
-    /// Returns what waits and what was given up, for each family that has such messages.
+    /// Returns the waiting and parked messages, for each family that has any.
     pub async fn waiting(&self) -> Result<Vec<OutboxBacklog>, StoreError> {
         let sql = "SELECT family AS id, \
              COUNT(CASE WHEN outcome IS NULL THEN 1 END) AS waiting, \
@@ -94,8 +95,8 @@ impl Store {
         rows.iter().map(waiting).collect()
     }
 
-    /// The newest deployment of the message's commit to its target, if it is newer than the message's
-    /// own.
+    /// Returns the newest deployment of the message's commit to its target, if it is newer than the
+    /// message's own.
     pub async fn newer_of_commit(
         &self,
         message: &OutboxMessage,
@@ -109,8 +110,8 @@ impl Store {
         row.map(|row| row.id("id")).transpose()
     }
 
-    /// Returns where the app was reached after the newest success of the lane before the message's
-    /// deployment, where that is known.
+    /// Returns the address of the app after the newest success of the lane before the message's
+    /// deployment, where it is known.
     pub async fn last_address(
         &self,
         message: &OutboxMessage,
@@ -123,7 +124,7 @@ impl Store {
         Ok(row.map(|row| row.maybe_text("address")).transpose()?.flatten())
     }
 
-    /// Returns what the newest check run says that was written for an older deployment of the
+    /// Returns the state of the newest check run that was written for an older deployment of the
     /// message's commit to its target.
     pub async fn last_check(
         &self,
@@ -140,9 +141,9 @@ impl Store {
         row.map(|row| outbox::state(&row)).transpose()
     }
 
-    /// Returns what the message's sink was or will be told of the deployments before it in its
-    /// lane, newest first.
-    pub async fn told_before(
+    /// Returns the messages of the same sink about the deployments before it in its lane, newest
+    /// first.
+    pub async fn earlier_messages(
         &self,
         message: &OutboxMessage,
         most: u32,
@@ -155,31 +156,29 @@ impl Store {
              ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5";
         let OutboxMessage { repository, target, place, sink, deployment, .. } = message;
         let values = (repository, target, place, sink, most, deployment);
-        let rows = query(sql, values).fetch_all(&self.pool, "reading what was told before").await?;
+        let rows = query(sql, values).fetch_all(&self.pool, "reading earlier messages").await?;
         rows.iter().map(read_notification).collect()
     }
 
-    /// Returns where the people of a repository's app are reached, as the newest WAML that could be
-    /// read said.
+    /// Returns the contact of a repository's app, by the newest WAML that could be read.
     pub async fn last_contact(&self, repository: &RepoName) -> Result<Option<Contact>, StoreError> {
         let sql = "SELECT id, contact FROM deployments WHERE repository = $1 AND contact IS NOT NULL \
              ORDER BY place DESC, id DESC LIMIT 1";
-        let row =
-            query(sql, repository).first(&self.pool, "reading who an app's people are").await?;
+        let row = query(sql, repository).first(&self.pool, "reading the contact of an app").await?;
         row.map_or(Ok(None), |row| row.json("contact"))
     }
 
-    /// The calls of the last hour, and those that wait.
+    /// Returns the calls of the last hour, and those that wait.
     pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCalls>, StoreError> {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
-        // Counted by the database: while the forge is down, everything waits.
+        // Counted by the database: while the code host is down, everything waits.
         let waiting = "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state";
         let rows = query(waiting, ()).fetch_all(&self.pool, COUNTING).await?;
         let mut calls =
             rows.iter().map(|row| calls_of(row, true, None)).collect::<Result<Vec<_>, _>>()?;
-        // The first status of a rollback makes a deployment there besides.
+        // The first status of a rollback also creates a deployment there.
         let sent = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
              CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
              ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \

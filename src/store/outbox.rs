@@ -1,6 +1,6 @@
-//! What is still to be told: a message for each sink, written with the change it tells of, sent in
-//! order, each once. Ends that were told after something in doubt are looked at again: what got no answer may be
-//! applied after them.
+//! The outbox: a message for each sink, written in the transaction of its change, sent in order,
+//! each once. Final statuses after a message in doubt are checked again: a call without an answer
+//! may be applied after them.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::model::notice::{Sink, SinkFamily};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-/// One message that a sender has taken, with what it takes to send it.
+/// One message that a sender has claimed, with the data that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a message that is taken and not answered for waits until its lease ends"]
+#[must_use = "a claimed message without an outcome waits until its lease ends"]
 pub struct OutboxMessage {
-    /// The deployment it tells of.
+    /// The deployment.
     pub deployment: DeployId,
-    /// Whom to tell.
+    /// The receiver.
     pub sink: Sink,
     /// Its place among the deployment's messages for that sink, from 1.
     pub seq: i64,
@@ -33,86 +33,87 @@ pub struct OutboxMessage {
     pub commit: CommitSha,
     /// Its target.
     pub target: TargetName,
-    /// The forge's number of the deployment; below zero while the forge does not have it.
+    /// The code host's number of the deployment; below zero while the code host does not have it.
     pub forge_id: i64,
     /// Its place in the order of its lane, before its id.
     pub place: i64,
-    /// What to tell.
+    /// The status to send.
     pub status: ForgeStatus,
-    /// When it came to be so.
+    /// The time since which the status holds.
     pub at: Timestamp,
-    /// From when it could be taken: its place among the others.
+    /// The time from which it could be claimed: its place among the others.
     pub due_at: Timestamp,
-    /// How often it was taken, with this time; fences off slower senders.
+    /// The number of times that it was claimed, with this one; fences off slower senders.
     pub attempts: u32,
-    /// How often it was tried and failed.
+    /// The number of attempts that failed.
     pub failures: u32,
-    /// An earlier attempt may have arrived: look before it is sent again.
+    /// True if an earlier attempt may have arrived: the sender searches before it sends again.
     pub unsure: bool,
-    /// A later message of its deployment waits behind it, for the same sink.
+    /// True if a later message of its deployment waits behind it, for the same sink.
     pub followed: bool,
-    /// An earlier message of its deployment was told to the same sink.
+    /// True if an earlier message of its deployment was sent to the same sink.
     pub continues: bool,
 }
 
 impl OutboxMessage {
-    /// Returns whether the forge does not have the deployment yet, and is to make it for this
+    /// Returns true if the code host does not have the deployment yet, and must create it for this
     /// message.
     pub fn begins_there(&self) -> bool {
         self.sink == Sink::Forge && self.forge_id <= 0
     }
 }
 
-/// What became of a message.
+/// The outcome of an attempt at a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The other side took it.
+    /// The receiver accepted it.
     Sent {
-        /// What the other side calls it, where that is of use later.
+        /// The receiver's reference, where it is of use later.
         reference: Option<String>,
     },
-    /// There was nothing to say, for this reason.
+    /// There was nothing to send, for this reason.
     Skipped(String),
-    /// The other side does not have it; later ones of its deployment and sink wait behind it.
+    /// The receiver does not have it; later messages of its deployment and sink wait behind it.
     Again {
-        /// When it is tried again.
+        /// The time of the next attempt.
         at: Timestamp,
-        /// Whether it may have arrived nevertheless.
+        /// True if it may have arrived nevertheless.
         unsure: bool,
-        /// Whether it was tried in vain. Not so where nobody tried, or the other side asked for time.
+        /// True if the attempt failed. False where no call was made, or the receiver asked to wait.
         failed: bool,
     },
-    /// Nobody tries to send it any more, for this reason; the next of its deployment has its turn.
+    /// The message is not tried any more, for this reason; the next of its deployment has its turn.
     Parked(String),
 }
 
-/// An end that is looked at again; it is one sender's for the length of its lease.
+/// A final status to check again, claimed by one sender for the length of its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "one that is taken and not answered for is looked at when its lease ends"]
+#[must_use = "a confirmation without an answer is checked again when its lease ends"]
 pub struct Confirmation {
-    /// What was told.
+    /// The message that was sent.
     pub message: OutboxMessage,
-    /// When the other side took it.
+    /// The time at which the receiver accepted it.
     pub told_at: Timestamp,
 }
 
-const DOING: &str = "taking messages to send";
-const LOOKING: &str = "looking for ends to be looked at again";
+const DOING: &str = "claiming messages to send";
+const LOOKING: &str = "claiming final statuses to check";
 
-/// What the forge is told first, where it takes less than there is to tell: what a newer message has
-/// overtaken, which costs nothing; ends; what is no longer live; commits; and what passes anyway.
+/// The order of messages to the code host, where it takes fewer than wait: first those that a newer
+/// message has overtaken, which cost nothing, and ends; then `inactive`; then commits; then
+/// transient states.
 const WORTH: &str = "CASE WHEN EXISTS (SELECT 1 FROM outbox f WHERE f.deployment = o.deployment \
      AND f.sink = o.sink AND f.seq > o.seq) THEN 0 \
      WHEN o.state IN ('queued', 'in_progress') THEN 3 \
      WHEN o.sink = 'commit' THEN 2 WHEN o.state = 'inactive' THEN 1 ELSE 0 END";
 
 impl Store {
-    /// Takes messages of a family that may be sent now, at most one of each deployment and sink:
-    /// those first that could be taken first, or that are oldest where the family is in order. The forge
-    /// hears first what matters most.
+    /// Claims messages of a family that may be sent now, at most one of each deployment and sink:
+    /// first those that could be claimed first, or the oldest where the family is in order. For the
+    /// code host the most important ones come first.
     ///
-    /// They are this sender's for the length of the lease; a sender that dies leaves them to
-    /// another, who is told that it may have arrived.
+    /// They belong to this sender for the length of the lease; a sender that dies leaves them to
+    /// another, marked as in doubt.
     pub async fn take_messages(
         &self,
         family: &SinkFamily,
@@ -139,8 +140,8 @@ impl Store {
         let rows = query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"), (family, now, most))
             .fetch_all(write.sql(), DOING)
             .await?;
-        // One by one: as a part of the update, PostgreSQL may ask for the due ones again and
-        // again, and take more than the limit.
+        // One by one: as a part of the update, PostgreSQL may run the query again and
+        // again, and claim more than the limit.
         let mut messages = Vec::with_capacity(rows.len());
         for row in rows {
             messages.extend(take(&mut write, &row, now, lease).await?);
@@ -149,13 +150,13 @@ impl Store {
         Ok(messages)
     }
 
-    /// Records what became of messages, each as long as no other sender has taken it since.
-    pub async fn answered(
+    /// Records the outcomes of messages, each unless another sender has claimed it since.
+    pub async fn record_outcomes(
         &self,
         answers: &[(OutboxMessage, DeliveryOutcome)],
         now: Timestamp,
-    ) -> Result<Vec<Held>, StoreError> {
-        let mut write = self.begin("recording what became of messages").await?;
+    ) -> Result<Vec<LeaseState>, StoreError> {
+        let mut write = self.begin("recording the outcomes of messages").await?;
         let mut held = Vec::with_capacity(answers.len());
         for (message, answer) in answers {
             held.push(record(&mut write, message, answer, now).await?);
@@ -164,8 +165,8 @@ impl Store {
         Ok(held)
     }
 
-    /// Takes ends that are to be looked at now. One that is not the last any more is let go: the one
-    /// after it is looked at.
+    /// Claims final statuses that are due for a check. One that is not the last any more is
+    /// dropped: its successor is checked.
     pub async fn take_confirmations(
         &self,
         now: Timestamp,
@@ -200,21 +201,23 @@ impl Store {
         Ok(taken)
     }
 
-    /// Asked all the time, and mostly in vain: it takes no turn to write.
+    /// Returns true if a check is due. It is called all the time, and mostly in vain, so it takes
+    /// no turn to write.
     async fn has_confirmations(&self, now: Timestamp) -> Result<bool, StoreError> {
         let sql = "SELECT deployment AS id FROM outbox \
              WHERE confirm_at IS NOT NULL AND confirm_at <= $1 LIMIT 1";
         Ok(query(sql, now).first(&self.pool, LOOKING).await?.is_some())
     }
 
-    /// Records when an end is looked at again, never where that is none; and that it was told again.
-    pub async fn confirmed(
+    /// Records the time of the next check of a final status, or that there is none; and that it was
+    /// sent again.
+    pub async fn record_confirmation(
         &self,
         confirmation: &Confirmation,
         again: Option<Timestamp>,
         retold_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
-        let mut write = self.begin("recording that an end was looked at").await?;
+        let mut write = self.begin("recording a check of a final status").await?;
         look_again(&mut write, &confirmation.message, again.map(Timestamp::as_millisecond)).await?;
         if let Some(at) = retold_at {
             let OutboxMessage { deployment, sink, seq, .. } = &confirmation.message;
@@ -225,8 +228,8 @@ impl Store {
         write.commit().await
     }
 
-    /// Leaves a message for everybody who is told of that state; the deployment's row must have
-    /// been written in the same transaction, so that two never draw the same number.
+    /// Enqueues a message for every sink that subscribes to that state; the deployment's row must
+    /// have been written in the same transaction, so that two never draw the same number.
     pub(super) async fn enqueue_messages(
         &self,
         write: &mut WriteTransaction,
@@ -234,13 +237,13 @@ impl Store {
         status: &ForgeStatus,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        for sink in self.audience.of(status.state) {
-            leave(write, id, &sink, status, now).await?;
+        for sink in self.subscriptions.of(status.state) {
+            enqueue(write, id, &sink, status, now).await?;
         }
         Ok(())
     }
 
-    /// Leaves a message for who is told of commits that are pushed for a target; as for
+    /// Enqueues a message for the receivers of pushes to a target; the same conditions hold as for
     /// [`Store::enqueue_messages`].
     pub(super) async fn tell_of_push(
         &self,
@@ -250,13 +253,13 @@ impl Store {
         (state, commit): (ForgeState, &CommitSha),
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let Some(sink) = self.audience.of_push(target) else { return Ok(()) };
-        leave(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
+        let Some(sink) = self.subscriptions.of_push(target) else { return Ok(()) };
+        enqueue(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
     }
 }
 
-/// Leaves a message for one sink.
-pub(super) async fn leave(
+/// Enqueues a message for one sink.
+pub(super) async fn enqueue(
     write: &mut WriteTransaction,
     id: &DeployId,
     sink: &Sink,
@@ -268,10 +271,10 @@ pub(super) async fn leave(
          SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0 FROM outbox \
          WHERE deployment = $1 AND sink = $2";
     let values = (id, sink, sink.family(), status.state.as_str(), status.description(), now);
-    query(sql, values).execute(write.sql(), "leaving a message").await.map(drop)
+    query(sql, values).execute(write.sql(), "enqueueing a message").await.map(drop)
 }
 
-/// Messages that a dead process was sending may be looked for at once; see `Store::end_leases`.
+/// Makes messages that a dead process was sending due at once; see `Store::end_leases`.
 pub(super) async fn abandon(
     write: &mut WriteTransaction,
     now: Timestamp,
@@ -285,7 +288,7 @@ async fn record(
     message: &OutboxMessage,
     answer: &DeliveryOutcome,
     now: Timestamp,
-) -> Result<Held, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let (mut due_at, mut unsure, mut failed, mut reference) = (None, false, false, None);
     let (outcome, reason) = match answer {
         DeliveryOutcome::Sent { reference: called } => {
@@ -307,16 +310,16 @@ async fn record(
     let key = (&message.deployment, &message.sink, message.seq, message.attempts);
     let values = (outcome, reason, reference, unsure, due_at, now, failed);
     let done = query(sql, (key, values, first_look(message, answer, now)))
-        .execute(write.sql(), "recording what became of a message")
+        .execute(write.sql(), "recording the outcome of a message")
         .await?;
-    Ok(Held::by_rows(done))
+    Ok(LeaseState::by_rows(done))
 }
 
-/// What got no answer is applied within seconds, if it is.
+/// The delay before the first check: a call without an answer is applied within seconds, if at all.
 const FIRST_LOOK: SignedDuration = SignedDuration::from_mins(1);
 
-/// Returns when it is looked whether an end is still the newest, should anything before it have been
-/// in doubt.
+/// Returns the time of the first check whether a final status is still the newest, in case a
+/// message before it was in doubt.
 fn first_look(
     message: &OutboxMessage,
     answer: &DeliveryOutcome,
@@ -328,7 +331,7 @@ fn first_look(
     (shown && ended && sent).then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
 }
 
-/// Sets when a message that was told is looked at again.
+/// Sets the time of the next check of a sent message.
 async fn look_again(
     write: &mut WriteTransaction,
     message: &OutboxMessage,
@@ -337,13 +340,14 @@ async fn look_again(
     let sql = "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
          AND confirm_at IS NOT NULL";
     query(sql, (&message.deployment, &message.sink, message.seq, at))
-        .execute(write.sql(), "recording when an end is looked at")
+        .execute(write.sql(), "scheduling a check of a final status")
         .await
         .map(drop)
 }
 
-/// From here on it may have arrived: a sender that dies says nothing more. One that is taken while it
-/// may have arrived was in doubt, whatever is found out now: it may be applied late, too.
+/// Claims a message. From here on it may have arrived: a sender that dies records nothing. One that
+/// is claimed while in doubt stays marked as doubted, whatever a search finds: it may be applied
+/// late, too.
 async fn take(
     write: &mut WriteTransaction,
     due: &Row,
@@ -359,7 +363,7 @@ async fn take(
     row.map(|row| message(due, &row)).transpose()
 }
 
-/// Of the row as it was found, and as it is now that it is taken.
+/// Reads a message from the row as it was found, and the row as it is after the claim.
 fn message(before: &Row, row: &Row) -> Result<OutboxMessage, StoreError> {
     Ok(OutboxMessage {
         deployment: row.id("id")?,

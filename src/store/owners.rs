@@ -1,4 +1,5 @@
-//! Whose an app is on a target: the repository that deployed it first, until somebody moves it.
+//! Owners of apps on a target: the repository that deployed an app first, until an operator moves
+//! it.
 
 use jiff::Timestamp;
 
@@ -12,35 +13,36 @@ use crate::store::query::{query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-/// One app on one target, and whose it is.
+/// One app on one target, with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
-    /// Whose.
+    /// The repository that owns it.
     pub repository: RepoName,
-    /// Since when.
+    /// The time since which it does.
     pub since: Timestamp,
-    /// Who gave it to that repository, and why; `None`: it came first.
+    /// The operator's act that gave it to that repository; `None` if that deployed it first.
     pub moved: Option<Moved>,
 }
 
-/// A deliberate act.
+/// An operator's change of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// Who did it.
+    /// The operator.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 const COLUMNS: &str = "target || ' ' || namespace || '/' || slug AS id, target, namespace, slug, \
      repository, since, moved_by, reason";
 
-/// Of `deployments`: it is an attempt at another repository's app, or at a new one in a namespace that
-/// has apps of other owners only. `RTRIM` takes the name after the slash away, and leaves the owner.
+/// Matches rows of `deployments` that are attempts at another repository's app, or at a new one in
+/// a namespace that has apps of other owners only. `RTRIM` removes the name after the slash, and
+/// leaves the owner.
 macro_rules! foreign {
     () => {
         "deployments.slug IS NOT NULL AND (EXISTS (SELECT 1 FROM owners o \
@@ -57,15 +59,15 @@ macro_rules! foreign {
     };
 }
 
-/// Those of a namespace that did not come to their success.
+/// Selects those of a namespace that did not succeed.
 const FOREIGN_ATTEMPTS: &str = concat!(
     "SELECT deployments.id FROM deployments WHERE deployments.target = $1 \
      AND deployments.namespace = $2 AND deployments.state IN ('failed', 'superseded', 'cancelled') AND ",
     foreign!()
 );
 
-/// A deployment that has failed is none of an app that its repository may not deploy: it is known by its
-/// repository alone. Whoever may see the app learns nothing of who tried.
+/// Removes the app from a failed deployment whose repository may not deploy it: then it is known by
+/// its repository alone, and people who may see the app learn nothing of who tried.
 pub(super) async fn disown(
     write: &mut WriteTransaction,
     deployment: &DeployId,
@@ -75,12 +77,12 @@ pub(super) async fn disown(
         foreign!()
     );
     query(sql, deployment)
-        .execute(write.sql(), "noting that an app is another repository's")
+        .execute(write.sql(), "removing a foreign app from a deployment")
         .await
         .map(drop)
 }
 
-/// The same of all that came before an app got its owner.
+/// Does the same for all deployments that came before an app got its owner.
 async fn disown_all(
     store: &Store,
     write: &mut WriteTransaction,
@@ -89,12 +91,12 @@ async fn disown_all(
 ) -> Result<(), StoreError> {
     let update = "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id IN (";
     query(store.skipping_locked(update, FOREIGN_ATTEMPTS), (target, &app.namespace))
-        .execute(write.sql(), "noting that an app is another repository's")
+        .execute(write.sql(), "removing a foreign app from a deployment")
         .await
         .map(drop)
 }
 
-/// Notes the repository of a deployment that has succeeded as its app's owner, unless it has one.
+/// Records the repository of a succeeded deployment as its app's owner, unless it has one.
 pub(super) async fn claim(
     store: &Store,
     write: &mut WriteTransaction,
@@ -106,13 +108,14 @@ pub(super) async fn claim(
          WHERE id = $1 AND namespace IS NOT NULL AND slug IS NOT NULL \
          ON CONFLICT (target, namespace, slug) DO NOTHING \
          RETURNING repository AS id, target, namespace, slug";
-    let row = query(sql, (deployment, now)).first(write.sql(), "noting whose an app is").await?;
+    let row =
+        query(sql, (deployment, now)).first(write.sql(), "recording the owner of an app").await?;
     let Some(row) = row else { return Ok(()) };
     disown_all(store, write, &row.id("target")?, &row.app()?).await
 }
 
 impl Store {
-    /// Returns whose the app and its namespace are on a target.
+    /// Returns the owners of the app and its namespace on a target.
     pub async fn ownership(
         &self,
         target: &TargetName,
@@ -121,7 +124,7 @@ impl Store {
         let sql = "SELECT DISTINCT repository AS id, repository, slug FROM owners \
              WHERE target = $1 AND namespace = $2 ORDER BY repository, slug";
         let rows = query(sql, (target, &app.namespace))
-            .fetch_all(&self.pool, "asking whose an app is")
+            .fetch_all(&self.pool, "reading the owner of an app")
             .await?;
         let mut owners = Ownership::default();
         for row in rows {
@@ -136,7 +139,7 @@ impl Store {
         Ok(owners)
     }
 
-    /// Returns what is a repository's, and where, in order.
+    /// Returns the apps of a repository and their targets, in order.
     pub async fn owned_by(
         &self,
         repository: &RepoName,
@@ -145,24 +148,25 @@ impl Store {
             "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
         );
         let rows = query_of(sql, repository)
-            .fetch_all(&self.pool, "listing what is a repository's")
+            .fetch_all(&self.pool, "listing the apps of a repository")
             .await?;
         rows.iter().map(|row| Ok((row.id("target")?, row.app()?))).collect()
     }
 
-    /// Every app and whose it is, of one target or of all, in order.
+    /// Returns every app with its owner, of one target or of all, in order.
     pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
         let of = if target.is_some() { "WHERE target = $1" } else { "" };
         let sql = format!("SELECT {COLUMNS} FROM owners {of} ORDER BY target, namespace, slug");
         let target: Vec<&TargetName> = target.into_iter().collect();
-        let rows = query_of(sql, target).fetch_all(&self.pool, "listing whose apps are").await?;
-        rows.iter().map(owned).collect()
+        let rows =
+            query_of(sql, target).fetch_all(&self.pool, "listing the owners of apps").await?;
+        rows.iter().map(read_owned).collect()
     }
 
-    /// Gives an app to another repository; whose it was, `None` if it was nobody's.
+    /// Gives an app to another repository; returns the former owner, `None` if it had none.
     ///
-    /// One that nobody has deployed yet can be given, too: it is kept for that repository. The audit
-    /// log has it under the id of `entry`.
+    /// An app that was never deployed can be given, too: it is reserved for that repository. The audit
+    /// log has the act under the id of `entry`.
     pub async fn move_owner(
         &self,
         target: &TargetName,
@@ -211,7 +215,7 @@ impl Store {
     }
 }
 
-fn owned(row: &Row) -> Result<Owned, StoreError> {
+fn read_owned(row: &Row) -> Result<Owned, StoreError> {
     let moved = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
     Ok(Owned {
         target: row.id("target")?,

@@ -1,7 +1,7 @@
-//! Previews of pull requests: which are to be made, who makes them, and what was shown last.
+//! Previews of pull requests: those that wait, their claims, and the check run that was shown last.
 //!
-//! One row a pull request. A newer head takes the place of an older one, whatever has become of that;
-//! whoever is still at the older one finds out when it wants to show or to record something.
+//! There is one row a pull request. A newer head replaces an older one in any state; a worker that still
+//! works on the older one finds out when it wants to show or to record something.
 
 use std::time::Duration;
 
@@ -12,78 +12,79 @@ use crate::model::id::{CommitSha, RepoName};
 use crate::store::db::Store;
 use crate::store::deaths;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{Bind, Bound, query};
 use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 
-/// What became of a pull request that was heard of.
+/// The result of storing an event about a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noted {
-    /// Its preview is to be made.
+    /// A preview is due.
     New,
-    /// The same, or something newer, is known already.
+    /// The same head, or a newer one, is known already.
     Known,
-    /// It is closed, and forgotten.
+    /// The pull request is closed, and its row deleted.
     Forgotten,
-    /// Too many wait; this one was not stored.
+    /// Too many previews wait; this one was not stored.
     Full,
 }
 
-/// A worker's hold on one preview.
+/// A worker's claim on one preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a claim that is dropped blocks the preview until the lease ends"]
 pub struct PreviewClaim {
-    /// What is to be previewed.
+    /// The pull request.
     pub request: PullRequest,
-    /// When that was heard of.
+    /// The time of the event about it.
     pub received_at: Timestamp,
-    /// Fences off whoever had it before.
+    /// The number that fences off earlier holders.
     pub turn: i64,
-    /// How often a worker has begun on this head, with this one.
+    /// The number of attempts at this head, with this one.
     pub attempts: u32,
-    /// How many of the attempts before failed or died.
+    /// The number of attempts before that failed or died.
     pub failures: u32,
-    /// How many of those died one after the other, just before this one.
+    /// The number of those that died one after the other, just before this one.
     pub deaths: u32,
-    /// What was shown last, for this head or an earlier one.
+    /// The check run that was shown last, for this head or an earlier one.
     pub shown: Option<ShownCheck>,
 }
 
-/// `$1` to `$3` of a statement that is fenced by its turn.
+/// Binds `$1` to `$3` of a statement that is fenced by the turn.
 impl Bind for &PreviewClaim {
     fn bind(self, query: Bound) -> Bound {
         (&self.request.repository, self.request.number, self.turn).bind(query)
     }
 }
 
-/// A check run of ours.
+/// A check run of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCheck {
     /// The commit that it is at.
     pub head: CommitSha,
     /// Its number.
     pub check: i64,
-    /// Of what it says.
+    /// The digest of its content.
     pub digest: String,
 }
 
-/// So many may wait; more is a flood, and GitHub's own pages show deliveries that were refused.
+/// The most previews that may wait; more is a flood, and GitHub's own pages show the deliveries
+/// that were refused.
 const MOST_WAITING: i64 = 10_000;
 
-/// A pull request that nobody touched for so long is of no interest; the next event brings it back.
+/// The time after which an untouched pull request is deleted; the next event brings it back.
 const KEPT: SignedDuration = SignedDuration::from_hours(24 * 90);
 
-/// Of those that wait or are worked on.
+/// The statement that counts the previews that wait or are worked on.
 const COUNT: &str = "SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL";
 
 const DOING: &str = "storing a pull request";
 const AT_WORK: &str = "recording a preview";
 
 impl Store {
-    /// Stores that a pull request is to be previewed, or forgets one that is closed. Of several events
-    /// the forge's own time decides which is the newest, not their order. When this returns, it is
-    /// on disk.
+    /// Stores that a pull request needs a preview, or deletes one that is closed. Of several events
+    /// the code host's own time decides which is the newest, not their order. When this returns, it
+    /// is on disk.
     pub async fn note_pull_request(
         &self,
         request: &PullRequest,
@@ -111,7 +112,7 @@ impl Store {
         Ok(noted)
     }
 
-    /// Takes the preview that has been due for longest, if there is one.
+    /// Claims the preview that has been due for longest, if there is one.
     pub async fn claim_preview(
         &self,
         worker: &str,
@@ -141,56 +142,56 @@ impl Store {
         Ok(Some(claim))
     }
 
-    /// Keeps the claim for another while. `Lost` also where a newer head has come.
+    /// Extends the lease of the claim. `Lost` also where a newer head has arrived.
     pub async fn extend_preview(
         &self,
         claim: &PreviewClaim,
         now: Timestamp,
         lease: Duration,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, end_of(now, lease))), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, end_of(now, lease))), AT_WORK).await.map(LeaseState::by_rows)
     }
 
-    /// Gives the preview back, untouched: anybody may take it at once. For a shutdown.
+    /// Releases the preview unchanged: any worker may claim it at once. For a shutdown.
     pub async fn release_preview(
         &self,
         claim: &PreviewClaim,
         now: Timestamp,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, now)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, now)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
-    /// Tries it again at that time.
-    pub async fn put_preview_off(
+    /// Schedules a retry at that time.
+    pub async fn retry_preview_at(
         &self,
         claim: &PreviewClaim,
         at: Timestamp,
         summary: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET due_at = $4, worker = NULL, failures = failures + 1, \
              summary = $5 WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, at, summary)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, at, summary)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
-    /// There is nothing more to do for this head.
+    /// Ends the preview of this head.
     pub async fn end_preview(
         &self,
         claim: &PreviewClaim,
         now: Timestamp,
         summary: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE previews SET done_at = $4, worker = NULL, summary = $5 \
              WHERE repository = $1 AND number = $2 AND turn = $3 AND done_at IS NULL";
-        self.run(query(sql, (claim, now, summary)), AT_WORK).await.map(Held::by_rows)
+        self.run(query(sql, (claim, now, summary)), AT_WORK).await.map(LeaseState::by_rows)
     }
 
-    /// Remembers what was shown, also by who has lost the claim meanwhile: it is there, and whoever
-    /// comes next must know of it.
-    pub async fn preview_shown(
+    /// Records the check run that was shown, also for a worker that has lost the claim meanwhile:
+    /// the check run exists, and the next worker must know of it.
+    pub async fn record_shown_preview(
         &self,
         claim: &PreviewClaim,
         shown: &ShownCheck,
@@ -201,8 +202,8 @@ impl Store {
         self.run(shown, AT_WORK).await.map(drop)
     }
 
-    /// Previews of a repository are to be made again when one of its deployments has succeeded since:
-    /// what they compare with is another. Only of heads that show one; how many that were.
+    /// Schedules previews of a repository again after one of its deployments has succeeded, since
+    /// they compare with what is live. Only heads with a check run; returns their number.
     pub async fn renew_previews(&self, now: Timestamp, most: u32) -> Result<u64, StoreError> {
         let sql = "UPDATE previews SET done_at = NULL, due_at = $1, attempts = 0, failures = 0, \
              turn = turn + 1 WHERE (repository, number) IN (SELECT p.repository, p.number \
@@ -210,10 +211,11 @@ impl Store {
              (SELECT 1 FROM deployments d WHERE d.repository = p.repository \
              AND d.state = 'succeeded' AND d.finished_at > p.done_at) \
              ORDER BY p.updated_at DESC LIMIT $2)";
-        self.run(query(sql, (now, most)), "looking for previews that are out of date").await
+        self.run(query(sql, (now, most)), "scheduling outdated previews").await
     }
 
-    /// Makes previews due again that show these check runs, whatever they show; how many those are.
+    /// Schedules previews again that have these check runs, whatever their content; returns their
+    /// number.
     pub async fn repeat_previews(
         &self,
         rerun: &CheckRerun,
@@ -225,7 +227,7 @@ impl Store {
             Rerun::Commit(head) => (None, Some(head.as_str())),
         };
         let mut write = self.begin_durable(DOING).await?;
-        // What it says now is forgotten, so that the same is written again: GitHub has reset it.
+        // The digest is cleared, so that the same content is written again: GitHub has reset it.
         let sql = "UPDATE previews SET done_at = NULL, due_at = $4, attempts = 0, failures = 0, \
              worker = NULL, turn = turn + 1, shown_digest = '' WHERE repository = $1 \
              AND shown_check IS NOT NULL AND (shown_check = $2 OR shown_head = $3)";
@@ -234,10 +236,10 @@ impl Store {
         Ok(done)
     }
 
-    /// Returns when the next preview can be made, of those that wait.
+    /// Returns the time at which the next waiting preview is due.
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
-        query(sql, ()).one(&self.pool, "looking for previews").await?.maybe_time("due_at")
+        query(sql, ()).one(&self.pool, "reading the next due preview").await?.maybe_time("due_at")
     }
 
     /// Counts the previews that wait or are worked on.
@@ -246,8 +248,8 @@ impl Store {
         row.count("n")
     }
 
-    /// Returns what became of a pull request's preview, or what it waits for; `None` if nobody
-    /// knows it.
+    /// Returns the outcome of a pull request's preview, or the condition that it waits for; `None`
+    /// if the service does not know it.
     pub async fn preview_summary(
         &self,
         repository: &RepoName,
@@ -269,14 +271,15 @@ pub(super) async fn abandon(
     query(sql, now).execute(write.sql(), AT_WORK).await.map(drop)
 }
 
-/// What is known of a pull request when one hears of it.
+/// The stored state of a pull request when an event about it arrives.
 struct KnownRequest {
     request: PullRequest,
     done: bool,
 }
 
 impl KnownRequest {
-    /// The forge counts in seconds: within one, another request counts as the newer.
+    /// Returns true if the stored request is as new as the event. The code host counts in seconds:
+    /// within one, another request counts as the newer.
     fn is_as_new_as(&self, heard: &PullRequest) -> bool {
         self.request.updated_at > heard.updated_at || self.request == *heard
     }

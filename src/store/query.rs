@@ -1,5 +1,5 @@
-//! A statement with its values, and what becomes of it. A value of ours is bound as the column of it is
-//! stored; a row of it is read by [`Row`].
+//! A statement with its values, and the ways to run it. Each value is bound in the form in which
+//! its column is stored; [`Row`] reads a row of the result.
 
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
@@ -15,22 +15,22 @@ use crate::store::row::Row;
 
 pub(super) type Bound = sqlx::query::Query<'static, Any, AnyArguments>;
 
-/// A statement with its values.
-#[must_use = "nothing was asked yet"]
+/// A statement with its values, not run yet.
+#[must_use = "a statement does nothing until it is run"]
 pub(super) struct Query(Bound);
 
-/// The statement with the values of `$1` and so on.
+/// Returns the statement with the values of `$1` and so on.
 pub(super) fn query(sql: impl SqlSafeStr, values: impl Bind) -> Query {
     Query(values.bind(sqlx::query(sql)))
 }
 
-/// The same of a text that was put together: of our words, and of numbers and placeholders.
+/// Does the same for SQL that was assembled from constants, numbers and placeholders.
 pub(super) fn query_of(sql: String, values: impl Bind) -> Query {
     query(AssertSqlSafe(sql), values)
 }
 
 impl Query {
-    /// Runs the statement; returns how many rows were changed.
+    /// Runs the statement; returns the number of changed rows.
     pub(super) async fn execute<'e>(
         self,
         on: impl Executor<'e, Database = Any>,
@@ -58,7 +58,7 @@ impl Query {
         Ok(row.map(Row::new))
     }
 
-    /// The row of a statement that always has one.
+    /// Returns the row of a statement that always has one.
     pub(super) async fn one<'e>(
         self,
         on: impl Executor<'e, Database = Any>,
@@ -67,10 +67,11 @@ impl Query {
         self.0.fetch_one(on).await.map(Row::new).map_err(StoreError::doing(doing))
     }
 
-    /// A page of so many entries, or of as many as have a megabyte of text by the given size; and whether
-    /// there are more. The statement finds one row more than the page may have.
+    /// Returns a page of so many entries, or of as many as have a megabyte of text by the given
+    /// size; and true if there are more. The statement finds one row more than the page may have.
     ///
-    /// One at a time: a page of the largest rows must not be in memory before it is cut.
+    /// Rows are read one at a time: a page of the largest rows must not be in memory before it is
+    /// cut.
     pub(super) async fn page<T>(
         self,
         pool: &AnyPool,
@@ -93,17 +94,17 @@ impl Query {
     }
 }
 
-/// Larger pages are cut to this: a page is answered from memory.
+/// The most entries of a page: a page is answered from memory.
 pub(super) const LONGEST_PAGE: u32 = 500;
-/// A page that has so many bytes of text goes on with the next one.
+/// The bytes of text after which a page ends, and the next one begins.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What stands for one placeholder, or for several.
+/// A value for one placeholder, or for several.
 pub(super) trait Bind {
     fn bind(self, query: Bound) -> Bound;
 }
 
-/// What stands for one.
+/// A value for one placeholder.
 pub(super) trait SqlValue {
     type Sql: for<'q> Encode<'q, Any> + Type<Any>;
     fn into_sql(self) -> Self::Sql;
@@ -133,7 +134,7 @@ where
     }
 }
 
-/// Namespace and slug.
+/// Binds the namespace and the slug.
 impl Bind for &AppKey {
     fn bind(self, query: Bound) -> Bound {
         Some(self).bind(query)
@@ -207,7 +208,7 @@ values!(String: &DeployId, &TargetName, &RepoName, &CommitSha, &ImageTag, &LockI
     => id, id.as_str().to_owned());
 values!(String: &Sink, &SinkFamily, SinkFamily => word, word.to_string());
 
-/// The value of a condition that is there or not.
+/// The value of an optional condition.
 pub(super) enum Condition {
     Text(String),
     Number(i64),
@@ -232,8 +233,8 @@ impl Condition {
     }
 }
 
-/// `WHERE` with the tests that have a value, with numbered placeholders, and with one that needs none; and
-/// the values in that order.
+/// Returns `WHERE` with the tests that have a value, with numbered placeholders, and with one that
+/// needs none; and the values in that order.
 pub(super) fn conditions<const N: usize>(
     tests: [(&str, Option<Condition>); N],
     last: Option<&str>,
@@ -246,7 +247,7 @@ pub(super) fn conditions<const N: usize>(
     (format!("{first}{}", tests.join(" AND ")), values)
 }
 
-/// `$2, $3, $4`: so many placeholders from a number on.
+/// Returns `$2, $3, $4`: so many placeholders from a number on.
 pub(super) fn placeholders(first: usize, count: usize) -> String {
     let places: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
     places.join(", ")

@@ -1,4 +1,4 @@
-//! Who works on what: a deployment is claimed with a lease, and nobody else touches it until
+//! The queue of deployments: a worker claims one with a lease, and no other worker touches it until
 //! the lease ends.
 
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Claim, Held, end_of};
+use crate::store::lease::{Claim, LeaseState, end_of};
 use crate::store::query::query;
 use crate::store::row::{self, deployment_columns};
 use crate::store::write::WriteTransaction;
 use crate::store::{deaths, idempotency_keys, lane, outbox, previews, removals, sweeps};
 
-/// How many lanes one claim looks at when others change under its eyes.
+/// The number of lanes that one claim tries when other workers change them meanwhile.
 const LOOKS: usize = 16;
 
 const DOING: &str = "claiming a deployment";
 
-/// What one look at the queue came to.
+/// The result of one look at the queue.
 enum Look {
     Claimed(Box<Claim>),
-    /// Another had the lane, or it changed: what was seen is old.
+    /// Another worker had the lane, or it changed: the look is outdated.
     Again,
-    /// Nothing can be done now.
+    /// No deployment can run now.
     Nothing,
 }
 
 impl Store {
-    /// Takes the oldest deployment that may run, if there is one: it waits, or its worker has
-    /// died, and no other of its lane is at work.
+    /// Claims the oldest deployment that may run, if there is one: it waits, or its worker has
+    /// died, and no other of its lane runs.
     pub async fn claim(
         &self,
         worker: &str,
@@ -42,7 +42,7 @@ impl Store {
         Ok(self.claim_some(worker, now, lease, 1).await?.pop())
     }
 
-    /// Takes up to so many that may run, each of another lane, the oldest first.
+    /// Claims up to so many that may run, each of another lane, the oldest first.
     pub async fn claim_some(
         &self,
         worker: &str,
@@ -80,7 +80,7 @@ impl Store {
         let Some((repository, target)) = self.candidate(write, now).await? else {
             return Ok(Look::Nothing);
         };
-        // Read again: what the candidate was chosen by may be older than the lock.
+        // Read again: the candidate may have been chosen before the lock.
         if removals::keep_still(write, &repository, &target, now).await? {
             return Ok(Look::Again);
         }
@@ -92,32 +92,32 @@ impl Store {
         Ok(claim.map_or(Look::Again, |claim| Look::Claimed(Box::new(claim))))
     }
 
-    /// Keeps the claim for another while.
+    /// Extends the lease of the claim.
     pub async fn extend(
         &self,
         claim: &Claim,
         now: Timestamp,
         lease: Duration,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET due_at = $3 \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let extend = query(sql, (claim, end_of(now, lease)));
-        self.run(extend, "extending a lease").await.map(Held::by_rows)
+        self.run(extend, "extending a lease").await.map(LeaseState::by_rows)
     }
 
-    /// Gives the deployment back, untouched: anybody may take it at once. For a shutdown.
-    pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<Held, StoreError> {
+    /// Releases the deployment unchanged: any worker may claim it at once. For a shutdown.
+    pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE deployments SET worker = NULL, due_at = $3, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL";
         let release = query(sql, (claim, now));
-        self.run(release, "giving a deployment back").await.map(Held::by_rows)
+        self.run(release, "releasing a deployment").await.map(LeaseState::by_rows)
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
-    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, with
-    /// idempotency keys, and with messages of which nobody knows whether they arrived. How often a deployment's worker
-    /// died is still counted.
+    /// all holders are dead, and no one need wait until their leases end. The same holds for acts,
+    /// for idempotency keys, and for messages in doubt. The deaths of a deployment's workers still
+    /// count.
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
         let mut write = self.begin(doing).await?;
@@ -133,8 +133,8 @@ impl Store {
         Ok(done)
     }
 
-    /// The lane of the oldest deployment that may run, locked; lanes that others have locked
-    /// are passed over.
+    /// Returns the lane of the oldest deployment that may run, locked; lanes that others have
+    /// locked are skipped.
     async fn candidate(
         &self,
         write: &mut WriteTransaction,
@@ -156,8 +156,8 @@ impl Store {
     }
 }
 
-/// Marks the deployment as the worker's, unless its former worker came to life since the lane
-/// was read. One that still had a worker lost it: that attempt has failed.
+/// Marks the deployment as the worker's, unless its former worker came back since the lane was
+/// read. A deployment that still had a worker lost it: that attempt has failed.
 async fn take(
     store: &Store,
     write: &mut WriteTransaction,

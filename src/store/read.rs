@@ -1,4 +1,4 @@
-//! What pages and people ask. Nothing here changes anything.
+//! Queries for pages and people. Read-only.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::store::error::StoreError;
 use crate::store::query::{Condition, LONGEST_PAGE, conditions, placeholders, query, query_of};
 use crate::store::row::{self, Row, deployment_columns, overview_columns, picture_columns};
 
-/// Which deployments to list; what is absent does not restrict.
+/// The filter of a list of deployments; an absent field does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Of this state.
+    /// Only this state.
     pub state: Option<State>,
-    /// To this target.
+    /// Only this target.
     pub target: Option<TargetName>,
-    /// Of this repository.
+    /// Only this repository.
     pub repository: Option<RepoName>,
-    /// Of this app; it is known once the WAML has been read.
+    /// Only this app; it is known once the WAML has been read.
     pub app: Option<AppKey>,
-    /// Asked for by this one, as the forge names them.
+    /// Only this actor, by the code host's name.
     pub actor: Option<String>,
-    /// Of this image tag.
+    /// Only this image tag.
     pub tag: Option<ImageTag>,
-    /// The forge's own number of it.
+    /// Only the deployment with this number at the code host.
     pub forge_id: Option<i64>,
     /// Received at this time or later.
     pub since: Option<Timestamp>,
     /// Received before this time.
     pub until: Option<Timestamp>,
-    /// Only those that have not ended.
+    /// Only deployments that have not ended.
     pub unfinished: bool,
 }
 
 impl Filter {
-    /// Deployments of the app to the target that succeeded.
+    /// Returns the filter for deployments of the app to the target that succeeded.
     pub fn succeeded(target: &TargetName, app: &AppKey) -> Self {
         let (target, app) = (Some(target.clone()), Some(app.clone()));
         Self { state: Some(State::Succeeded), target, app, ..Self::default() }
@@ -50,43 +50,43 @@ impl Filter {
 pub struct Page {
     /// The deployments.
     pub deployments: Vec<Deployment>,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next: Option<DeployId>,
 }
 
-/// How many deployments there are of each state; of none where it is absent.
+/// The number of deployments of each state; a state without any is absent.
 pub type Counts = BTreeMap<&'static str, u64>;
 
-/// What waits.
+/// The depth of the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Deployments that wait for a worker or for their next attempt.
     pub queued: u64,
-    /// Deployments that a worker is at.
+    /// Deployments that a worker has claimed.
     pub running: u64,
-    /// Since when the oldest unfinished deployment waits.
+    /// The time since which the oldest unfinished deployment waits.
     pub oldest: Option<Timestamp>,
-    /// Statuses that the forge has not been told yet.
+    /// Messages that are not sent yet.
     pub unsent: u64,
-    /// Statuses that nobody tries to send any more.
+    /// Parked messages.
     pub parked: u64,
 }
 
-/// So many ids are asked for in one statement.
+/// The number of ids in one statement.
 const AT_ONCE: usize = 200;
 
 const LISTING: &str = "listing deployments";
 
 impl Store {
-    /// The deployment of an id.
+    /// Returns the deployment of an id.
     pub async fn deployment(&self, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
         let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
         let row = query(sql, id).first(&self.pool, "reading a deployment").await?;
         row.as_ref().map(row::deployment).transpose()
     }
 
-    /// The same without what takes room: its violations are counted and not listed, and its hand edit is
-    /// not read. For those who look again and again.
+    /// Returns the same without its large parts: its violations are counted and not listed, and its
+    /// manual edit is not read. For callers that poll.
     pub async fn deployment_picture(
         &self,
         id: &DeployId,
@@ -96,7 +96,8 @@ impl Store {
         row.as_ref().map(row::picture).transpose()
     }
 
-    /// Of which image tag deployments were, and when they were received; those that are not known are left out.
+    /// Returns the image tag of each of these deployments, and the time at which it was received;
+    /// unknown ones are left out.
     pub async fn releases(
         &self,
         ids: &[DeployId],
@@ -114,7 +115,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Of those apps whose newest deployment has failed: which one, and its tag.
+    /// Returns, of those apps whose newest deployment has failed, its id and its tag.
     pub async fn newest_failed(
         &self,
         spots: &[&AppInstance],
@@ -139,14 +140,13 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns a version that changes whenever the picture of a deployment changes; costs less to
-    /// read.
+    /// Returns a version that changes whenever the picture of a deployment changes; it costs less
+    /// to read.
     pub async fn deployment_version(&self, id: &DeployId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT id, state, attempts, failures, forge_id, finished_at, \
              SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
              LENGTH(stages) AS stages FROM deployments WHERE id = $1";
-        let row =
-            query(sql, id).first(&self.pool, "looking whether a deployment has changed").await?;
+        let row = query(sql, id).first(&self.pool, "reading the version of a deployment").await?;
         let Some(row) = row else { return Ok(None) };
         let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
         let [attempts, failures, forge_id] = numbers;
@@ -163,9 +163,9 @@ impl Store {
         )))
     }
 
-    /// The newest deployments that pass the filter, before the cursor if one is given: as many as were
-    /// asked for, or as fit into a page. Stages, violations and hand edits are not read; violations are
-    /// counted.
+    /// Returns the newest deployments that pass the filter, before the cursor if one is given: as
+    /// many as were requested, or as fit into a page. Stages, violations and manual edits are not
+    /// read; violations are counted.
     pub async fn deployments(
         &self,
         filter: &Filter,
@@ -209,7 +209,7 @@ impl Store {
         rows.iter().map(count).collect()
     }
 
-    /// Returns what waits, for probes and metrics.
+    /// Returns the depth of the queues, for probes and metrics.
     pub async fn depth(&self) -> Result<Depth, StoreError> {
         let sql = "SELECT 'depth' AS id, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
@@ -228,7 +228,7 @@ impl Store {
     }
 }
 
-/// Returns what an entry of a list takes: its texts, and as much again as a few names and numbers.
+/// Returns the size of an entry of a list: its texts, and as much again as a few names and numbers.
 fn size(deployment: &Deployment) -> usize {
     let Deployment { request, summary, pushed, rollback, contact, address, .. } = deployment;
     let files = pushed.iter().flat_map(|pushed| &pushed.files).map(|name| name.len() + 4);

@@ -1,5 +1,5 @@
-//! What the manifest repositories and the forge still know, written into the tables. Adds what is
-//! not there, and changes nothing that is. What waits and was overtaken is ended by who claims it.
+//! Restores records from the manifest repositories and the code host. It adds what is missing, and
+//! changes no existing row. The next claim ends deployments that wait and were overtaken.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +20,34 @@ use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, holds, repositories};
 
-/// All that is still known.
+/// All records that can be restored.
 #[derive(Debug, Clone, Default)]
 pub struct Remembered {
     /// Deployments that were pushed, oldest first.
     pub deployments: Vec<RememberedDeployment>,
     /// Removals that were pushed.
     pub removals: Vec<RemovalRecord>,
-    /// Whose the apps are that stand.
+    /// The owners of the present apps.
     pub owners: Vec<Owned>,
-    /// Repositories by the forge's number: the name, and when it was last said.
+    /// Repositories by the code host's number: the name, and the time when it was last read.
     pub repositories: BTreeMap<i64, (RepoName, Timestamp)>,
 }
 
 /// A deployment that was pushed.
 #[derive(Debug, Clone)]
 pub struct RememberedDeployment {
-    /// As its commit says.
+    /// The deployment by its commit.
     pub past: PastDeployment,
-    /// The forge's number, where it is known.
+    /// The code host's number, where it is known.
     pub number: Option<Number>,
-    /// Whether nothing came after it: then the forge shows it as a success, and is to be told when
-    /// another one takes its place.
+    /// True if it is the newest of its lane: then the code host shows it as a success, and must get
+    /// `inactive` when another one replaces it.
     pub newest: bool,
-    /// The hold that it took as a rollback, and that nobody's deployment has ended.
+    /// The hold that it took as a rollback, unless a person's deployment has ended it.
     pub hold: Option<Hold>,
 }
 
-/// How much was added.
+/// The number of rows that were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rebuilt {
     /// Deployments.
@@ -58,14 +58,14 @@ pub struct Rebuilt {
     pub owners: u64,
 }
 
-/// How many provisional numbers are tried: one is taken only by a rare chance.
+/// The number of provisional numbers that are tried: one is taken only by a rare chance.
 const PROVISIONAL: i64 = 100;
 
 const DOING: &str = "rebuilding the record";
 
 impl Store {
-    /// Writes what is remembered, with an entry in the audit log for it; nothing of it without
-    /// `really`, and all or nothing with it.
+    /// Writes the records, with an entry in the audit log for it; nothing of it without `really`,
+    /// and all or nothing with it.
     pub async fn rebuild(
         &self,
         remembered: &Remembered,
@@ -94,7 +94,7 @@ impl Store {
     }
 }
 
-/// Adds the deployment; returns whether it was added.
+/// Adds the deployment; returns true if it was added.
 async fn deployment(
     write: &mut WriteTransaction,
     one: &RememberedDeployment,
@@ -116,7 +116,8 @@ async fn deployment(
     Ok(added)
 }
 
-/// Its number is not known, or is another's: one deployment of the forge was begun twice.
+/// Adds a deployment whose number is not known, or belongs to another: one deployment of the code
+/// host was started twice.
 async fn without_number(
     write: &mut WriteTransaction,
     past: &PastDeployment,
@@ -134,8 +135,8 @@ async fn without_number(
     Ok(false)
 }
 
-/// Its place in its lane: the number that the forge gave it; without one, and of a rollback, the
-/// greatest of what came before it.
+/// Returns its place in its lane: the number that the code host gave it; without one, and for a
+/// rollback, the greatest place of those before it.
 async fn place(
     write: &mut WriteTransaction,
     past: &PastDeployment,
@@ -186,7 +187,8 @@ async fn insert(
     } = past;
     let place = place(write, past, number).await?;
     let Number { forge_id, git_ref, production } = number;
-    let summary = format!("as commit {} of the manifest repository says", pushed.commit.short());
+    let summary =
+        format!("restored from commit {} of the manifest repository", pushed.commit.short());
     let sql = "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
@@ -194,14 +196,15 @@ async fn insert(
          $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
          ON CONFLICT DO NOTHING";
     let lane = (id, format!("rebuilt-{id}"), &release.repository, target, forge_id);
-    let asked = (&release.commit, &release.tag, git_ref, actor, reason);
-    let made = (app, template, templates_commit, State::Succeeded.as_str());
+    let commit_columns = (&release.commit, &release.tag, git_ref, actor, reason);
+    let app_columns = (app, template, templates_commit, State::Succeeded.as_str());
     let ended = (received_at, finished_at, summary, to_json(pushed), production, place);
-    let values = (lane, asked, made, ended, rollback.as_ref().map(to_json));
+    let values = (lane, commit_columns, app_columns, ended, rollback.as_ref().map(to_json));
     query(sql, values).execute(write.sql(), DOING).await
 }
 
-/// That the forge was told of the success. Whoever takes its place is told only of what it shows.
+/// Records that the code host got the success, so that its successor sends `inactive` only for what
+/// the code host shows.
 async fn shown_as_live(
     write: &mut WriteTransaction,
     past: &PastDeployment,
@@ -210,7 +213,7 @@ async fn shown_as_live(
     let sql = "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
          attempts, unsure, outcome, done_at, reason) \
          VALUES ($1, $2, 1, $3, $4, $5, $6, $6, 0, 0, 'sent', $6, $7)";
-    let (state, words) = (ForgeState::Success.as_str(), "told before the record was rebuilt");
+    let (state, words) = (ForgeState::Success.as_str(), "sent before the record was rebuilt");
     let values = (&past.id, &sink, sink.family(), state, words, past.finished_at, None::<String>);
     query(sql, values).execute(write.sql(), DOING).await.map(drop)
 }

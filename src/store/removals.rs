@@ -1,7 +1,8 @@
-//! What people did on purpose beside deploying: recorded before it is done, and ended after.
+//! Acts of people beside deploying: recorded before they are done, and ended after.
 //!
-//! An act that is under way keeps its app's lane still: nothing of it is claimed. So an act and a
-//! deployment never work on one app at once; a deployment that is accepted meanwhile comes after.
+//! An act that is under way blocks its app's lane: none of its deployments is claimed. So an act
+//! and a deployment never work on one app at the same time; a deployment that is accepted meanwhile
+//! comes after.
 
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ use crate::store::row::{Row, to_json};
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, claims, idempotency_keys, inactive, lane};
 
-/// Whether an act may begin.
+/// The answer to a request to begin an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "nothing may be done without the turn"]
 pub enum ActTurn {
-    /// It is recorded, and may.
+    /// It is recorded, and may begin.
     Yes,
     /// A deployment of the app waits or runs.
     Deploying(DeployId),
@@ -35,10 +36,10 @@ const REMOVAL: &str = "removal";
 const DOING: &str = "recording an act";
 
 impl Store {
-    /// Records a removal before anything is done for it, unless something is under way with the app.
+    /// Records a removal before anything is done for it, unless the app is busy.
     ///
-    /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases. The key of a
-    /// caller who may repeat it leads to the record.
+    /// The removal has the app to itself for `hold`; the clocks of replicas must agree as for
+    /// leases. The key of an idempotent request leads to the record.
     pub async fn begin_removal(
         &self,
         (removal, by): (&RemovalRecord, &Principal),
@@ -56,7 +57,7 @@ impl Store {
             lane::ensure(&mut write, repository, target).await?;
         }
         let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
-        let turn = match (deploying, acting(&mut write, target, app).await?) {
+        let turn = match (deploying, find_act(&mut write, target, app).await?) {
             (Some(id), _) => ActTurn::Deploying(id),
             (None, Some(id)) => ActTurn::Acting(id),
             (None, None) => {
@@ -66,12 +67,12 @@ impl Store {
                 ActTurn::Yes
             }
         };
-        // Also where nothing was changed: one that is dropped lets go of the lane some time later.
+        // Also where nothing was changed: a dropped transaction releases the lane only some time later.
         write.commit().await?;
         Ok(turn)
     }
 
-    /// A deployment of the app that waits or runs, as far as it is known to be the app's.
+    /// Returns a deployment that waits or runs, as far as it is known to be the app's.
     pub async fn deploying(
         &self,
         target: &TargetName,
@@ -87,8 +88,9 @@ impl Store {
         row.map(|row| row.id("id")).transpose()
     }
 
-    /// Ends a removal; a second end changes nothing. What it took away is told to be inactive, and
-    /// its commit to who is told of commits. The answer to a caller who may repeat it is kept with it.
+    /// Ends a removal; a second end changes nothing. It enqueues `inactive` for the removed
+    /// deployments, and the commit for the receivers of pushes. The answer to an idempotent request
+    /// is stored with it.
     pub async fn end_removal(
         &self,
         id: &DeployId,
@@ -109,13 +111,13 @@ impl Store {
         write.commit().await
     }
 
-    /// Lets go of a removal of which nobody knows how it ended: whoever comes next finds out.
+    /// Releases a removal whose result is unknown: the next request determines it.
     pub async fn abandon_removal(&self, id: &DeployId, now: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE acts SET due_at = $2 WHERE id = $1 AND finished_at IS NULL";
         self.run(query(sql, (id, now)), DOING).await.map(drop)
     }
 
-    /// The removal of an id.
+    /// Returns the removal of an id.
     pub async fn removal(&self, id: &DeployId) -> Result<Option<RemovalRecord>, StoreError> {
         let row = query("SELECT * FROM acts WHERE id = $1 AND kind = $2", (id, REMOVAL))
             .first(&self.pool, "reading a removal")
@@ -123,7 +125,7 @@ impl Store {
         row.as_ref().map(removal).transpose()
     }
 
-    /// The removals of an app on a target, newest first, at most a hundred.
+    /// Returns the removals of an app on a target, newest first, at most a hundred.
     pub async fn removals(
         &self,
         target: &TargetName,
@@ -136,7 +138,7 @@ impl Store {
         rows.iter().map(removal).collect()
     }
 
-    /// The removals whose process has died: how they ended is to be found out.
+    /// Returns the removals whose process has died: their results have to be determined.
     pub async fn abandoned_removals(
         &self,
         now: Timestamp,
@@ -148,8 +150,8 @@ impl Store {
     }
 }
 
-/// Returns the entry of the audit log: who began the removal. Its result is in the record of that
-/// id.
+/// Returns the entry of the audit log: the principal that began the removal. Its result is in the
+/// record of that id.
 fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
     let RemovalRecord { id, target, app, reason, asked_at, .. } = removal;
     AuditRecord {
@@ -165,7 +167,7 @@ fn entry(removal: &RemovalRecord, by: &Principal) -> AuditRecord {
     }
 }
 
-/// Returns whether an act keeps the lane still; its row must be locked.
+/// Returns true if an act blocks the lane; its row must be locked.
 pub(super) async fn keep_still(
     write: &mut WriteTransaction,
     repository: &RepoName,
@@ -178,7 +180,7 @@ pub(super) async fn keep_still(
     Ok(row.is_some())
 }
 
-/// The acts of processes that are known to be dead are over; see `Store::end_leases`.
+/// Ends the acts of processes that are known to be dead; see `Store::end_leases`.
 pub(super) async fn abandon(
     write: &mut WriteTransaction,
     now: Timestamp,
@@ -187,7 +189,7 @@ pub(super) async fn abandon(
     query(sql, now).execute(write.sql(), "ending the acts of a former process").await.map(drop)
 }
 
-/// Finds, where nothing else says it, the repository that deployed the app last.
+/// Returns the repository that deployed the app last, where no owner is recorded.
 async fn newest_repository(
     write: &mut WriteTransaction,
     target: &TargetName,
@@ -199,8 +201,8 @@ async fn newest_repository(
     row.map(|row| row.id("repository")).transpose()
 }
 
-/// A deployment that waits or runs: of the app, or of its repository's lane, since one that waits
-/// has not been read yet and may be the app's.
+/// Returns a deployment that waits or runs: of the app, or of its repository's lane, since one that
+/// waits has not been read yet and may be the app's.
 async fn deploying(
     write: &mut WriteTransaction,
     repository: Option<&RepoName>,
@@ -213,8 +215,9 @@ async fn deploying(
     row.map(|row| row.id("id")).transpose()
 }
 
-/// One whose process died is under way until somebody has found out how it ended.
-async fn acting(
+/// Returns an act that is under way. One whose process died is under way until its result is
+/// determined.
+async fn find_act(
     write: &mut WriteTransaction,
     target: &TargetName,
     app: &AppKey,

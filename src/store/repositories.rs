@@ -1,5 +1,5 @@
-//! Keeps what is a repository's under its newest name: a forge's number stays when a repository is renamed.
-//! What is a repository's is under its name everywhere; when the name changes, it changes here, in one
+//! Names of repositories: the code host's number stays when a repository is renamed. All records of
+//! a repository are under its name; when the name changes, this file changes the records in one
 //! transaction.
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,24 +12,26 @@ use crate::store::query::query;
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
 
-const DOING: &str = "finding out which repository a name stands for";
+const DOING: &str = "reading the names of repositories";
 
-/// A name that was heard within this time need not be noted once more.
+/// The time for which a recorded name need not be recorded again.
 const HEARD_LATELY: SignedDuration = SignedDuration::from_hours(1);
 
-/// What is remembered of a repository.
+/// The record of a repository.
 struct RememberedRepository {
     number: i64,
     name: RepoName,
     owner: Option<i64>,
-    /// When the event happened that gave it this name, or took another one away; none of earlier versions.
+    /// The time of the event that gave it this name, or took another one away; `None` in records of
+    /// earlier versions.
     seen_at: Option<Timestamp>,
 }
 
-/// Whose apps are.
+/// The statement that renames the owner of apps.
 const OWNERS: &str = "UPDATE owners SET repository = $2 WHERE LOWER(repository) = LOWER($1)";
 
-/// Every other table that has a repository's name, but `lanes`: with what keeps a row from its new name.
+/// The statements that rename every other table with a repository's name, but `lanes`: with the
+/// condition that keeps a row from its new name.
 const RECORDS: [&str; 4] = [
     "UPDATE deployments SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
      (SELECT 1 FROM deployments n WHERE n.repository = $2 AND n.forge_id = deployments.forge_id)",
@@ -40,22 +42,22 @@ const RECORDS: [&str; 4] = [
 ];
 
 impl Store {
-    /// Takes note of the name that an event gives a repository.
+    /// Records the name that an event gives a repository.
     pub async fn recognize_repository(
         &self,
         identity: RepositoryIdentity,
         name: &RepoName,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        // Mostly it is known: that takes no turn to write.
-        let known = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
-        let known = known.as_ref().map(remembered).transpose()?;
+        // In most cases it is known: that takes no turn to write.
+        let record = query(BY_NUMBER, identity.repository).first(&self.pool, DOING).await?;
+        let record = record.as_ref().map(read_repository).transpose()?;
         let is_fresh = |one: &RememberedRepository| {
             let at = identity.at.unwrap_or(now);
             one.name == *name
                 && one.seen_at.is_some_and(|seen| at.duration_since(seen) < HEARD_LATELY)
         };
-        if known.as_ref().is_some_and(is_fresh) {
+        if record.as_ref().is_some_and(is_fresh) {
             return Ok(());
         }
         let mut write = self.begin(DOING).await?;
@@ -63,25 +65,26 @@ impl Store {
         write.commit().await
     }
 
-    /// The forge's numbers of the repository that has a name; none where no event has said them.
+    /// Returns the code host's numbers of the repository that has a name; `None` where no event has
+    /// told them.
     pub async fn repository_identity(
         &self,
         name: &RepoName,
     ) -> Result<Option<RepositoryIdentity>, StoreError> {
         let row = query(BY_NAME, name).first(&self.pool, DOING).await?;
-        let remembered = row.as_ref().map(remembered).transpose()?;
+        let remembered = row.as_ref().map(read_repository).transpose()?;
         Ok(remembered.map(|RememberedRepository { number, owner, seen_at, .. }| {
             RepositoryIdentity { repository: number, owner, at: seen_at }
         }))
     }
 }
 
-/// Takes note of the name that an event gives a repository; the name that it has now, which is another one
-/// if the event is from before a change.
+/// Records the name that an event gives a repository; returns its present name, which is another
+/// one if the event is from before a change.
 ///
-/// One that was renamed keeps what it has, under its new name. One that went to another owner takes its
-/// history with it, and no app: whose they are now, a person says. A new repository with the name of another
-/// one gets nothing of what that one had.
+/// A renamed repository keeps its records, under its new name. One that went to another owner takes
+/// its history with it, and no app: an operator decides about those. A new repository with the name
+/// of another one gets none of that one's records.
 pub(super) async fn recognize(
     store: &Store,
     write: &mut WriteTransaction,
@@ -93,14 +96,14 @@ pub(super) async fn recognize(
         return Ok(name.clone());
     };
     let at = at.unwrap_or(now);
-    let known = find(write, number).await?;
-    match &known {
-        // An event from before it was renamed came late.
-        Some(known) if known.name != *name && known.seen_at.is_some_and(|seen| at < seen) => {
-            return Ok(known.name.clone());
+    let record = find(write, number).await?;
+    match &record {
+        // A late event from before the rename.
+        Some(record) if record.name != *name && record.seen_at.is_some_and(|seen| at < seen) => {
+            return Ok(record.name.clone());
         }
-        Some(known) if known.name == *name => {
-            note(write, number, name, owner, known.seen_at.max(Some(at))).await?;
+        Some(record) if record.name == *name => {
+            note(write, number, name, owner, record.seen_at.max(Some(at))).await?;
             return Ok(name.clone());
         }
         Some(_) | None => {}
@@ -108,25 +111,25 @@ pub(super) async fn recognize(
     let mut name = name.clone();
     for other in namesakes(write, number, &name).await? {
         if other.seen_at.is_some_and(|seen| at < seen) {
-            // By now the name is that one's, and this event is from before.
+            // By now another repository has the name, and this event is from before.
             name = retired_name(&name, number)?;
             break;
         }
         retire(store, write, &other, at).await?;
     }
-    if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &known {
+    if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &record {
         let same_owner = owner.is_some() && owner == *former_owner;
         if same_owner || former.had_owner_of(&name) {
             rename(store, write, former, &name).await?;
-            tracing::info!(%former, %name, "a repository was renamed, and keeps its apps");
+            tracing::info!(repository = %name, %former, "repository renamed, it keeps its apps");
         } else {
-            // Or whoever makes a new one of the former name would have them.
+            // Otherwise a new repository of the former name would have them.
             let retired = retired_name(former, number)?;
             execute(write, OWNERS, former, &retired).await?;
             rename_records(store, write, former, &name).await?;
             tracing::warn!(
-                %former, %name, %retired,
-                "a repository went to another owner: a person says whose its apps are (`owners move`)"
+                repository = %name, %former, %retired,
+                "repository transferred to another owner, its apps need `the-deployer owners move`"
             );
         }
     }
@@ -145,10 +148,10 @@ async fn find(
     number: i64,
 ) -> Result<Option<RememberedRepository>, StoreError> {
     let row = query(BY_NUMBER, number).first(write.sql(), DOING).await?;
-    row.as_ref().map(remembered).transpose()
+    row.as_ref().map(read_repository).transpose()
 }
 
-fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
+fn read_repository(row: &Row) -> Result<RememberedRepository, StoreError> {
     Ok(RememberedRepository {
         number: row.number("number")?,
         name: row.id("name")?,
@@ -157,7 +160,7 @@ fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
     })
 }
 
-/// Other repositories that had the name when they were last heard of.
+/// Returns other repositories that had the name when they were last read.
 async fn namesakes(
     write: &mut WriteTransaction,
     number: i64,
@@ -166,12 +169,12 @@ async fn namesakes(
     let sql = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
          WHERE LOWER(name) = LOWER($1) AND number <> $2";
     let rows = query(sql, (name, number)).fetch_all(write.sql(), DOING).await?;
-    rows.iter().map(remembered).collect()
+    rows.iter().map(read_repository).collect()
 }
 
-/// A name has one repository at a time: whoever had it before has another one by now, or is gone. What
-/// was theirs waits under a name that nobody has, until they come with their new one, or a person says
-/// whose it is.
+/// Retires the names of other repositories. A name has one repository at a time: one that had it
+/// before has another name by now, or is gone. Its records wait under a name that no repository can
+/// have, until its next event comes, or an operator moves them.
 async fn retire(
     store: &Store,
     write: &mut WriteTransaction,
@@ -181,7 +184,7 @@ async fn retire(
     let RememberedRepository { number, name, .. } = other;
     let retired = retired_name(name, *number)?;
     rename(store, write, name, &retired).await?;
-    tracing::warn!(%name, %retired, "another repository has this name now, and none of its apps");
+    tracing::warn!(repository = %name, %retired, "name reused by another repository, which gets none of the apps");
     note(write, *number, &retired, None, Some(at)).await
 }
 
@@ -209,7 +212,7 @@ async fn rename_records(
     from: &RepoName,
     to: &RepoName,
 ) -> Result<(), StoreError> {
-    // Whoever changes a deployment has its lane first.
+    // A transaction that changes a deployment locks its lane first.
     let sql = store.locking("SELECT target FROM lanes WHERE repository = $1", "FOR UPDATE");
     query(sql, from).fetch_all(write.sql(), DOING).await?;
     let lanes = "INSERT INTO lanes (repository, target) SELECT $2, target FROM lanes \
@@ -230,7 +233,7 @@ async fn execute(
     query(sql, (from, to)).execute(write.sql(), DOING).await.map(drop)
 }
 
-/// Takes note of what a commit says of a repository, unless its number or its name is known.
+/// Records the name in a commit, unless the number or the name is known.
 pub(super) async fn remember(
     write: &mut WriteTransaction,
     number: i64,
@@ -256,8 +259,7 @@ async fn note(
     query(sql, (number, name, owner, seen_at)).execute(write.sql(), DOING).await.map(drop)
 }
 
-/// The name under which a deployment's repository is known now: it may have been renamed while it is worked
-/// on.
+/// Returns the present name of a deployment's repository: it may have been renamed since the claim.
 pub(super) async fn name_of(
     write: &mut WriteTransaction,
     deployment: &DeployId,

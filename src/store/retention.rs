@@ -1,10 +1,10 @@
 //! Retention: deployments that ended long ago are deleted with their messages, in small batches, unless
 //! something still needs them.
 //!
-//! Kept whatever their age: what has not ended; what has a message that is still to be sent; of each lane the
+//! Kept at any age: deployments that have not ended; those with a message that waits; of each lane the
 //! newest that ended and the newest that succeeded, by which later events are ordered; of each app and target
-//! the newest success, which is live, and the newest that made revisions, which a rollback can go back to;
-//! the rollback that took a hold which is still there. Removals, locks, holds and the audit log are kept
+//! the newest success, which is live, and the newest that made revisions, to which a rollback can go back;
+//! the rollback that took a hold which still exists. Removals, locks, holds and the audit log are kept
 //! for ever: people make them, and they stay few.
 
 use jiff::Timestamp;
@@ -16,7 +16,8 @@ use crate::store::error::StoreError;
 use crate::store::query::query;
 use crate::store::row::{first_values, to_json, violation_count};
 
-/// Twice as many revisions as the manifest repository keeps of an app: one that it has must be known.
+/// The number of revision-making deployments that are kept of an app: twice as many as the manifest
+/// repository keeps, since each of those must be known.
 const REVISIONS: i64 = 10;
 
 const DOING: &str = "deleting old deployments";
@@ -25,17 +26,17 @@ const BOUNDING: &str = "bounding the violations of a former version";
 /// One batch of old deployments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrunedBatch {
-    /// How many were deleted.
+    /// The number of deleted deployments.
     pub deleted: u64,
-    /// The last one that was looked at, if there may be more behind it.
+    /// The last deployment that was checked, if there may be more behind it.
     pub last: Option<DeployId>,
 }
 
 impl Store {
-    /// Deletes up to so many deployments that ended before that time, behind the given one.
+    /// Deletes up to so many deployments that ended before that time, after the given one.
     ///
-    /// What makes one superfluous is never deleted by this itself, so that several processes may prune at
-    /// once.
+    /// A deployment whose existence makes another one superfluous is never deleted itself, so
+    /// several processes may prune at the same time.
     pub async fn prune_deployments(
         &self,
         ended_before: Timestamp,
@@ -48,7 +49,7 @@ impl Store {
         if !old.is_empty() {
             let mut write = self.begin(DOING).await?;
             for id in &old {
-                // With the row locked, nothing leaves word of it meanwhile.
+                // With the row locked, no transaction enqueues a message about it meanwhile.
                 let sql = self.locking("SELECT id FROM deployments WHERE id = $1", "FOR UPDATE");
                 query(sql, id).first(write.sql(), DOING).await?;
                 let sql = "DELETE FROM outbox WHERE deployment = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
@@ -63,8 +64,8 @@ impl Store {
         Ok(PrunedBatch { deleted, last })
     }
 
-    /// Counts and cuts the violations of up to so many deployments that a former version ended; how many
-    /// those were. Until then lists count those in the begin of a long text.
+    /// Counts and cuts the violations of up to so many deployments that a former version ended;
+    /// returns their number. Until then lists count the violations at the begin of a long text.
     pub async fn bound_violations(&self, most: u32) -> Result<u64, StoreError> {
         let sql = concat!(
             "SELECT id, SUBSTR(violations, 1, 262144) AS violations, ",
@@ -94,8 +95,8 @@ impl Store {
         Ok(bounded)
     }
 
-    /// Those that nothing needs, the oldest first. Ids are in the order of time, so that those behind the
-    /// time need not be looked at.
+    /// Returns the deployments that nothing needs, the oldest first. Ids are in the order of time,
+    /// so that later ones need not be checked.
     async fn find_superfluous(
         &self,
         ended_before: Timestamp,

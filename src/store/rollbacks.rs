@@ -1,4 +1,4 @@
-//! A rollback is asked for: it becomes a deployment of its lane, behind all that there are.
+//! Accepts a rollback: it becomes a deployment of its lane, behind all others.
 
 use jiff::Timestamp;
 
@@ -17,27 +17,28 @@ use crate::store::row::to_json;
 use crate::store::write::WriteTransaction;
 use crate::store::{audit, idempotency_keys, lane, removals};
 
-/// A rollback as it is asked for. What is known of the revision is known of the deployment.
+/// A requested rollback. The record of the revision is the record of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRollback {
     /// Its own id.
     pub id: DeployId,
-    /// The release that becomes live again, where, and who asks why; its number is provisional.
+    /// The release that becomes live again, the target, the actor and the reason; its number is
+    /// provisional.
     pub request: DeploymentRequest,
     /// The app.
     pub app: AppKey,
-    /// To which revision.
+    /// The revision and the options.
     pub rollback: Rollback,
-    /// The template that the revision was made with.
+    /// The template of the revision.
     pub template: Option<String>,
-    /// Where the people of the app are reached.
+    /// The contact of the app's team.
     pub contact: Option<Contact>,
-    /// Where the app is reached.
+    /// The address of the app.
     pub address: Option<String>,
 }
 
 impl NewRollback {
-    /// The deployment that it is once it is stored, at that time.
+    /// Returns the deployment that is stored for it at that time.
     pub fn deployment(&self, now: Timestamp) -> Deployment {
         let Self { id, request, app, rollback, template, contact, address } = self.clone();
         Deployment {
@@ -62,13 +63,13 @@ impl NewRollback {
     }
 }
 
-/// Whether a rollback was taken in.
+/// The answer to a request for a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a rollback that was not taken in is not done"]
+#[must_use = "a rollback that was not accepted is not done"]
 pub enum RollbackTurn {
     /// It waits for a worker.
     Yes,
-    /// Another one of its lane is not at its end.
+    /// Another rollback of its lane has not ended.
     RollingBack(DeployId),
     /// A removal of the app is under way.
     Removing,
@@ -78,11 +79,11 @@ const DOING: &str = "storing a rollback";
 const WAITING: &str = "waiting for a worker";
 
 impl Store {
-    /// Stores a rollback with its entry in the audit log and what was answered to it, and supersedes what
-    /// waits before it. When this returns, it is on disk.
+    /// Stores a rollback with its entry in the audit log and its answer, and supersedes deployments
+    /// that wait before it. When this returns, it is on disk.
     ///
     /// # Errors
-    /// [`StoreError::IdTaken`] asks for another id.
+    /// [`StoreError::IdTaken`] means that the caller draws another id.
     pub async fn accept_rollback(
         &self,
         new: &NewRollback,
@@ -102,7 +103,7 @@ impl Store {
             idempotency_keys::keep(&mut write, kept).await?;
             RollbackTurn::Yes
         };
-        // Also where nothing was changed: one that is dropped lets go of the lane some time later.
+        // Also where nothing was changed: a dropped transaction releases the lane only some time later.
         write.commit().await?;
         Ok(turn)
     }
@@ -123,7 +124,7 @@ impl Store {
         lane::supersede(self, write, &lane, &lane.turn(now).superseded, now).await
     }
 
-    /// The forge has the deployment now, under that number; a second number changes nothing.
+    /// Records the code host's number of the deployment; a second number changes nothing.
     pub async fn number_rollback(&self, id: &DeployId, number: i64) -> Result<(), StoreError> {
         let sql = "UPDATE deployments SET forge_id = $2 WHERE id = $1 AND forge_id < 0";
         let number = query(sql, (id, number));
@@ -131,7 +132,7 @@ impl Store {
     }
 }
 
-/// The rollback of the lane that is not at its end.
+/// Returns the rollback of the lane that has not ended.
 async fn open(
     write: &mut WriteTransaction,
     repository: &RepoName,
@@ -141,7 +142,7 @@ async fn open(
     Ok(lane.open.into_iter().find(|entry| entry.rollback).map(|entry| entry.place.id))
 }
 
-/// The greatest place that the lane ever had.
+/// Returns the greatest place that the lane ever had.
 async fn newest_place(
     write: &mut WriteTransaction,
     repository: &RepoName,
@@ -167,12 +168,12 @@ async fn insert(
          $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING";
     let release = &request.release;
     let lane = (id, format!("rollback/{id}"), &release.repository, &request.target);
-    let asked = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
+    let commit_columns = (request.forge_id, &release.commit, &release.tag, &request.git_ref);
     let person = (&request.actor, &request.description);
-    let made = (app, template, State::Queued.as_str(), now, WAITING);
+    let app_columns = (app, template, State::Queued.as_str(), now, WAITING);
     let reached = (contact.as_ref().map(to_json), address, request.production, place);
     let rest = (to_json(rollback), request.recipient.stored());
-    let values = (lane, asked, person, made, reached, rest);
+    let values = (lane, commit_columns, person, app_columns, reached, rest);
     let done = query(sql, values).execute(write.sql(), DOING).await?;
     Ok(done == 1)
 }

@@ -1,4 +1,4 @@
-//! Rows become values again, each checked as if it came from outside.
+//! Reads values from rows, each checked as if it came from outside.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,14 +13,14 @@ use crate::model::release::Release;
 use crate::model::violation::Violations;
 use crate::store::error::StoreError;
 
-/// One row that knows its name, for errors.
+/// One row with its name, for errors.
 pub(super) struct Row {
     row: AnyRow,
     name: String,
 }
 
 impl Row {
-    /// A row whose column `id` is its name.
+    /// Wraps a row whose column `id` is its name.
     pub(super) fn new(row: AnyRow) -> Self {
         let name = row.try_get("id").unwrap_or_default();
         Self { row, name }
@@ -85,7 +85,7 @@ impl Row {
         Ok(app.map(|(namespace, slug)| AppKey { namespace, slug }))
     }
 
-    /// One of our words.
+    /// Returns a word that `parse` accepts.
     pub(super) fn word<T>(
         &self,
         column: &'static str,
@@ -109,7 +109,8 @@ impl Row {
     }
 }
 
-/// How many violations of a severity there are in a text. Inside of their texts there are no such quotes.
+/// Counts the violations of a severity in a JSON text. Inside of their texts there are no such
+/// quotes.
 macro_rules! violation_count {
     ($text:literal, $severity:literal) => {
         concat!(
@@ -126,9 +127,9 @@ macro_rules! violation_count {
     };
 }
 
-/// The columns of [`overview`]. Nothing is read that is much longer than we write it: former versions
-/// stored without a bound. Violations that were not counted when they were stored are counted in the begin
-/// of their text, until `Store::bound_violations` has counted all.
+/// The columns of [`overview`]. No value is read that is much longer than the service writes it:
+/// former versions stored without a bound. Violations that were not counted when they were stored
+/// are counted at the begin of their text, until `Store::bound_violations` has counted all.
 macro_rules! overview_columns {
     () => {
         concat!(
@@ -159,7 +160,7 @@ macro_rules! picture_columns {
     };
 }
 
-/// The columns of [`deployment`]. Of a list that is too long the begin is read.
+/// The columns of [`deployment`]. Of a list that is too long only the begin is read.
 macro_rules! deployment_columns {
     () => {
         concat!(
@@ -172,19 +173,20 @@ macro_rules! deployment_columns {
 
 pub(super) use {deployment_columns, overview_columns, picture_columns, violation_count};
 
-/// A deployment with all that is known of it.
+/// Reads a deployment with all its data.
 pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
     let listed = first_values(&row.text("violations")?);
     let violations = Violations::of_record(listed, row.count("errors")?, row.count("warnings")?);
     Ok(Deployment { violations, hand_edit: row.json("hand_edit")?, ..picture(row)? })
 }
 
-/// A deployment with its stages. Its violations are counted and not listed; its hand edit is not read.
+/// Reads a deployment with its stages. Its violations are counted and not listed; its manual edit
+/// is not read.
 pub(super) fn picture(row: &Row) -> Result<Deployment, StoreError> {
     Ok(Deployment { stages: row.json("stages")?, ..overview(row)? })
 }
 
-/// The values of a JSON list up to where it is cut, or not ours.
+/// Reads the values of a JSON list up to the place where it is cut, or invalid.
 pub(super) fn first_values<T: DeserializeOwned>(list: &str) -> Vec<T> {
     let (mut values, mut rest) = (Vec::new(), list.trim_start_matches('['));
     loop {
@@ -196,7 +198,7 @@ pub(super) fn first_values<T: DeserializeOwned>(list: &str) -> Vec<T> {
     }
 }
 
-/// A deployment as it stands in a list: as [`picture`], and its stages are not read.
+/// Reads a deployment for a list: as [`picture`], without its stages.
 pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
     Ok(Deployment {
         id: row.id("id")?,
@@ -238,7 +240,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
     })
 }
 
-/// The JSON text of a value of ours.
+/// Returns the JSON text of a value.
 pub(super) fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("our values have string keys and no failing serializers")
+    serde_json::to_string(value).expect("stored values have string keys and no failing serializers")
 }

@@ -1,5 +1,5 @@
-//! The search for lost events: one process at a time, from where the last run stopped; and what
-//! it needs to know of what is known.
+//! The progress of the sweeps: one process at a time, from where the last run stopped, with the
+//! items that need no second look.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::model::id::RepoName;
 use crate::store::db::Store;
 use crate::store::error::StoreError;
-use crate::store::lease::{Held, end_of};
+use crate::store::lease::{LeaseState, end_of};
 use crate::store::query::{placeholders, query, query_of};
 use crate::store::row::Row;
 use crate::store::write::WriteTransaction;
@@ -18,38 +18,38 @@ use crate::store::write::WriteTransaction;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a run that is not ended blocks its sweep until the lease ends"]
 pub struct Sweeping {
-    /// Which sweep.
+    /// The name of the sweep.
     pub name: String,
-    /// Who holds it.
+    /// The process that holds it.
     pub holder: String,
-    /// When this installation began; what is older is not ours to heal.
+    /// The time at which this installation began; older events are not recovered.
     pub since: Timestamp,
-    /// Where the last run stopped; none before the first.
+    /// The place where the last run stopped; `None` before the first.
     pub position: Option<String>,
-    /// When it was due.
+    /// The time at which it was due.
     pub due_at: Timestamp,
     lease_end: i64,
 }
 
-/// How a run left its sweep.
+/// The state that a run leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// Where the next run goes on.
+    /// The place where the next run goes on.
     pub position: Option<String>,
-    /// When it is due.
+    /// The time at which it is due.
     pub due_at: Timestamp,
-    /// The forge is to be left alone until then.
+    /// The time before which the code host must not be asked.
     pub not_before: Option<Timestamp>,
 }
 
 const DOING: &str = "beginning a sweep";
 
 impl Store {
-    /// Takes a sweep that is due and that nobody is at; `asked` for, it need not be due. While the
-    /// forge wants to be left alone, nobody gets it.
+    /// Claims a sweep that is due and has no holder; with `asked` it need not be due. While the
+    /// code host asks to wait, no process gets it.
     ///
-    /// What is older than the installation is history. It began with the first sweep, or with the
-    /// first deployment where there were none before that.
+    /// Events older than the installation are history. It began with the first sweep, or with the
+    /// first deployment where there were some before that.
     pub async fn begin_sweep(
         &self,
         name: &str,
@@ -76,16 +76,16 @@ impl Store {
     }
 
     /// Ends a run, unless another process has taken over since.
-    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<Held, StoreError> {
+    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<LeaseState, StoreError> {
         let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
              not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3";
         let not_before = left.not_before.map_or(0, Timestamp::as_millisecond);
         let held = (&run.name, &run.holder, run.lease_end);
         let end = query(sql, (held, &left.position, left.due_at, not_before));
-        self.run(end, "ending a sweep").await.map(Held::by_rows)
+        self.run(end, "ending a sweep").await.map(LeaseState::by_rows)
     }
 
-    /// Notes that an item needs no second look.
+    /// Records that an item needs no second look.
     pub async fn settle_swept(
         &self,
         sweep: &str,
@@ -96,17 +96,17 @@ impl Store {
         let sql = "INSERT INTO swept (sweep, item, outcome, at) VALUES ($1, $2, $3, $4) \
              ON CONFLICT DO NOTHING";
         let note = query(sql, (sweep, item, outcome, now));
-        self.run(note, "noting what a sweep has looked at").await.map(drop)
+        self.run(note, "recording the items of a sweep").await.map(drop)
     }
 
-    /// Forgets what was noted before that time; how many items that were.
+    /// Deletes the records from before that time; returns their number.
     pub async fn forget_swept(&self, before: Timestamp) -> Result<u64, StoreError> {
         let forget = query("DELETE FROM swept WHERE at < $1", before);
-        self.run(forget, "forgetting what sweeps have looked at").await
+        self.run(forget, "deleting old items of sweeps").await
     }
 
-    /// Those of the items that need no second look.
-    pub async fn settled(
+    /// Returns those of the items that need no second look.
+    pub async fn settled_items(
         &self,
         sweep: &str,
         items: &[String],
@@ -115,7 +115,7 @@ impl Store {
         self.those(sql, sweep, items).await
     }
 
-    /// Those of the deliveries that have become deployments.
+    /// Returns those of the deliveries that have become deployments.
     pub async fn known_deliveries(
         &self,
         deliveries: &[String],
@@ -124,7 +124,7 @@ impl Store {
         self.those(sql, "known", deliveries).await
     }
 
-    /// Those of a repository's deployments, by the forge's numbers, that are known.
+    /// Returns those of a repository's deployments, by the code host's numbers, that are stored.
     pub async fn known_deployments(
         &self,
         repository: &RepoName,
@@ -136,11 +136,11 @@ impl Store {
         let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
         let sql = format!("{sql} ({})", placeholders(2, forge_ids.len()));
         let known = query_of(sql, (repository, forge_ids.to_vec()));
-        let rows = known.fetch_all(&self.pool, "looking for deployments that are known").await?;
+        let rows = known.fetch_all(&self.pool, "reading stored deployments").await?;
         rows.into_iter().map(|row| row.number("forge_id")).collect()
     }
 
-    /// Every repository that has ever deployed, by name.
+    /// Returns every repository that has ever deployed, by name.
     pub async fn repositories(&self) -> Result<Vec<RepoName>, StoreError> {
         let sql = "SELECT DISTINCT repository AS id FROM lanes ORDER BY repository";
         let rows = query(sql, ()).fetch_all(&self.pool, "listing repositories").await?;
@@ -157,7 +157,7 @@ impl Store {
         for some in items.chunks(MOST_AT_ONCE) {
             let sql = format!("{sql} ({})", placeholders(2, some.len()));
             let known = query_of(sql, (first, some.to_vec()));
-            for row in known.fetch_all(&self.pool, "looking for what a sweep knows").await? {
+            for row in known.fetch_all(&self.pool, "reading the items of a sweep").await? {
                 found.insert(row.text("id")?);
             }
         }
@@ -165,14 +165,14 @@ impl Store {
     }
 }
 
-/// Whoever was at a sweep is not any more.
+/// Ends the runs of processes that are known to be dead.
 pub(super) async fn abandon(write: &mut WriteTransaction) -> Result<(), StoreError> {
     let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0 WHERE holder IS NOT NULL";
     let doing = "ending a former process's sweeps";
     query(sql, ()).execute(write.sql(), doing).await.map(drop)
 }
 
-/// SQLite's oldest bound on placeholders is 999.
+/// The most placeholders of a statement: SQLite's oldest limit is 999.
 const MOST_AT_ONCE: usize = 500;
 
 fn sweeping(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {

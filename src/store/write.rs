@@ -1,7 +1,7 @@
-//! A transaction that writes, its turn, and the connection that it has.
+//! A write transaction, its turn, and its connection.
 //!
-//! The transaction is begun and ended by plain SQL, not by sqlx: sqlx counts how deep a connection is
-//! in transactions, and SQLite ends one by itself where it meets a full disk or a fault of the disk.
+//! The transaction is begun and ended by plain SQL, not by sqlx: sqlx counts the nesting of a connection's
+//! transactions, and SQLite ends one by itself where it meets a full disk or a fault of the disk.
 //! The count is wrong from then on, the pool hands the connection out again, and nothing can begin on
 //! it any more. Here a connection goes back to its pool only after its transaction has certainly
 //! ended; every other one is closed, and the pool opens another.
@@ -17,16 +17,16 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::store::error::StoreError;
 
-/// How long it may take to undo a transaction: longer than SQLite waits for a lock, which it does not
-/// give up for us. A connection that takes longer is closed.
+/// The time for a rollback of the transaction: longer than SQLite waits for a lock, a wait that
+/// cannot be interrupted. A connection that takes longer is closed.
 const LONGEST_ROLLBACK: Duration = Duration::from_secs(15);
 
-/// How long closing may take. A server that does not answer would hold it for ever.
+/// The time for a close. A server that does not answer would hold it for ever.
 const LONGEST_CLOSE: Duration = Duration::from_secs(5);
 
-/// SQLite has one writer at a time, and makes the others poll. Here they wait in a row instead,
-/// which is fair and wakes them at once; and of the workers only the first stands in it, so
-/// that an event, whose sender waits, never has more than one of them before it.
+/// The queue of writers. SQLite has one writer at a time, and makes the others poll. Here they wait
+/// in a queue instead, which is fair and wakes them at once; of the workers only the first stands
+/// in it, so that an event, whose sender waits, never has more than one of them before it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writers {
     workers: Arc<Mutex<()>>,
@@ -47,9 +47,9 @@ impl Writers {
     }
 }
 
-/// A transaction that writes; without a commit it never was.
+/// A write transaction; without a commit it is undone.
 pub(super) struct WriteTransaction {
-    /// None after the transaction has ended.
+    /// `None` after the transaction has ended.
     connection: Option<PoolConnection<Any>>,
     turn: Option<WriteTurn>,
     doing: &'static str,
@@ -73,7 +73,7 @@ impl WriteTransaction {
     }
 
     pub(super) fn sql(&mut self) -> &mut AnyConnection {
-        self.connection.as_mut().expect("whoever ends the transaction owns it")
+        self.connection.as_mut().expect("ending the transaction consumes it")
     }
 
     pub(super) async fn commit(self) -> Result<(), StoreError> {
@@ -83,7 +83,7 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Commits what nobody waits for.
+    /// Commits without a notification of readers.
     pub(super) async fn commit_unannounced(mut self) -> Result<(), StoreError> {
         match self.sql().execute(raw_sql("COMMIT")).await {
             Ok(_) => {
@@ -94,7 +94,7 @@ impl WriteTransaction {
         }
     }
 
-    /// Closes the connection, whose state is not known any more.
+    /// Closes the connection, whose state is unknown.
     async fn failed(mut self, error: sqlx::Error) -> StoreError {
         if let Some(connection) = self.connection.take() {
             close(connection).await;
@@ -103,25 +103,26 @@ impl WriteTransaction {
     }
 }
 
-/// Without a commit: it had nothing to write, a statement failed, or the caller has gone.
+/// Undoes the transaction without a commit: it had nothing to write, a statement failed, or the
+/// caller has gone.
 impl Drop for WriteTransaction {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let turn = self.turn.take();
         match Handle::try_current() {
-            // The next writer waits until the file is free again.
+            // The next writer waits until the file is unlocked.
             Ok(runtime) => drop(runtime.spawn(async move {
                 roll_back(connection).await;
                 drop(turn);
             })),
-            // Closing it is its end too, and needs nobody to wait for it.
+            // A close ends it too, and no task has to wait for it.
             Err(_) => drop(connection.leak()),
         }
     }
 }
 
-/// Gives the connection back if the database says that it has undone the transaction. SQLite says
-/// otherwise where it had ended by itself.
+/// Returns the connection to the pool if the database confirms that the transaction is undone.
+/// SQLite answers otherwise where the transaction had ended by itself.
 async fn roll_back(mut connection: PoolConnection<Any>) {
     let undo = connection.execute(raw_sql("ROLLBACK"));
     if !matches!(tokio::time::timeout(LONGEST_ROLLBACK, undo).await, Ok(Ok(_))) {
@@ -132,6 +133,6 @@ async fn roll_back(mut connection: PoolConnection<Any>) {
 async fn close(connection: PoolConnection<Any>) {
     let closed = tokio::time::timeout(LONGEST_CLOSE, connection.close()).await;
     if !matches!(closed, Ok(Ok(()))) {
-        tracing::debug!("a connection to the database was given up without a farewell");
+        tracing::debug!("database connection dropped without a proper close");
     }
 }

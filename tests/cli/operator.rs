@@ -29,7 +29,7 @@ fn a_lock_is_placed_shown_and_taken_away() {
     let first = placed.lines().next().unwrap();
     assert!(first.starts_with("locked devx/shop on prod-1, ends in 2 h: "), "{placed}");
     let id = first.rsplit(' ').next().unwrap().to_owned();
-    assert!(placed.contains("a lock is placed") && placed.contains("by=\"jo\""), "{placed}");
+    assert!(placed.contains("lock placed") && placed.contains("by=\"jo\""), "{placed}");
     lock(&["--owner", "team@example.com"]);
     lock(&["--everything", "--until", "2999-01-01T00:00:00Z"]);
     let list = done(folder, &["locks"]);
@@ -70,7 +70,7 @@ fn an_app_is_given_away_with_a_reason() {
         moved.starts_with("moved devx/shop on prod-1 from acme/shop to acme/store\n"),
         "{moved}"
     );
-    assert!(moved.contains("an app has a new owner") && moved.contains("split off"), "{moved}");
+    assert!(moved.contains("app owner changed") && moved.contains("split off"), "{moved}");
     let list = done(folder, &["owners", "list", "--target", "prod-1"]);
     assert!(list.contains("acme/store") && list.contains("moved by jo: split off"), "{list}");
     let json = done(folder, &["owners", "list", "-o", "json"]);

@@ -171,7 +171,7 @@ async fn a_sender_that_stood_still_tells_nothing_of_the_past() {
         tokio::join!(deployer.works(), async {
             met.await;
             lease_ends(&deployer);
-            while heir.turn().await.unwrap() > 0 {}
+            while heir.run_once().await.unwrap() > 0 {}
             told = deployer.github.told(id);
             assert_eq!(told.last().unwrap(), "success", "{told:?}");
             deployer.github.lets_go();
@@ -219,7 +219,7 @@ async fn one_whose_planning_kills_the_process_is_given_up_soon() {
         assert_eq!(given_up.state, State::Failed);
         let summary = given_up.summary;
         assert!(
-            summary.starts_with("given up: the service died at the last 3 attempts"),
+            summary.starts_with("given up: the service died during each of the last 3 attempts"),
             "{summary}"
         );
         assert_eq!(pushed(&deployer), [""; 0]);

@@ -159,10 +159,10 @@ async fn a_panic_ends_one_preview_and_not_the_loop() {
     let shop = shop(&deployer);
     let other = shop.opens_pull_request("readme", &[("README.md", "hello")]).await;
     let (_, head) = opens(&shop, "more").await;
-    let bug = Bug::at("no preview");
+    let bug = Bug::at("preview not needed");
     assert_eq!(deployer.stepped().preview().await.unwrap(), 2);
     assert!(bug.happened());
-    let why = "a fault in the-deployer itself; see its log";
+    let why = "a fault in the-deployer itself; its log has the details";
     assert_eq!(summary(&deployer, other).await, why);
     assert_eq!(check(&shop, &head).1, "1 target is new");
     ends(&deployer).await;

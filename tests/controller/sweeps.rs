@@ -97,7 +97,7 @@ async fn what_cannot_be_read_is_looked_at_once_and_stops_nothing() {
     let lines = log.text();
     assert_eq!(lines.matches("outcome=\"malformed\"").count(), 2, "{lines}");
     assert_eq!(lines.matches("outcome=\"handed_on\"").count(), 1, "{lines}");
-    assert!(lines.contains("have been found"), "{lines}");
+    assert!(lines.contains("missed events recovered"), "{lines}");
     assert!(!lines.contains("s3cret"), "{lines}");
     deployer.settle().await;
     assert_eq!(pushes(&deployer).await, [lost]);
@@ -304,7 +304,7 @@ async fn a_repository_that_is_gone_is_logged_once_and_holds_up_nobody() {
     let log = CapturedLog::of("the_deployer", Level::INFO);
     assert_eq!(healed(&sweep(&deployer).await), 1);
     sweep(&deployer).await;
-    let about = |line: &&str| line.contains("cannot be looked for") && line.contains("acme/gone");
+    let about = |line: &&str| line.contains("could not be swept") && line.contains("acme/gone");
     assert_eq!(log.text().lines().filter(about).count(), 1, "{}", log.text());
     deployer.settle().await;
     assert_eq!(deployer.github.told(lost).last().unwrap(), "success");

@@ -261,7 +261,7 @@ async fn a_database_that_does_not_answer_is_missing_too() {
     let commit = world.commit();
     world.db.store.close().await;
     let facts = world.gather(&world.questions(&commit)).await;
-    assert!(why(&facts.owner).contains("the database failed while asking whose an app is"));
+    assert!(why(&facts.owner).contains("the database failed while reading the owner of an app"));
     assert!(why(&facts.locks).contains("the database failed while asking which locks"));
     assert_eq!(known(&facts.branches), ["main"]);
 }

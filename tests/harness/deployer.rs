@@ -288,7 +288,7 @@ impl Deployer {
     pub(crate) async fn dies_when(&mut self, point: impl Future<Output = ()>) {
         let stepped = self.stepped.take().expect("it runs");
         let life = tokio::spawn(async move {
-            while stepped.turn().await.unwrap() > 0 {}
+            while stepped.run_once().await.unwrap() > 0 {}
             // It has nothing more to do, and the point was not come to.
             std::future::pending::<()>().await;
             drop(stepped);
@@ -356,7 +356,7 @@ impl Deployer {
     pub(crate) async fn works(&self) {
         loop {
             self.github.delivered().await;
-            if self.stepped().turn().await.unwrap() == 0 {
+            if self.stepped().run_once().await.unwrap() == 0 {
                 return;
             }
         }

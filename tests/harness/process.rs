@@ -455,5 +455,7 @@ async fn exists(path: &Path) {
 /// three times.
 pub(crate) fn is_given_up(deployment: &Json) -> bool {
     let summary = deployment["summary"].as_str();
-    summary.is_some_and(|it| it.starts_with("given up: the service died at the last 3 attempts"))
+    summary.is_some_and(|it| {
+        it.starts_with("given up: the service died during each of the last 3 attempts")
+    })
 }

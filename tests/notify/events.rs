@@ -132,7 +132,7 @@ async fn the_second_deployment_of_an_app_is_an_upgrade_and_the_same_again_change
         deploys(&deployer, tag).await;
     }
     assert_eq!(receiver.kinds(), ["service.deployed", "service.upgraded"]);
-    let nothing = "skipped: warehouse wants no event of this".to_owned();
+    let nothing = "skipped: warehouse does not subscribe to this event".to_owned();
     assert_eq!(messages(&deployer).await, [1, 2, 3].map(|seq| (seq, nothing.clone())));
     settled(&deployer, &receiver).await;
 }

@@ -99,7 +99,7 @@ async fn a_lock_runs_out_by_itself() {
         assert_eq!(done(deployer, "/locks", Json::Null).await, json!({"locks": []}));
         let away = format!("/locks/{}/remove", lock["id"].as_str().unwrap());
         let late = refused(deployer, &away, json!({"reason": "x"}), 409).await;
-        assert!(late.contains("has run out by itself"), "{late}");
+        assert!(late.contains("has ended by itself"), "{late}");
         let past = json!({"scope": everything, "reason": "x", "until": until});
         let past = refused(deployer, "/locks", past, 422).await;
         assert!(past.contains("would end before it begins"), "{past}");
@@ -241,7 +241,7 @@ async fn nobody_looks_into_another_repositorys_app_by_a_plan() {
             assert_eq!(said["violations"][0]["rule"], "owner");
             assert_eq!(
                 (&said["changes"], &said["notes"][0]),
-                (&json!([]), &json!("no commit was named, so nobody looked which branch it is on"))
+                (&json!([]), &json!("no commit was named, so its branch was not checked"))
             );
         }
     })

@@ -172,7 +172,7 @@ async fn that_github_limits_us_is_said_with_its_end() {
         reqwest::get(format!("{url}{path}")).await.unwrap().text().await.unwrap()
     };
     let until = deployer.clock.now() + SignedDuration::from_secs(1800);
-    let said = format!("it takes no statuses until {}", until.strftime("%H:%M:%S UTC"));
+    let said = format!("takes no statuses until {}", until.strftime("%H:%M:%S UTC"));
     let ready: serde_json::Value = serde_json::from_str(&get("/readyz").await).unwrap();
     assert_eq!(ready["ready"], true);
     assert!(ready.to_string().contains(&said), "{ready}");

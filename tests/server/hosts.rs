@@ -51,7 +51,7 @@ async fn where_github_has_deployments_they_are_asked_for_there() {
     assert_eq!(
         said,
         format!(
-            "deployments are asked for on GitHub, and come here by its event: \
+            "deployments are created on GitHub, whose event starts them here: \
              POST {url}/repos/example/shop/deployments, or `bart deploy`"
         )
     );

@@ -54,7 +54,7 @@ async fn a_lock_is_placed_listed_and_taken_away() {
     assert!(again.contains("took lock") && again.contains("it is over"), "{again}");
     deployer.clock.advance(Duration::from_hours(2));
     let late = post(&deployer, &removal_of(&lasting), &why).await.problem(409, "conflict");
-    assert!(late.contains("has run out by itself"), "{late}");
+    assert!(late.contains("has ended by itself"), "{late}");
     let left = get(&deployer, "/api/v1/locks").await;
     assert_eq!(scopes(&left), [everything, json!({"target": "prod"}), json!({"owner": "a@b"})]);
     let unknown = post(&deployer, "/api/v1/locks/00000000/remove", &why).await;

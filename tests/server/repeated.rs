@@ -157,7 +157,7 @@ async fn what_changes_nothing_is_done_anew_and_nothing_of_it_is_kept() {
 #[tokio::test]
 async fn one_that_panics_is_let_go_and_is_no_hung_caller() {
     let deployer = Deployer::start().await;
-    let bug = Bug::at("a lock is placed");
+    let bug = Bug::at("lock placed");
     let said = lock(&deployer, "k", LOCK).await.problem(500, "internal");
     assert_eq!(said, "a mistake in the server; its log has more");
     assert!(bug.happened());

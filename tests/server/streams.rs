@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use the_deployer::server::ServerLimits;
-use the_deployer::store::{Claim, Filter, Held, Store};
+use the_deployer::store::{Claim, Filter, LeaseState, Store};
 
 use super::admission::configure_people;
 use super::shop::{TARGET, asks, tokens};
@@ -128,7 +128,7 @@ async fn begins(deployer: &Deployer, store: &Store) -> Claim {
 /// The worker gives it back.
 async fn gives_back(deployer: &Deployer, claim: &Claim) {
     let held = deployer.stepped().store().release(claim, deployer.clock.now()).await.unwrap();
-    assert_eq!(held, Held::Yes);
+    assert_eq!(held, LeaseState::Held);
 }
 
 /// A person cancels it.

@@ -222,7 +222,7 @@ async fn the_index_is_built_although_a_repository_is_down() {
     let process = home.start().await;
     process
         .line("the index", |line| {
-            line["message"] == "the index over all apps is built" && line["missing"] == 1
+            line["message"] == "index over all apps built" && line["missing"] == 1
         })
         .await;
     assert!(has_apps(&process, 1).await.is_some());
@@ -239,7 +239,7 @@ async fn the_index_is_built_at_the_start_and_kept_current_by_pushes() {
     process.until("the push in the index", async || has_apps(&process, 1).await).await;
     process.kill();
     let process = home.start().await;
-    process.line("the index", |line| line["message"] == "the index over all apps is built").await;
+    process.line("the index", |line| line["message"] == "index over all apps built").await;
     let metrics = process.get("/metrics").await.1;
     let seconds = metrics.lines().find_map(|l| l.strip_prefix("the_deployer_index_build_seconds "));
     assert!(seconds.unwrap().parse::<f64>().unwrap() > 0.0, "{metrics}");

@@ -60,7 +60,7 @@ async fn what_is_live_and_nobodys_is_shown_to_nobody() {
     assert_eq!(status, 503, "{refused}");
     let said = refused["detail"].as_str().unwrap();
     assert!(
-        said.contains("whose app this is") && !refused.to_string().contains("private"),
+        said.contains("the owner of this app") && !refused.to_string().contains("private"),
         "{said}"
     );
 }

@@ -174,7 +174,7 @@ async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
     let asked = ask.json(&serde_json::json!({"reason": "x"})).send().await.unwrap();
     assert_eq!(asked.status(), 409);
     let says = asked.text().await.unwrap();
-    assert!(says.contains("Service bapp is `devx/bapp`'s by now"), "{says}");
+    assert!(says.contains("Service bapp already belongs to `devx/bapp`"), "{says}");
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ async fn a_plan_is_read_before_the_deed() {
     ~ HorizontalPodAutoscaler shop
         spec.minReplicas: 3 → 4
     ~ the version label alone: Certificate shop.shop.prod-cluster-1.internal, IngressRoute shop, PodDisruptionBudget shop, PrometheusRule shop, PrometheusRule shop.slo, Service shop, ServiceAccount shop
-    note: no commit was named, so nobody looked which branch it is on
+    note: no commit was named, so its branch was not checked
     note: pods would be replaced: Deployment shop
     "#);
     let diff = done(&process, &home, &plan(&["--live", target, "--diff"])).await;

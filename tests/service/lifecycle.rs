@@ -40,7 +40,7 @@ async fn sigterm_gives_a_push_back_that_does_not_end_in_time() {
     process.terminate();
     let (status, log) = process.end().await;
     assert_eq!(status.code(), Some(0), "{log}");
-    assert!(log.contains("the deployment is given back"), "{log}");
+    assert!(log.contains("deployment released"), "{log}");
     assert!(!host.is_idle(), "it did not wait for the push");
     let process = home.start().await;
     assert_right(&process, &bare, &id, "shop").await;

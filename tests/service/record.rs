@@ -89,7 +89,7 @@ async fn a_backup_of_a_running_service_is_put_back_and_brought_up_to_date() {
     process.kill();
 
     let newer = refused(&home, &["restore", "night.db"]);
-    assert!(newer.contains("knows more than the backup (3 deployments"), "{newer}");
+    assert!(newer.contains("has changes that the backup does not have (3 deployments"), "{newer}");
     let restored = data(&home, &["restore", "night.db", "--force", "--output", "json"]);
     assert_eq!(restored["deployments"], 2);
     let kept = restored["kept"].as_str().unwrap().to_owned();
@@ -164,7 +164,10 @@ async fn what_is_no_good_backup_is_refused_and_changes_nothing() {
     open.close().await;
     done(&home, &["lock", "--everything", "--reason", "the fair", "--by", "jo"]);
     let lock = refused(&home, &["restore", "good.db"]);
-    assert!(lock.contains("knows more than the backup (1 deployment"), "a lock: {lock}");
+    assert!(
+        lock.contains("has changes that the backup does not have (1 deployment"),
+        "a lock: {lock}"
+    );
     let left = std::fs::read_dir(home.state("")).unwrap().flatten();
     let left = left.filter(|file| file.file_name().to_string_lossy().contains("restoring"));
     assert_eq!(left.count(), 0);

@@ -167,8 +167,8 @@ async fn nothing_is_done_without_its_answer_on_postgres() {
 #[tokio::test]
 async fn killed_when_it_has_acted_a_repeat_finds_the_answer() {
     let words = [
-        ("lock", "a lock is placed"),
-        ("hold", "a hold is placed"),
+        ("lock", "lock placed"),
+        ("hold", "hold placed"),
         ("rollback", "rollback accepted"),
         ("deploy", "deployment accepted"),
         ("remove", "removal pushed"),

@@ -39,7 +39,7 @@ async fn a_token_that_is_written_anew_counts_without_a_restart() {
     let fourth = event.accepted(&process).await;
     assert_right(&process, &bare, &fourth, "shop").await;
     let log = process.log();
-    assert!(log.contains("the token is read no more; the last one is used"), "{log}");
+    assert!(log.contains("token file cannot be read, the last token is used"), "{log}");
     assert!(!log.contains("rotated-t0ken") && !log.contains(TOKEN), "{log}");
 }
 

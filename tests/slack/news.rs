@@ -191,7 +191,7 @@ async fn where_no_channel_takes_it_that_is_recorded() {
     }
     let failed = office.app("shop").fails("v1").await;
     let [told] = office.told(failed, &Sink::Channel).await.try_into().unwrap();
-    assert_snapshot!(told.parked.unwrap(), @"no channel takes it: #squad-devx: it is archived: name another one in `slack` of the WAML, or open it again (is_archived); #deploys: it is archived: name another one in `slack` of the WAML, or open it again (is_archived)");
+    assert_snapshot!(told.parked.unwrap(), @"no channel accepts it: #squad-devx: it is archived: name another one in `slack` of the WAML, or open it again (is_archived); #deploys: it is archived: name another one in `slack` of the WAML, or open it again (is_archived)");
     office.closes_with_parked(1).await;
 }
 

@@ -52,7 +52,7 @@ async fn who_is_unknown_is_named() {
     let [told] = office.squad().try_into().unwrap();
     assert!(told.text.contains("Started by*\nstranger") && told.called.is_empty(), "{}", told.text);
     let [own] = office.told(failed, &Sink::Person).await.try_into().unwrap();
-    assert_eq!(own.skipped.unwrap(), "stranger is not known on Slack");
+    assert_eq!(own.skipped.unwrap(), "stranger was not found on Slack");
     office.closes().await;
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_deployer::model::audit::Search;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
-use the_deployer::store::{ActTurn, Completion, Findings, Held, Store};
+use the_deployer::store::{ActTurn, Completion, Findings, LeaseState, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request, somebody};
@@ -51,7 +51,7 @@ async fn deployed(store: &Store, lane: &str, n: i64) -> DeployId {
     let _turn = push(store, &claimed, n).await;
     let known = Findings { app: Some(app(lane)), ..Findings::default() };
     let ending = Completion { known, ..succeeded() };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
     id
 }
 

@@ -4,7 +4,7 @@ use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::model::status::ForgeStatus;
 use the_deployer::store::{
-    Accepted, Completion, DeliveryOutcome, FinalState, Findings, Held, OutboxMessage, Store,
+    Accepted, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, OutboxMessage, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -31,7 +31,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
         let status = ForgeStatus::new(ForgeState::Failure, "no port 80");
         Completion { end: FinalState::Failed, status, known, ..succeeded() }
     };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 /// The check's message of the deployment, answered.
@@ -39,7 +39,7 @@ async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage 
     loop {
         let some = store.take_messages(&SinkFamily::Forge, at(n), LEASE, 1).await.unwrap();
         let message = some.into_iter().next().expect("there is one");
-        store.answered(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
+        store.record_outcomes(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
         if message.sink.to_string() == "check" {
             return message;
         }
@@ -49,8 +49,10 @@ async fn check(store: &Store, n: i64, answer: DeliveryOutcome) -> OutboxMessage 
 #[tokio::test]
 async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
     run_on_both(async |db| {
-        let store =
-            db.store.clone().telling(Subscriptions { checks: true, ..Subscriptions::default() });
+        let store = db
+            .store
+            .clone()
+            .with_subscriptions(Subscriptions { checks: true, ..Subscriptions::default() });
         ends(&store, 1, true).await;
         let first = check(&store, 1, DeliveryOutcome::Skipped("nothing to close".to_owned())).await;
         assert_eq!(store.newer_of_commit(&first).await.unwrap(), None);

@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::DeployId;
-use the_deployer::store::{Cancelled, Held, PushTurn, Reply, Store};
+use the_deployer::store::{Cancelled, LeaseState, PushTurn, Reply, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry, id};
@@ -44,8 +44,8 @@ async fn one_that_runs_loses_its_worker() {
         let running = claim(&db.store, 2).await.unwrap();
         assert!(matches!(cancel(&db.store, &one, 3).await, Cancelled::Yes(_)));
         assert_eq!(push(&db.store, &running, 4).await, PushTurn::Lost);
-        assert_eq!(db.store.retry_at(&running, at(9), "x", None).await.unwrap(), Held::Lost);
-        assert_eq!(db.store.finish(&running, &succeeded(), at(5)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.retry_at(&running, at(9), "x", None).await.unwrap(), LeaseState::Lost);
+        assert_eq!(db.store.finish(&running, &succeeded(), at(5)).await.unwrap(), LeaseState::Lost);
         assert_eq!(claim(&db.store, 1_000).await, None, "nobody takes it up again");
         let after = db.store.deployment(&one).await.unwrap().unwrap();
         assert_eq!((after.state, after.finished_at), (State::Cancelled, Some(at(3))));
@@ -60,7 +60,7 @@ async fn after_the_point_of_no_return_it_is_too_late() {
         let pushing = claim(&db.store, 2).await.unwrap();
         assert_eq!(push(&db.store, &pushing, 3).await, PushTurn::Yes);
         assert_eq!(cancel(&db.store, &one, 4).await, Cancelled::Pushing);
-        assert_eq!(db.store.finish(&pushing, &succeeded(), at(5)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&pushing, &succeeded(), at(5)).await.unwrap(), LeaseState::Held);
         let Cancelled::Ended(was) = cancel(&db.store, &one, 6).await else { panic!() };
         assert_eq!(was.state, State::Succeeded);
     })

@@ -8,8 +8,8 @@ use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::model::route::{Route, RouteClaim};
 use the_deployer::store::{
-    ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, Held, Moved, PushTurn,
-    Store,
+    ActTurn, Claim, ClaimConflict, Completion, Filter, FinalState, Findings, LeaseState, Moved,
+    PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -57,7 +57,7 @@ async fn running(store: &Store, repository: &str, n: i64) -> Claim {
 
 async fn ends(store: &Store, claim: &Claim, known: &Findings, end: FinalState, n: i64) {
     let ending = Completion { end, known: known.clone(), ..succeeded() };
-    assert_eq!(store.finish(claim, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(claim, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 async fn succeeds(store: &Store, claim: &Claim, known: &Findings, n: i64) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use the_deployer::model::notice::SinkFamily;
-use the_deployer::store::{Held, LongestDelays, LongestRests, Swept};
+use the_deployer::store::{LeaseState, LongestDelays, LongestRests, Swept};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -20,7 +20,10 @@ async fn a_retry_of_the_future_is_due_now() {
     run_on_both(async |db| {
         accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.retry_at(&first, at(AHEAD), "later", None).await.unwrap(), Held::Yes);
+        assert_eq!(
+            db.store.retry_at(&first, at(AHEAD), "later", None).await.unwrap(),
+            LeaseState::Held
+        );
         assert!(claim(&db.store, 100).await.is_none(), "it waits for a year");
         assert_eq!(db.store.bring_down_due_times(LONGEST, at(100)).await.unwrap(), 1);
         assert!(claim(&db.store, 100).await.is_some());
@@ -37,7 +40,7 @@ async fn a_lease_of_the_future_ends_after_a_lease() {
         // And what the forge is to be told of the claim.
         assert_eq!(db.store.bring_down_due_times(LONGEST, at(100)).await.unwrap(), 2);
         assert!(claim(&db.store, 100).await.is_none(), "its worker may be alive");
-        assert_eq!(db.store.extend(&dead, at(110), LEASE).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.extend(&dead, at(110), LEASE).await.unwrap(), LeaseState::Held);
         assert_eq!(db.lease_end(&id).await, at(170).as_millisecond());
         assert!(claim(&db.store, 171).await.is_some());
     })
@@ -50,7 +53,10 @@ async fn what_waits_as_long_as_it_may_goes_on_waiting() {
         let id = accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
         let wish = 100 + 2 * 3600;
-        assert_eq!(db.store.retry_at(&first, at(wish), "later", None).await.unwrap(), Held::Yes);
+        assert_eq!(
+            db.store.retry_at(&first, at(wish), "later", None).await.unwrap(),
+            LeaseState::Held
+        );
         assert_eq!(
             db.store.bring_down_due_times(LONGEST, at(90)).await.unwrap(),
             0,
@@ -86,7 +92,7 @@ async fn a_sweep_of_the_future_is_due_now() {
         };
         let run = begin(AHEAD).await.unwrap();
         let left = Swept { position: None, due_at: at(AHEAD + 600), not_before: Some(at(AHEAD)) };
-        assert_eq!(db.store.end_sweep(&run, &left).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.end_sweep(&run, &left).await.unwrap(), LeaseState::Held);
         assert!(begin(100).await.is_none());
         db.store.bring_down_sweeps(rests, at(100)).await.unwrap();
         assert!(begin(100).await.is_some());

@@ -28,8 +28,10 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
 #[tokio::test]
 async fn a_sender_knows_what_was_told_of_its_lane_before() {
     run_on_both(async |db| {
-        let store =
-            db.store.clone().telling(Subscriptions { slack: true, ..Subscriptions::default() });
+        let store = db
+            .store
+            .clone()
+            .with_subscriptions(Subscriptions { slack: true, ..Subscriptions::default() });
         succeed(&store, "web", [1, 2]).await;
         succeed(&store, "other", [3]).await;
         succeed(&store, "web", [4, 5]).await;
@@ -40,13 +42,13 @@ async fn a_sender_knows_what_was_told_of_its_lane_before() {
         let sent = DeliveryOutcome::Sent { reference: Some("C1 1.0 1.0 squad".to_owned()) };
         let skipped = DeliveryOutcome::Skipped("nobody asked".to_owned());
         let answers = [(first.clone(), sent), (second, skipped)];
-        let _held = store.answered(&answers, at(10)).await.unwrap();
-        let [newer, older] = store.told_before(&fourth, 50).await.unwrap().try_into().unwrap();
+        let _held = store.record_outcomes(&answers, at(10)).await.unwrap();
+        let [newer, older] = store.earlier_messages(&fourth, 50).await.unwrap().try_into().unwrap();
         assert_eq!((newer.seq, newer.skipped.as_deref()), (1, Some("nobody asked")));
         assert_eq!(older.reference.as_deref(), Some("C1 1.0 1.0 squad"));
         assert_eq!((older.status.state, &older.sink), (ForgeState::Success, &Sink::Channel));
-        assert_eq!(store.told_before(&fourth, 1).await.unwrap().len(), 1);
-        assert_eq!(store.told_before(&first, 50).await.unwrap(), []);
+        assert_eq!(store.earlier_messages(&fourth, 1).await.unwrap().len(), 1);
+        assert_eq!(store.earlier_messages(&first, 50).await.unwrap(), []);
     })
     .await;
 }

@@ -6,7 +6,7 @@ use the_deployer::model::lock::{Lock, LockScope};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::model::rollback::Hold;
 use the_deployer::store::{
-    ActTurn, Begin, Held, IdempotencyKey, KeyLease, Reply, Store, StoreError, StoredAnswer,
+    ActTurn, Begin, IdempotencyKey, KeyLease, LeaseState, Reply, Store, StoreError, StoredAnswer,
 };
 
 use crate::harness::database::{Database, run_on_both};
@@ -222,7 +222,7 @@ async fn a_rollback_and_a_deployment_are_stored_with_their_answers() {
         accept(store, "web", 1).await;
         let claimed = claim(store, 1).await.unwrap();
         let _turn = push(store, &claimed, 1).await;
-        assert_eq!(store.finish(&claimed, &succeeded(), at(1)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&claimed, &succeeded(), at(1)).await.unwrap(), LeaseState::Held);
         let there = async |n| store.deployment(&id(n)).await.unwrap().is_some();
         let back = async |lease| {
             let kept = Reply::new(Some(lease), answer).answer(&());

@@ -5,7 +5,7 @@ use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, Targ
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
-    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, PushTurn, Store,
+    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -25,7 +25,7 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
     let ending = Completion { known, ..succeeded() };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 /// Whatever the forge is to be told gets that answer.
@@ -36,7 +36,7 @@ async fn answer_all(store: &Store, seconds: i64, answer: DeliveryOutcome) {
             return;
         }
         let answers: Vec<_> = some.into_iter().map(|message| (message, answer.clone())).collect();
-        store.answered(&answers, at(seconds)).await.unwrap();
+        store.record_outcomes(&answers, at(seconds)).await.unwrap();
     }
 }
 
@@ -48,8 +48,10 @@ async fn last(store: &Store, n: i64) -> (ForgeState, String) {
 #[tokio::test]
 async fn a_success_makes_the_older_ones_of_its_lane_inactive_once() {
     run_on_both(async |db| {
-        let store =
-            db.store.clone().telling(Subscriptions { commits: true, ..Subscriptions::default() });
+        let store = db
+            .store
+            .clone()
+            .with_subscriptions(Subscriptions { commits: true, ..Subscriptions::default() });
         succeeds(&store, "web", 1).await;
         answer_all(&store, 2, SENT).await;
         succeeds(&store, "api", 2).await;
@@ -76,7 +78,7 @@ async fn one_that_the_forge_never_heard_of_is_left_alone() {
         accept(&db.store, "web", 2).await;
         let failed = claim(&db.store, 3).await.unwrap();
         let ending = Completion { end: FinalState::Failed, ..succeeded() };
-        assert_eq!(db.store.finish(&failed, &ending, at(3)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&failed, &ending, at(3)).await.unwrap(), LeaseState::Held);
         succeeds(&db.store, "web", 4).await;
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success);
         let states = told(&db.store, &id(2)).await;
@@ -133,10 +135,10 @@ async fn an_app_that_is_removed_is_inactive() {
 #[tokio::test]
 async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
     run_on_both(async |db| {
-        let store = db
-            .store
-            .clone()
-            .telling(Subscriptions { events: vec!["bus".to_owned()], ..Subscriptions::default() });
+        let store = db.store.clone().with_subscriptions(Subscriptions {
+            events: vec!["bus".to_owned()],
+            ..Subscriptions::default()
+        });
         for round in 0..20 {
             let (first, second, act) = (3 * round + 1, 3 * round + 2, 1_000 + round);
             let lane = format!("web{round}");
@@ -168,7 +170,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
                 store.finish(&claimed, &ending, at(second)),
                 store.end_removal(&act, &ended, None)
             );
-            assert_eq!((finished.unwrap(), removed.unwrap()), (Held::Yes, ()));
+            assert_eq!((finished.unwrap(), removed.unwrap()), (LeaseState::Held, ()));
             let states = told(&store, &id(first)).await;
             let inactive = states.iter().filter(|state| **state == ForgeState::Inactive).count();
             assert_eq!(inactive, 1, "round {round}: {states:?}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use the_deployer::model::deployment::State;
-use the_deployer::store::{Filter, Held, PushTurn, Store};
+use the_deployer::store::{Filter, LeaseState, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -30,7 +30,7 @@ async fn work(store: Store, name: String, seen: Arc<Mutex<Seen>>) {
         assert_eq!(push(&store, &claim, 1001).await, PushTurn::Yes);
         tokio::task::yield_now().await;
         seen.lock().unwrap().busy.remove(&lane);
-        assert_eq!(store.finish(&claim, &succeeded(), at(1002)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&claim, &succeeded(), at(1002)).await.unwrap(), LeaseState::Held);
     }
 }
 
@@ -85,7 +85,7 @@ async fn work_one(store: &Store) {
     match push(store, &claim, 1001).await {
         PushTurn::Yes => {
             let held = store.finish(&claim, &succeeded(), at(1002)).await.unwrap();
-            assert_eq!(held, Held::Yes);
+            assert_eq!(held, LeaseState::Held);
         }
         PushTurn::Superseded { .. } => {}
         PushTurn::Lost => panic!("nobody takes over a live lease"),

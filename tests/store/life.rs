@@ -8,7 +8,7 @@ use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, Sta
 use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
 use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
 use the_deployer::model::route::RouteClaim;
-use the_deployer::store::{Completion, FinalState, Findings, Held, PushTurn};
+use the_deployer::store::{Completion, FinalState, Findings, LeaseState, PushTurn};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -45,7 +45,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
         let ending = Completion { known: Findings { app: None, ..known.clone() }, ..succeeded() };
-        assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), LeaseState::Held);
 
         let done = db.store.deployment(&id).await.unwrap().unwrap();
         assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(at(4))));
@@ -88,7 +88,7 @@ async fn a_newer_one_stops_one_that_has_not_begun_to_push() {
         assert_eq!(refused, PushTurn::Superseded { by: newer.clone() });
         assert_eq!(told(&db.store, &older).await.last(), Some(&ForgeState::Inactive));
         assert_eq!(claim(&db.store, 6).await.unwrap().deployment.id, newer);
-        assert_eq!(db.store.finish(&running, &succeeded(), at(7)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.finish(&running, &succeeded(), at(7)).await.unwrap(), LeaseState::Lost);
     })
     .await;
 }
@@ -101,7 +101,7 @@ async fn after_the_point_of_no_return_a_newer_one_waits() {
         assert_eq!(push(&db.store, &pushing, 3).await, PushTurn::Yes);
         let newer = accept(&db.store, "web", 4).await;
         assert_eq!(claim(&db.store, 5).await, None);
-        assert_eq!(db.store.finish(&pushing, &succeeded(), at(6)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&pushing, &succeeded(), at(6)).await.unwrap(), LeaseState::Held);
         assert_eq!(claim(&db.store, 7).await.unwrap().deployment.id, newer);
     })
     .await;
@@ -146,12 +146,15 @@ async fn a_dead_workers_deployment_is_taken_over_and_the_dead_is_fenced_off() {
         let heir = claim(&db.store, 63).await.unwrap();
         assert_eq!((heir.deployment.attempts, heir.failures), (2, 1));
         assert_eq!(push(&db.store, &dead, 64).await, PushTurn::Lost);
-        assert_eq!(db.store.extend(&dead, at(64), LEASE).await.unwrap(), Held::Lost);
-        assert_eq!(db.store.retry_at(&dead, at(65), "later", None).await.unwrap(), Held::Lost);
-        assert_eq!(db.store.release(&dead, at(64)).await.unwrap(), Held::Lost);
-        assert_eq!(db.store.finish(&dead, &succeeded(), at(64)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.extend(&dead, at(64), LEASE).await.unwrap(), LeaseState::Lost);
+        assert_eq!(
+            db.store.retry_at(&dead, at(65), "later", None).await.unwrap(),
+            LeaseState::Lost
+        );
+        assert_eq!(db.store.release(&dead, at(64)).await.unwrap(), LeaseState::Lost);
+        assert_eq!(db.store.finish(&dead, &succeeded(), at(64)).await.unwrap(), LeaseState::Lost);
         assert_eq!(push(&db.store, &heir, 65).await, PushTurn::Yes);
-        assert_eq!(db.store.finish(&heir, &succeeded(), at(66)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&heir, &succeeded(), at(66)).await.unwrap(), LeaseState::Held);
         let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
         assert_eq!(told(&db.store, &id).await, states, "each is told once");
     })
@@ -163,7 +166,7 @@ async fn a_lease_that_is_extended_is_not_taken_over() {
     run_on_both(async |db| {
         accept(&db.store, "web", 1).await;
         let working = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.extend(&working, at(50), LEASE).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.extend(&working, at(50), LEASE).await.unwrap(), LeaseState::Held);
         assert_eq!(claim(&db.store, 100).await, None);
     })
     .await;
@@ -179,7 +182,7 @@ async fn a_push_whose_worker_died_is_found_out_before_the_newer_one_runs() {
         let heir = claim(&db.store, 99).await.unwrap();
         assert_eq!((&heir.deployment.id, heir.deployment.state), (&older, State::Pushing));
         assert_eq!(push(&db.store, &heir, 100).await, PushTurn::Yes);
-        assert_eq!(db.store.finish(&heir, &succeeded(), at(101)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&heir, &succeeded(), at(101)).await.unwrap(), LeaseState::Held);
         assert_eq!(claim(&db.store, 102).await.unwrap().deployment.id, newer);
     })
     .await;
@@ -202,7 +205,10 @@ async fn a_retry_waits_for_its_time_and_says_what_for() {
     run_on_both(async |db| {
         let id = accept(&db.store, "web", 1).await;
         let first = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.retry_at(&first, at(30), "no answer", None).await.unwrap(), Held::Yes);
+        assert_eq!(
+            db.store.retry_at(&first, at(30), "no answer", None).await.unwrap(),
+            LeaseState::Held
+        );
         let waiting = db.store.deployment(&id).await.unwrap().unwrap();
         assert_eq!((waiting.state, waiting.summary.as_str()), (State::Queued, "no answer"));
         assert_eq!(claim(&db.store, 29).await, None);
@@ -232,7 +238,7 @@ async fn what_is_given_back_is_free_at_once_and_has_not_failed() {
     run_on_both(async |db| {
         accept(&db.store, "web", 1).await;
         let stopped = claim(&db.store, 2).await.unwrap();
-        assert_eq!(db.store.release(&stopped, at(3)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.release(&stopped, at(3)).await.unwrap(), LeaseState::Held);
         let next = claim(&db.store, 3).await.unwrap();
         assert_eq!((next.deployment.attempts, next.failures), (2, 0));
         assert_eq!(push(&db.store, &stopped, 4).await, PushTurn::Lost);
@@ -290,7 +296,7 @@ async fn a_process_that_is_alone_need_not_wait_for_the_leases_of_a_dead_one() {
             (id, dead.failures + 1),
             "it counts as a death"
         );
-        assert_eq!(db.store.finish(&dead, &succeeded(), at(5)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.finish(&dead, &succeeded(), at(5)).await.unwrap(), LeaseState::Lost);
         assert_eq!(db.store.end_leases(at(2)).await.unwrap(), 1, "those that run later than then");
     })
     .await;

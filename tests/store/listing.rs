@@ -4,7 +4,7 @@ use the_deployer::model::app_instance::AppInstance;
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::violation::Violation;
-use the_deployer::store::{Completion, Filter, FinalState, Findings, Held};
+use the_deployer::store::{Completion, Filter, FinalState, Findings, LeaseState};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
@@ -68,7 +68,7 @@ async fn a_filter_knows_people_tags_numbers_and_times() {
         }
         let ended = claim(&db.store, 9).await.unwrap();
         let _yes = db.store.begin_push(&ended, &Findings::default(), at(10)).await.unwrap();
-        assert_eq!(db.store.finish(&ended, &succeeded(), at(11)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&ended, &succeeded(), at(11)).await.unwrap(), LeaseState::Held);
         let found = async |filter: Filter| {
             let page = db.store.deployments(&filter, None, 100).await.unwrap();
             page.deployments.into_iter().map(|one| one.request.forge_id).collect::<Vec<_>>()
@@ -112,9 +112,12 @@ async fn a_bell_rings_after_each_change_and_not_after_a_look() {
         let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         assert!(rang(&mut bell));
         let other = db.store.clone();
-        assert_eq!(other.finish(&claimed, &succeeded(), at(11)).await.unwrap(), Held::Yes);
+        assert_eq!(other.finish(&claimed, &succeeded(), at(11)).await.unwrap(), LeaseState::Held);
         assert!(rang(&mut bell), "clones share it");
-        assert_eq!(db.store.finish(&claimed, &succeeded(), at(12)).await.unwrap(), Held::Lost);
+        assert_eq!(
+            db.store.finish(&claimed, &succeeded(), at(12)).await.unwrap(),
+            LeaseState::Lost
+        );
         assert!(!rang(&mut bell), "nothing was changed");
     })
     .await;
@@ -202,7 +205,7 @@ async fn what_is_stored_of_many_violations_is_counted_and_bounded() {
         let all: Vec<_> =
             (0..15_007).map(|n| Violation::error("schema", format!("no {n}"))).collect();
         let ending = Completion { end: FinalState::Failed, violations: all.into(), ..succeeded() };
-        assert_eq!(db.store.finish(&claimed, &ending, at(11)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&claimed, &ending, at(11)).await.unwrap(), LeaseState::Held);
         let one = db.store.deployment(&id(1)).await.unwrap().unwrap();
         assert_eq!(one.violations, ending.violations);
         assert_eq!((one.violations.len(), one.violations.errors()), (200, 15_007));
@@ -251,11 +254,17 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
         seen.push((version().await, picture().await));
         let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         seen.push((version().await, picture().await));
-        assert_eq!(db.store.retry_at(&claimed, at(20), "later", None).await.unwrap(), Held::Yes);
+        assert_eq!(
+            db.store.retry_at(&claimed, at(20), "later", None).await.unwrap(),
+            LeaseState::Held
+        );
         seen.push((version().await, picture().await));
         let claimed = claim(&db.store, 21).await.unwrap();
         seen.push((version().await, picture().await));
-        assert_eq!(db.store.finish(&claimed, &succeeded(), at(22)).await.unwrap(), Held::Yes);
+        assert_eq!(
+            db.store.finish(&claimed, &succeeded(), at(22)).await.unwrap(),
+            LeaseState::Held
+        );
         seen.push((version().await, picture().await));
         for (n, (version, picture)) in seen.iter().enumerate() {
             assert!(seen[n + 1..].iter().all(|(v, p)| v != version && p != picture), "{version}");
@@ -280,7 +289,10 @@ async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
             let _yes = db.store.begin_push(&claim, &known, at(n + 11)).await.unwrap();
             let end = if is_well { succeeded().end } else { FinalState::Failed };
             let ending = Completion { end, known, ..succeeded() };
-            assert_eq!(db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(), Held::Yes);
+            assert_eq!(
+                db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(),
+                LeaseState::Held
+            );
         }
         let spots = [spot("cart"), spot("other"), spot("web")];
         let spots: Vec<&AppInstance> = spots.iter().collect();

@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::{Contact, ForgeState, State};
 use the_deployer::model::id::{AppKey, LockId};
 use the_deployer::model::lock::{Lock, LockScope};
-use the_deployer::store::{Claim, Findings, Held, Locked, PushTurn, Reply, Store, Unlocked};
+use the_deployer::store::{Claim, Findings, LeaseState, Locked, PushTurn, Reply, Store, Unlocked};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry};
@@ -190,7 +190,7 @@ async fn a_lock_that_comes_after_the_rules_ran_stops_the_push_too() {
         let again = db.store.begin_push(&running, &known(), at(41)).await.unwrap();
         assert!(matches!(again, PushTurn::Locked(_)), "the claim says that it runs");
         assert_eq!(told(&db.store, &id).await, [ForgeState::Queued, ForgeState::InProgress]);
-        assert_eq!(db.store.release(&running, at(42)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.release(&running, at(42)).await.unwrap(), LeaseState::Held);
     })
     .await;
 }

@@ -16,7 +16,7 @@ use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::SinkFamily;
 use the_deployer::store::{
-    Begin, DeliveryOutcome, Filter, Findings, Held, IdempotencyKey, PushTurn, Store,
+    Begin, DeliveryOutcome, Filter, Findings, IdempotencyKey, LeaseState, PushTurn, Store,
 };
 
 use crate::harness::database::{run_on_both, run_on_empty};
@@ -174,7 +174,7 @@ async fn looks_right(store: &Store, version: i64) {
         let run = store.begin_sweep("deployments", "me", at(0), LEASE, false).await.unwrap();
         assert_eq!(run.unwrap().position.as_deref(), Some("acme/cart"));
         let items = ["acme/cart 4".to_owned(), "acme/cart 5".to_owned()];
-        assert_eq!(store.settled("deployments", &items).await.unwrap().len(), 1);
+        assert_eq!(store.settled_items("deployments", &items).await.unwrap().len(), 1);
     }
     if version >= 11 {
         let shop = RepoName::parse("acme/shop").unwrap();
@@ -247,7 +247,7 @@ async fn goes_on(store: &Store, version: i64) {
             store.begin_push(&claim, &Findings::default(), at(1)).await.unwrap(),
             PushTurn::Yes
         );
-        assert_eq!(store.finish(&claim, &succeeded(), at(2)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&claim, &succeeded(), at(2)).await.unwrap(), LeaseState::Held);
         done.push(claim.deployment.request.forge_id);
     }
     assert_eq!(done, [3, 4, 5], "after version {version}");
@@ -260,7 +260,7 @@ async fn goes_on(store: &Store, version: i64) {
         let answer = || DeliveryOutcome::Sent { reference: None };
         sent.extend(some.iter().map(|message| (message.forge_id, message.status.state)));
         let answers: Vec<_> = some.into_iter().map(|message| (message, answer())).collect();
-        store.answered(&answers, at(3)).await.unwrap();
+        store.record_outcomes(&answers, at(3)).await.unwrap();
     }
     for forge_id in [3, 4, 5] {
         let successes = sent.iter().filter(|one| **one == (forge_id, ForgeState::Success));

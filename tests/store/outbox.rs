@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{SinkFamily, Subscriptions};
-use the_deployer::store::{DeliveryOutcome, Held, OutboxBacklog, OutboxMessage, Store};
+use the_deployer::store::{DeliveryOutcome, LeaseState, OutboxBacklog, OutboxMessage, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -19,8 +19,8 @@ async fn answer(
     message: &OutboxMessage,
     answer: DeliveryOutcome,
     seconds: i64,
-) -> Held {
-    store.answered(&[(message.clone(), answer)], at(seconds)).await.unwrap()[0]
+) -> LeaseState {
+    store.record_outcomes(&[(message.clone(), answer)], at(seconds)).await.unwrap()[0]
 }
 
 #[tokio::test]
@@ -32,10 +32,10 @@ async fn statuses_of_a_deployment_go_one_after_the_other() {
         assert_eq!((&first.deployment, first.seq), (&id, 1));
         assert_eq!((first.forge_id, first.repository.as_str()), (1, "acme/web"));
         assert_eq!(take(&db.store, 3).await, [], "the second waits for the first");
-        assert_eq!(answer(&db.store, &first, SENT, 4).await, Held::Yes);
+        assert_eq!(answer(&db.store, &first, SENT, 4).await, LeaseState::Held);
         let second = take(&db.store, 5).await.pop().unwrap();
         assert_eq!(second.status.state, ForgeState::InProgress);
-        assert_eq!(answer(&db.store, &second, SENT, 6).await, Held::Yes);
+        assert_eq!(answer(&db.store, &second, SENT, 6).await, LeaseState::Held);
         assert_eq!(take(&db.store, 999).await, []);
         let told = db.store.statuses(&id).await.unwrap();
         let sent: Vec<_> = told.iter().map(|told| told.sent_at).collect();
@@ -89,10 +89,10 @@ async fn a_dead_senders_status_is_sent_by_another() {
         assert_eq!(heir.attempts, 2);
         assert_eq!(
             answer(&db.store, &dead, DeliveryOutcome::Parked("no".to_owned()), 63).await,
-            Held::Lost
+            LeaseState::Lost
         );
-        assert_eq!(answer(&db.store, &heir, SENT, 63).await, Held::Yes);
-        assert_eq!(answer(&db.store, &heir, SENT, 64).await, Held::Lost, "once is enough");
+        assert_eq!(answer(&db.store, &heir, SENT, 63).await, LeaseState::Held);
+        assert_eq!(answer(&db.store, &heir, SENT, 64).await, LeaseState::Lost, "once is enough");
     })
     .await;
 }
@@ -111,7 +111,7 @@ async fn a_status_that_is_not_taken_is_tried_again_and_later_ones_wait() {
                 4
             )
             .await,
-            Held::Yes
+            LeaseState::Held
         );
         assert_eq!(take(&db.store, 29).await, []);
         assert_eq!(take(&db.store, 30).await.pop().unwrap().seq, 1);
@@ -127,7 +127,7 @@ async fn a_parked_status_says_why_and_lets_the_next_one_go() {
         let first = take(&db.store, 3).await.pop().unwrap();
         assert_eq!(
             answer(&db.store, &first, DeliveryOutcome::Parked("gone".to_owned()), 63).await,
-            Held::Yes
+            LeaseState::Held
         );
         assert_eq!(take(&db.store, 4).await.pop().unwrap().seq, 2);
         assert_eq!(db.store.statuses(&id).await.unwrap()[0].parked.as_deref(), Some("gone"));
@@ -145,12 +145,12 @@ async fn only_what_was_tried_in_vain_is_a_failure() {
         assert_eq!((first.due_at, first.attempts, first.failures), (at(1), 1, 0));
         let untried =
             DeliveryOutcome::Again { at: first.due_at, unsure: first.unsure, failed: false };
-        assert_eq!(answer(&db.store, &first, untried, 3).await, Held::Yes);
+        assert_eq!(answer(&db.store, &first, untried, 3).await, LeaseState::Held);
         let second = take(&db.store, 3).await.pop().unwrap();
         assert_eq!((second.due_at, second.attempts, second.failures), (at(1), 2, 0));
         assert!(!second.unsure, "it was given back as it was");
         let in_vain = DeliveryOutcome::Again { at: at(9), unsure: true, failed: true };
-        assert_eq!(answer(&db.store, &second, in_vain, 4).await, Held::Yes);
+        assert_eq!(answer(&db.store, &second, in_vain, 4).await, LeaseState::Held);
         let third = take(&db.store, 9).await.pop().unwrap();
         assert_eq!((third.due_at, third.attempts, third.failures), (at(9), 3, 1));
         assert!(third.unsure);
@@ -166,7 +166,7 @@ async fn what_is_given_back_keeps_its_place() {
         }
         let first = db.store.take_messages(&SinkFamily::Forge, at(5), LEASE, 1).await.unwrap();
         let back = DeliveryOutcome::Again { at: first[0].due_at, unsure: false, failed: false };
-        assert_eq!(answer(&db.store, &first[0], back, 6).await, Held::Yes);
+        assert_eq!(answer(&db.store, &first[0], back, 6).await, LeaseState::Held);
         let order: Vec<_> = take(&db.store, 7).await.into_iter().map(|m| m.forge_id).collect();
         assert_eq!(order, [1, 2, 3]);
     })
@@ -194,7 +194,7 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
             events: vec!["dw".to_owned()],
             ..Subscriptions::default()
         };
-        let store = db.store.clone().telling(audience);
+        let store = db.store.clone().with_subscriptions(audience);
         assert_eq!(store.waiting().await.unwrap(), []);
         for n in 1..=2 {
             accept(&store, &format!("app{n}"), n).await;
@@ -202,7 +202,7 @@ async fn what_waits_is_counted_by_who_is_to_be_told() {
         let first = take(&store, 3).await;
         assert_eq!(
             answer(&store, &first[0], DeliveryOutcome::Parked("no".to_owned()), 3).await,
-            Held::Yes
+            LeaseState::Held
         );
         let waits = |family, oldest, waiting, parked| OutboxBacklog {
             family,

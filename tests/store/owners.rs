@@ -2,7 +2,7 @@
 
 use the_deployer::model::facts::Ownership;
 use the_deployer::model::id::{AppKey, RepoName, TargetName};
-use the_deployer::store::{Completion, FinalState, Findings, Held, Moved, Owned, Store};
+use the_deployer::store::{Completion, FinalState, Findings, LeaseState, Moved, Owned, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -27,8 +27,8 @@ async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: FinalState) 
     let _yes = push(store, &claimed, n).await;
     let known = Findings { app: Some(app(slug)), ..Findings::default() };
     let ending = Completion { end, known, ..succeeded() };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Lost);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Lost);
 }
 
 async fn ownership(store: &Store, slug: &str) -> Ownership {
@@ -99,7 +99,10 @@ async fn two_that_come_at_once_leave_one_owner() {
         let ending = Completion { known, ..succeeded() };
         let all = claims.iter().map(|claim| db.store.finish(claim, &ending, at(20)));
         let held = futures::future::join_all(all).await;
-        assert!(held.into_iter().all(|held| held.unwrap() == Held::Yes), "nobody fails over it");
+        assert!(
+            held.into_iter().all(|held| held.unwrap() == LeaseState::Held),
+            "nobody fails over it"
+        );
         assert_eq!(db.store.owners(None).await.unwrap().len(), 1);
     })
     .await;

@@ -2,7 +2,7 @@
 
 use the_deployer::model::event::PullRequest;
 use the_deployer::model::id::CommitSha;
-use the_deployer::store::{Held, Noted, PreviewClaim, ShownCheck, Store};
+use the_deployer::store::{LeaseState, Noted, PreviewClaim, ShownCheck, Store};
 
 use super::{LEASE, claim, push, succeeded};
 use crate::harness::database::run_on_both;
@@ -43,7 +43,7 @@ async fn the_forges_time_decides_and_a_redelivery_changes_nothing() {
         assert_eq!(note(store, &pull_request(7, 1), 3).await, Noted::Known, "late and older");
         let claim = take(store, 4).await.unwrap();
         assert_eq!(claim.request, pull_request(7, 2));
-        assert_eq!(store.end_preview(&claim, at(5), "shown").await.unwrap(), Held::Yes);
+        assert_eq!(store.end_preview(&claim, at(5), "shown").await.unwrap(), LeaseState::Held);
         assert_eq!(note(store, &pull_request(7, 2), 6).await, Noted::Known, "done is known");
         assert_eq!(take(store, 7).await, None);
     })
@@ -57,14 +57,14 @@ async fn whoever_is_at_an_older_head_has_lost_it_and_what_it_showed_is_known() {
         note(store, &pull_request(7, 1), 1).await;
         let first = take(store, 2).await.unwrap();
         note(store, &pull_request(7, 2), 3).await;
-        assert_eq!(store.extend_preview(&first, at(4), LEASE).await.unwrap(), Held::Lost);
-        assert_eq!(store.end_preview(&first, at(4), "shown").await.unwrap(), Held::Lost);
-        store.preview_shown(&first, &shown(&first, 11)).await.unwrap();
+        assert_eq!(store.extend_preview(&first, at(4), LEASE).await.unwrap(), LeaseState::Lost);
+        assert_eq!(store.end_preview(&first, at(4), "shown").await.unwrap(), LeaseState::Lost);
+        store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
         let second = take(store, 5).await.unwrap();
         assert_eq!(second.shown, Some(shown(&first, 11)));
-        store.preview_shown(&second, &shown(&second, 12)).await.unwrap();
-        store.preview_shown(&first, &shown(&first, 11)).await.unwrap();
-        assert_eq!(store.end_preview(&second, at(6), "shown").await.unwrap(), Held::Yes);
+        store.record_shown_preview(&second, &shown(&second, 12)).await.unwrap();
+        store.record_shown_preview(&first, &shown(&first, 11)).await.unwrap();
+        assert_eq!(store.end_preview(&second, at(6), "shown").await.unwrap(), LeaseState::Held);
         note(store, &pull_request(7, 3), 7).await;
         let third = take(store, 8).await.unwrap();
         assert_eq!(third.shown, Some(shown(&second, 12)), "the older one has not come back");
@@ -81,17 +81,17 @@ async fn when_a_worker_dies_another_takes_over_and_knows() {
         assert_eq!(take(store, 60).await, None, "the lease holds");
         let next = take(store, 62).await.unwrap();
         assert_eq!((next.attempts, next.failures), (2, 1));
-        assert_eq!(store.put_preview_off(&dead, at(63), "x").await.unwrap(), Held::Lost);
+        assert_eq!(store.retry_preview_at(&dead, at(63), "x").await.unwrap(), LeaseState::Lost);
         assert_eq!(
-            store.put_preview_off(&next, at(90), "GitHub is down").await.unwrap(),
-            Held::Yes
+            store.retry_preview_at(&next, at(90), "GitHub is down").await.unwrap(),
+            LeaseState::Held
         );
         let summary = store.preview_summary(&next.request.repository, 7).await.unwrap();
         assert_eq!(summary.as_deref(), Some("GitHub is down"));
         assert_eq!(take(store, 89).await, None);
         let last = take(store, 90).await.unwrap();
         assert_eq!((last.attempts, last.failures), (3, 2));
-        assert_eq!(store.release_preview(&last, at(91)).await.unwrap(), Held::Yes);
+        assert_eq!(store.release_preview(&last, at(91)).await.unwrap(), LeaseState::Held);
         assert_eq!(take(store, 91).await.unwrap().failures, 2, "given back is no failure");
     })
     .await;
@@ -106,10 +106,13 @@ async fn deaths_one_after_the_other_are_counted() {
             assert_eq!(take(store, time).await.unwrap().deaths, deaths);
         }
         let claim = take(store, 500).await.unwrap();
-        assert_eq!(store.release_preview(&claim, at(501)).await.unwrap(), Held::Yes);
+        assert_eq!(store.release_preview(&claim, at(501)).await.unwrap(), LeaseState::Held);
         let claim = take(store, 501).await.unwrap();
         assert_eq!(claim.deaths, 3, "it was given back, and has not ended");
-        assert_eq!(store.put_preview_off(&claim, at(502), "later").await.unwrap(), Held::Yes);
+        assert_eq!(
+            store.retry_preview_at(&claim, at(502), "later").await.unwrap(),
+            LeaseState::Held
+        );
         assert_eq!(take(store, 502).await.unwrap().deaths, 0);
     })
     .await;
@@ -150,7 +153,7 @@ async fn what_nobody_touched_for_months_is_dropped() {
         let store = &db.store;
         note(store, &pull_request(7, 1), 1).await;
         let claim = take(store, 2).await.unwrap();
-        assert_eq!(store.end_preview(&claim, at(3), "shown").await.unwrap(), Held::Yes);
+        assert_eq!(store.end_preview(&claim, at(3), "shown").await.unwrap(), LeaseState::Held);
         note(store, &pull_request(8, 1), 100 * 24 * 3600).await;
         let repository = &claim.request.repository;
         assert_eq!(store.preview_summary(repository, 7).await.unwrap(), None);
@@ -185,21 +188,21 @@ async fn a_deployment_that_succeeded_makes_what_is_shown_out_of_date() {
         for check in [Some(11), None] {
             let claim = take(store, 2).await.unwrap();
             if let Some(check) = check {
-                store.preview_shown(&claim, &shown(&claim, check)).await.unwrap();
+                store.record_shown_preview(&claim, &shown(&claim, check)).await.unwrap();
             }
-            assert_eq!(store.end_preview(&claim, at(3), "x").await.unwrap(), Held::Yes);
+            assert_eq!(store.end_preview(&claim, at(3), "x").await.unwrap(), LeaseState::Held);
         }
         assert_eq!(store.renew_previews(at(4), 10).await.unwrap(), 0);
         super::accept(store, "web", 5).await;
         let deployment = claim(store, 6).await.unwrap();
         let _turn = push(store, &deployment, 7).await;
         assert_eq!(store.renew_previews(at(8), 10).await.unwrap(), 0, "it has no end yet");
-        assert_eq!(store.finish(&deployment, &succeeded(), at(9)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&deployment, &succeeded(), at(9)).await.unwrap(), LeaseState::Held);
         assert_eq!(store.renew_previews(at(10), 10).await.unwrap(), 1, "what shows nothing stays");
         let again = take(store, 11).await.unwrap();
         assert_eq!((again.request.number, again.attempts), (7, 1));
         assert_eq!(again.shown.as_ref().map(|shown| shown.check), Some(11));
-        assert_eq!(store.end_preview(&again, at(12), "x").await.unwrap(), Held::Yes);
+        assert_eq!(store.end_preview(&again, at(12), "x").await.unwrap(), LeaseState::Held);
         assert_eq!(store.renew_previews(at(13), 10).await.unwrap(), 0, "once is enough");
     })
     .await;

@@ -5,8 +5,8 @@ use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, Targ
 use the_deployer::model::notice::{Sink, SinkFamily, Subscriptions};
 use the_deployer::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use the_deployer::store::{
-    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, Held, Notification, OutboxMessage,
-    PushTurn, Store,
+    ActTurn, Completion, DeliveryOutcome, FinalState, Findings, LeaseState, Notification,
+    OutboxMessage, PushTurn, Store,
 };
 use tracing::Level;
 
@@ -25,7 +25,7 @@ fn app() -> AppKey {
 
 fn telling(store: &Store, clusters: &[&str]) -> Store {
     let argocd = clusters.iter().map(|name| TargetName::parse(*name).unwrap()).collect();
-    store.clone().telling(Subscriptions { argocd, ..Subscriptions::default() })
+    store.clone().with_subscriptions(Subscriptions { argocd, ..Subscriptions::default() })
 }
 
 /// The deployment `n` of the lane ends like that at second `n`.
@@ -35,7 +35,7 @@ async fn ends(store: &Store, lane: &str, n: i64, end: FinalState) {
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
     let known = Findings { app: Some(app()), ..Findings::default() };
     let ending = Completion { end, known, ..succeeded() };
-    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), LeaseState::Held);
 }
 
 /// The app is removed at second `n`, and that is recorded twice; the commit.
@@ -115,7 +115,7 @@ async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() 
         let log = CapturedLog::of("the_deployer", Level::INFO);
         removes(&store, 1).await;
         let text = log.text();
-        let told = text.lines().filter(|line| line.contains("nobody is told of a removal"));
+        let told = text.lines().filter(|line| line.contains("removal not announced"));
         assert_eq!(told.count(), 1, "with which deployment should it be told: {text}");
         for n in 2..=3 {
             ends(&store, "web", n, FinalState::Failed).await;
@@ -144,7 +144,7 @@ async fn one_that_was_not_taken_stays_before_the_later_ones() {
             (one.clone(), DeliveryOutcome::Again { at: at(seconds), unsure: false, failed: true })
         };
         let answers = [back(&taken[0], 9), back(&taken[1], 5), back(&taken[2], 5)];
-        store.answered(&answers, at(5)).await.unwrap();
+        store.record_outcomes(&answers, at(5)).await.unwrap();
         assert_eq!(order(&take(&store, 9).await), [id(1), id(2), id(3)]);
     })
     .await;

@@ -1,7 +1,7 @@
 //! Old deployments are deleted, and what is needed of them is kept.
 
 use the_deployer::model::id::{AppKey, DeployId};
-use the_deployer::store::{Completion, Findings, Held, RollbackTurn, Store};
+use the_deployer::store::{Completion, Findings, LeaseState, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -24,7 +24,7 @@ async fn run(store: &Store, lane: &str, n: i64, ending: Completion) -> DeployId 
     let known = Findings { app: Some(of(lane)), ..Findings::default() };
     assert_eq!(
         store.finish(&claimed, &Completion { known, ..ending }, at(n)).await.unwrap(),
-        Held::Yes
+        LeaseState::Held
     );
     id
 }
@@ -136,7 +136,7 @@ async fn a_rollback_whose_hold_is_there_is_kept() {
         assert_eq!(asked.unwrap(), RollbackTurn::Yes);
         let claimed = claim(&db.store, 2).await.unwrap();
         let _turn = push(&db.store, &claimed, 2).await;
-        assert_eq!(db.store.finish(&claimed, &succeeded(), at(2)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.finish(&claimed, &succeeded(), at(2)).await.unwrap(), LeaseState::Held);
         let hold = db.store.hold(&"prod".parse().unwrap(), &app()).await.unwrap().unwrap();
         assert_eq!(hold.rollback, Some(id(2)));
         // Twelve more that leave the hold alone: programs ask for them.

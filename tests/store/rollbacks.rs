@@ -4,7 +4,7 @@ use the_deployer::model::deployment::State;
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::rollback::Hold;
-use the_deployer::store::{Findings, Held, PushTurn, Reply, RollbackTurn, Store};
+use the_deployer::store::{Findings, LeaseState, PushTurn, Reply, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -26,7 +26,7 @@ async fn done(store: &Store, n: i64, seconds: i64) {
     let known = Findings { app: Some(app()), ..Findings::default() };
     let mut ending = succeeded();
     ending.known = known;
-    assert_eq!(store.finish(&claimed, &ending, at(seconds)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(seconds)).await.unwrap(), LeaseState::Held);
 }
 
 async fn state(store: &Store, id: &DeployId) -> State {
@@ -140,7 +140,7 @@ async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
         let turn = store.begin_push(&claimed, &known, at(5)).await.unwrap();
         let PushTurn::HeldBack(hold) = turn else { panic!("{turn:?}") };
         assert_eq!(hold.reason, "meanwhile");
-        assert_eq!(store.retry_at(&claimed, at(6), "held", None).await.unwrap(), Held::Yes);
+        assert_eq!(store.retry_at(&claimed, at(6), "held", None).await.unwrap(), LeaseState::Held);
         // The next attempt's rules have judged it.
         let again = claim(store, 7).await.unwrap();
         assert_eq!(store.begin_push(&again, &known, at(8)).await.unwrap(), PushTurn::Yes);
@@ -151,7 +151,7 @@ async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
             .place_hold(&held("late", 9), &entry(9, "hold", "late"), &Reply::without_key())
             .await
             .unwrap();
-        assert_eq!(store.finish(&again, &ending, at(10)).await.unwrap(), Held::Yes);
+        assert_eq!(store.finish(&again, &ending, at(10)).await.unwrap(), LeaseState::Held);
         let left: Vec<_> = store.holds(None).await.unwrap();
         assert_eq!(left.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>(), ["late"]);
     })

@@ -1,10 +1,10 @@
-//! The record is made again of what others still know: commits of the manifest repositories say what
-//! was deployed, by whom and why; their files say what stands; the forge has its numbers.
+//! Rebuilds the record: commits of the manifest repositories have what was deployed, by whom and why; their files
+//! have what is live; the code host has its numbers.
 //!
-//! Looks first, writes once, and tells nobody anything.
+//! A rebuild reads everything first, writes once, and sends no messages.
 
-mod numbers; // which deployment of the forge is which of ours
-mod renames; // which names were one repository's
+mod numbers; // matches the code host's deployments with the record's
+mod renames; // follows renames of repositories
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,54 +35,55 @@ use crate::support::ownership;
 
 pub use crate::store::Rebuilt;
 
-/// How a rebuild goes about it.
+/// The options of a rebuild.
 #[derive(Debug, Clone, Default)]
 pub struct RebuildOptions {
-    /// Only say what would be written.
+    /// Only report what would be written.
     pub dry_run: bool,
-    /// Into a record that has deployments, beside what it has.
+    /// Rebuild into a record that has deployments, beside those.
     pub merge: bool,
-    /// Without asking the forge for its numbers.
+    /// Do not ask the code host for its numbers.
     pub offline: bool,
-    /// Who does it.
+    /// The principal, for the audit log.
     pub by: String,
 }
 
-/// What was found, and written.
+/// The result of a rebuild.
 #[derive(Debug, Clone, Default)]
 pub struct RebuildReport {
-    /// Deployments that commits speak of.
+    /// The number of deployments in commits.
     pub deployments: usize,
-    /// Those of them that the forge has a number of.
+    /// The number of those that have a number at the code host.
     pub numbered: usize,
-    /// Removals that commits speak of.
+    /// The number of removals in commits.
     pub removals: usize,
-    /// Apps that stand.
+    /// The number of present apps.
     pub apps: usize,
-    /// What was added to the record.
+    /// The rows that were added to the record.
     pub added: Rebuilt,
-    /// What a person should know, one sentence each.
+    /// Remarks for people, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRebuilt {
     /// A part cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The record is another service's.
+    /// The record belongs to a service with another working folder.
     #[error(transparent)]
     Elsewhere(#[from] EmbeddedError),
     /// The record is not empty.
     #[error("the record has {0} deployments already: --merge adds those that it does not have")]
     NotEmpty(u64),
-    /// The forge did not say its numbers.
-    #[error("the code host cannot be asked for its numbers: {0}; --offline does without")]
+    /// The code host did not return its numbers.
+    #[error("the code host does not return its numbers: {0}; --offline rebuilds without them")]
     Forge(ForgeError),
 }
 
-/// The newest deployments of a repository that the forge is asked for: ten requests of GitHub's.
+/// The newest deployments of a repository that are read from the code host: ten requests of
+/// GitHub's.
 const NUMBERS: u32 = 1_000;
 
 /// Rebuilds the record of the settings.
@@ -94,16 +95,16 @@ pub async fn rebuild(
     options: &RebuildOptions,
     clock: &Clock,
 ) -> Result<RebuildReport, NotRebuilt> {
-    // A second call finds the provider in place, which is as good.
+    // A second call finds the provider installed already, which is fine.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     refuse_elsewhere(&settings.storage)?;
     let store = Store::open(&settings.storage.url).await.map_err(cannot_use("the database"))?;
-    let rebuilt = into(&store, settings, options, clock).await;
+    let rebuilt = rebuild_into(&store, settings, options, clock).await;
     store.close().await;
     rebuilt
 }
 
-async fn into(
+async fn rebuild_into(
     store: &Store,
     settings: &Settings,
     options: &RebuildOptions,
@@ -113,12 +114,12 @@ async fn into(
     if there > 0 && !options.merge {
         return Err(NotRebuilt::NotEmpty(there));
     }
-    let forge = code_host::unasked_forge(settings, clock)?;
+    let forge = code_host::offline_forge(settings, clock)?;
     let mut report = RebuildReport::default();
     let mut remembered = Remembered::default();
     for one in &settings.manifests {
         let past = past_of(settings, one, &forge, clock).await?;
-        take_in(settings, one, past, clock.now(), (&mut remembered, &mut report));
+        add_repository(settings, one, past, clock.now(), (&mut remembered, &mut report));
     }
     report.notes.extend(renames::follow(&mut remembered, clock.now()));
     if !options.offline {
@@ -131,7 +132,7 @@ async fn into(
     Ok(report)
 }
 
-/// Reads a repository beside a service that may be running.
+/// Reads the history of a repository beside a service that may be running.
 async fn past_of(
     settings: &Settings,
     one: &ManifestRepositorySettings,
@@ -148,7 +149,7 @@ async fn past_of(
     // Nothing is committed, so nothing is signed.
     let remote = RemoteSettings { clone_dir: clone.clone(), ..writer.remote };
     let writer = writer::WriterSettings { remote, alone: false, signing: None, ..writer };
-    // What is made here is the service's, which goes on with it.
+    // The service owns the files that are created here, and goes on with them.
     if let Some(folder) = clone.parent() {
         ownership::create_folders(folder).map_err(cannot_use("the folder of clones"))?;
     }
@@ -160,8 +161,9 @@ async fn past_of(
     past.map_err(failed)
 }
 
-/// Takes in what counts of a repository: what is of the targets that are its own now.
-fn take_in(
+/// Adds the records of a repository, as far as they are of the targets that are configured for it
+/// now.
+fn add_repository(
     settings: &Settings,
     one: &ManifestRepositorySettings,
     past: BranchHistory,
@@ -196,13 +198,14 @@ fn take_in(
         match owner(stands, &remembered.deployments, now) {
             Some(owned) => remembered.owners.push(owned),
             None => report.notes.push(format!(
-                "nobody knows whose {} on {} is: `the-deployer owners move` says it",
+                "the owner of {} on {} is unknown: set it with `the-deployer owners move`",
                 stands.app, stands.target
             )),
         }
     }
-    // What does not stand any more keeps its owner: in Vault and in the cloud, what is under its name is theirs.
-    for gone in gone(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
+    // An app that is gone keeps its owner, who also owns what is under its name in Vault and in the cloud.
+    for gone in
+        removed_apps(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
     {
         remembered.owners.extend(owner(gone, &remembered.deployments, now));
     }
@@ -211,12 +214,15 @@ fn take_in(
     });
     report.notes.extend(unread);
     if cut {
-        report.notes.push(format!("{} has more commits than are read; the newest were", one.name));
+        report.notes.push(format!(
+            "{} has more commits than a rebuild reads: only the newest were read",
+            one.name
+        ));
     }
 }
 
-/// Apps that were deployed and do not stand any more, each once.
-fn gone(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
+/// Returns the apps that were deployed and are gone, each once.
+fn removed_apps(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<PresentApp> {
     let stands: BTreeSet<_> = standing.iter().map(|it| (&it.target, &it.app)).collect();
     let deployed: BTreeSet<_> =
         deployments.iter().map(|one| (&one.past.target, &one.past.app)).collect();
@@ -229,7 +235,7 @@ fn gone(standing: &[PresentApp], deployments: &[RememberedDeployment]) -> Vec<Pr
     gone.collect()
 }
 
-/// Adds what the revisions themselves know of rollbacks to them and from them.
+/// Adds the data of revisions to the rollbacks to them and from them.
 fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
     let revisions: BTreeMap<DeployId, PastDeployment> =
         deployments.iter().map(|one| (one.past.id.clone(), one.past.clone())).collect();
@@ -239,7 +245,7 @@ fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
         rollback.away = from.map(|from| from.release.clone());
         match revisions.get(&rollback.to) {
             Some(to) => {
-                // An app that another repository had by then was rolled back by that one.
+                // The app may have belonged to another repository by then, which rolled it back.
                 if to.release.repository.is_same(&one.past.release.repository) {
                     let number = &mut one.past.repository_number;
                     *number = number.or(to.repository_number);
@@ -252,8 +258,8 @@ fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
     }
 }
 
-/// The newest deed of an app that stands is the one that the code host shows. If it is a rollback, its
-/// hold has not been ended by a deployment; that somebody released it, no commit says.
+/// Marks the newest deployment of a present app, which the code host shows. If it is a rollback, no
+/// deployment has ended its hold; no commit has the release of a hold by a person.
 fn mark_newest(settings: &Settings, stands: &PresentApp, deployments: &mut [RememberedDeployment]) {
     let is_of_it = |one: &&mut RememberedDeployment| {
         one.past.target == stands.target && one.past.app == stands.app
@@ -277,7 +283,8 @@ fn mark_newest(settings: &Settings, stands: &PresentApp, deployments: &mut [Reme
     });
 }
 
-/// Returns whose an app is: as its Application says, else as who deployed what is live.
+/// Returns the owner of an app: by its Application, otherwise the repository that deployed what is
+/// live.
 fn owner(
     stands: &PresentApp,
     deployments: &[RememberedDeployment],
@@ -296,7 +303,7 @@ fn owner(
     Some(Owned { target, app, repository, since, moved: None })
 }
 
-/// The forge's numbers, repository by repository.
+/// Reads the code host's numbers, repository by repository.
 async fn ask_numbers(
     forge: &Forge,
     settings: &Settings,
@@ -311,13 +318,13 @@ async fn ask_numbers(
     for (repository, past) in by_repository {
         match numbers_of(forge, settings, repository, &past).await {
             Ok(numbers) => found.extend(numbers),
-            // The last one is of a name that we made: the present one is not known.
+            // The last kind has a retired name: the present one is not known.
             Err(
                 error @ (ForgeError::NoRepository { .. }
                 | ForgeError::NotInstalled { .. }
                 | ForgeError::Renamed { .. }),
             ) => {
-                report.notes.push(format!("without the code host's numbers: {error}"));
+                report.notes.push(format!("rebuilt without the code host's numbers: {error}"));
             }
             Err(error) => return Err(NotRebuilt::Forge(error)),
         }

@@ -1,7 +1,7 @@
-//! Which deployment of the forge is which of ours. Pure.
+//! Matches the code host's deployments with those of the record. Pure.
 //!
-//! A commit knows its deploy id and not the forge's number. What was asked for tells most of them;
-//! where somebody asked twice for the same, our page's address in the statuses does.
+//! A commit has its deploy id and not the code host's number. The request identifies most of them;
+//! of two equal requests, the page's address in the statuses does.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, ImageTag};
 use crate::model::past::{Number, PastDeployment};
 
-/// What is known of the numbers of one repository.
+/// The numbers of one repository that are known.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// By our ids.
+    /// The numbers by deploy id.
     pub(super) numbers: BTreeMap<DeployId, Number>,
-    /// Those of which only their statuses can tell.
+    /// The requests that only their statuses can identify.
     pub(super) unclear: Vec<DeploymentRequest>,
 }
 
-/// Two that somebody could take for one another.
+/// The part of a request by which two may be equal.
 type Wish<'d> = (&'d str, &'d str, &'d ImageTag);
 
-/// Brings together what was deployed and what was asked for, all of one repository.
+/// Matches the pushed deployments and the requests of one repository.
 pub(super) fn matched(past: &[&PastDeployment], asked: Vec<DeploymentRequest>) -> Known {
     let mut deployed: BTreeMap<Wish<'_>, Vec<&DeployId>> = BTreeMap::new();
     for one in past {
@@ -50,14 +50,15 @@ pub(super) fn matched(past: &[&PastDeployment], asked: Vec<DeploymentRequest>) -
     known
 }
 
-/// The id of ours that one of its statuses leads to.
+/// Returns the deploy id to which one of the statuses links.
 pub(super) fn ours(statuses: &[ListedStatus], past: &[&PastDeployment]) -> Option<DeployId> {
     let pages = statuses.iter().filter_map(|status| status.log_url.as_deref());
     let ids = pages.filter_map(|url| DeployId::parse(url.rsplit('/').next()?).ok());
     ids.into_iter().find(|id| past.iter().any(|one| one.id == *id))
 }
 
-/// A rollback's deployment, which we made there ourselves: it names ours.
+/// Returns the deploy id and the number of a rollback's deployment, which the service created at
+/// the code host with its id.
 pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
     if listed["task"] != ROLLBACK_TASK {
         return None;

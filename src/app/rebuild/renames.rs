@@ -1,9 +1,9 @@
-//! Follows renames by the forge's number of a repository, which commits say beside its name. Pure.
+//! Follows renames by the code host's number of a repository, which commits have beside its name. Pure.
 //!
-//! Whoever takes a name that became free has another number, and so nothing of what the one before them
-//! had. Whoever may push can write such a number, so each owner that changes is told; what went to another
-//! account is nobody's until a person says so, as it is where an event tells it. Commits of earlier versions
-//! say no number: what is under their names stays there, unless those had several repositories.
+//! A repository that took a free name has another number, and so nothing of the former one's records.
+//! A person who may push can write such a number, so each change of an owner is reported; apps of a repository
+//! that went to another account have no owner until an operator sets one, as when an event tells it. Commits of
+//! earlier versions have no number: records under their names stay there, unless several repositories had those.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,21 @@ use jiff::Timestamp;
 use crate::model::id::RepoName;
 use crate::store::{Owned, Remembered, RememberedDeployment};
 
-/// The name that each number has, and when it was said.
+/// The name of each number, and the time when it was written.
 type Names = BTreeMap<i64, (RepoName, Timestamp)>;
 
-/// In place of a number that nobody knows; no repository has it.
+/// The number of a repository whose number is unknown; no repository has it.
 const NO_NUMBER: i64 = 0;
 
-/// Puts deployments and owners under the newest name of their repository, and keeps the numbers. What a person
-/// should know of owners, one sentence each.
+/// Puts deployments and owners under the newest name of their repository, and keeps the numbers.
+/// Returns remarks about owners, one sentence each.
 pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String> {
     let names = newest_names(&remembered.deployments, now);
     let mut notes = Vec::new();
     for owned in &mut remembered.owners {
         let followed = match number_of(owned, &remembered.deployments) {
-            Some(number) => by_number(owned, number, &names),
-            None => by_name(owned, &remembered.deployments, &names),
+            Some(number) => owner_by_number(owned, number, &names),
+            None => owner_by_name(owned, &remembered.deployments, &names),
         };
         let Some((name, note)) = followed else { continue };
         owned.repository = name;
@@ -42,37 +42,38 @@ pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String>
     notes
 }
 
-/// Returns whose an app is whose owner's number is known, and what is to be told of it; `None` where nothing
-/// changed.
-fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
+/// Returns the owner of an app whose owner's number is known, and the remark about it; `None` where
+/// nothing changed.
+fn owner_by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
     let Owned { target, app, repository: former, .. } = owned;
     let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
     if name.is_retired() && name.had_owner_of(former) {
         let note = format!(
-            "{app} on {target} was {former}'s with the number {number}, and another repository has that name now: \
-             it is kept under {name} until the first one comes with its new name, or `the-deployer owners move` \
-             says whose it is"
+            "{app} on {target} was owned by {former} with the number {number}, and another repository has that \
+             name now: it is kept under {name} until the first one comes with its new name, or until \
+             `the-deployer owners move` sets the owner"
         );
         return Some((name.clone(), note));
     }
     if name.had_owner_of(former) || former.had_owner_of(name) {
         let note = format!(
-            "{app} on {target} is {name}'s, whose number {number} {former} had in its commits: if it is not, \
-             `the-deployer owners move` says whose"
+            "{app} on {target} is owned by {name}, whose number {number} {former} had in its commits: if that \
+             is wrong, set the owner with `the-deployer owners move`"
         );
         return Some((name.clone(), note));
     }
     let retired = former.retired(number).ok()?;
     let note = format!(
-        "{app} on {target} was {former}'s, whose number {number} went to another account as {name}: it is kept \
-         under {retired} until `the-deployer owners move` says whose it is"
+        "{app} on {target} was owned by {former}, whose number {number} went to another account as {name}: it \
+         is kept under {retired} until `the-deployer owners move` sets the owner"
     );
     Some((retired, note))
 }
 
-/// Returns whose an app is of whose owner the commits say a name only, and what is to be told of it. It stays
-/// with the name that one repository had all the time; of several, none may take it for its own.
-fn by_name(
+/// Returns the owner of an app of whose owner the commits have a name only, and the remark about
+/// it. It stays with the name if one repository had that all the time; of several, none may take it
+/// over.
+fn owner_by_name(
     owned: &Owned,
     deployments: &[RememberedDeployment],
     names: &Names,
@@ -83,27 +84,28 @@ fn by_name(
     let stayed = names.get(&number).is_some_and(|(name, _)| name.is_same(former));
     if numbers.len() == 1 && stayed {
         let note = format!(
-            "{app} on {target} is {former}'s, by its name only: later commits of that name say number {number}; if \
-             it was another repository then, `the-deployer owners move` says whose it is"
+            "{app} on {target} is owned by {former}, by its name only: later commits of that name have the number \
+             {number}; if that is another repository, set the owner with `the-deployer owners move`"
         );
         return Some((former.clone(), note));
     }
     let retired = former.retired(NO_NUMBER).ok()?;
     let note = format!(
-        "{app} on {target} was {former}'s, of which no commit says the number, and that name was not one \
-         repository's all the time: it is kept under {retired} until `the-deployer owners move` says whose it is"
+        "{app} on {target} was owned by {former}, of which no commit has the number, and several repositories had \
+         that name: it is kept under {retired} until `the-deployer owners move` sets the owner"
     );
     Some((retired, note))
 }
 
-/// The numbers of the repositories that commits call by a name.
+/// Returns the numbers of the repositories that commits call by a name.
 fn numbers_under(name: &RepoName, deployments: &[RememberedDeployment]) -> BTreeSet<i64> {
     let under = deployments.iter().filter(|one| one.past.release.repository.is_same(name));
     under.filter_map(|one| one.past.repository_number).collect()
 }
 
-/// The name that each number had last, and when: never after `now`, or no event would be newer. Of one name the
-/// newest number counts: the others have another name by now, which no commit says.
+/// Returns the last name of each number, and its time: never after `now`, or no event would be
+/// newer. Of one name the newest number counts: the others have another name by now, which is in no
+/// commit.
 fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
     let mut names = Names::new();
     for past in deployments.iter().map(|one| &one.past) {
@@ -128,7 +130,7 @@ fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
     names
 }
 
-/// The number of an app's owner, as the app's newest deployment of that name says.
+/// Returns the number of an app's owner, by the app's newest deployment of that name.
 fn number_of(owned: &Owned, deployments: &[RememberedDeployment]) -> Option<i64> {
     let of_owner = |one: &&RememberedDeployment| {
         let past = &one.past;
@@ -149,7 +151,7 @@ mod tests {
     use crate::model::revision::Digest;
     use crate::model::rollback::{Rollback, TreeId};
 
-    /// The second at which it is rebuilt.
+    /// The second of the rebuild.
     const NOW: i64 = 100;
 
     fn app(slug: &str) -> AppKey {
@@ -288,7 +290,7 @@ mod tests {
         assert!(note.contains("as bob/shop") && note.contains("owners move"), "{note}");
     }
 
-    /// Nor does it after somebody else took its second name.
+    /// Nor does it after another repository took its second name.
     #[test]
     fn a_transferred_repository_whose_name_was_taken_takes_no_app_over() {
         let deployments = vec![

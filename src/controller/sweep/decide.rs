@@ -1,4 +1,4 @@
-//! What a sweep does with what it sees. Pure.
+//! Decides which events a sweep recovers, and how many requests it may spend. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::forge::github::webhook::listed::ListedDeployment;
 use crate::model::event::WebhookEvent;
 use crate::model::id::RepoName;
 
-/// GitHub forgets a delivery after three days.
+/// The time for which GitHub keeps a delivery: three days.
 const KEPT: SignedDuration = SignedDuration::from_hours(72);
-/// A delivery may be under way while we look, and clocks differ.
+/// The overlap of two runs: a delivery may be under way during a run, and clocks differ.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
-/// A deployment that nobody answered for a day is nobody's wish any more.
+/// The age after which an unanswered deployment counts as abandoned.
 const OLDEST: SignedDuration = SignedDuration::from_hours(24);
-/// Deliveries can take a while; what is younger may be on its way.
+/// The age from which a deployment may be lost: a younger one's delivery may be on its way.
 const YOUNGEST: SignedDuration = SignedDuration::from_mins(2);
 
-/// Sweeps spend this part of what the host allows in an hour: 1/20.
+/// The part of the host's hourly limit that sweeps spend: 1/20.
 const SHARE: u64 = 20;
-/// Requests of a run where the host names no limit.
+/// The requests of a run where the host names no limit.
 const UNLIMITED: u64 = 60;
-/// No run spends more: it must end within its lease.
+/// The most requests of one run: it must end within its lease.
 const MOST_SPENT: u64 = 200;
-/// A run that may ask at all gets somewhere.
+/// The fewest requests of a run that may ask at all, so that it gets somewhere.
 const LEAST_SPENT: u64 = 3;
 
-/// The kinds of events that something can be made of.
+/// The kinds of events that the service uses.
 const USED: [&str; 3] = ["deployment", "pull_request", "push"];
 
-/// Since when failed deliveries are looked at.
+/// Returns the time since which failed deliveries are looked at.
 pub(super) fn deliveries_since(
     position: Option<&str>,
     installed: Timestamp,
@@ -44,39 +44,41 @@ pub(super) fn deliveries_since(
     position.unwrap_or(installed).max(installed).max(kept)
 }
 
-/// Which deliveries are replayed now.
+/// The deliveries to replay in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replays {
-    /// Newest first, so that of several deployments of one lane only the newest runs.
+pub(super) struct ReplayPlan {
+    /// The deliveries to replay now, newest first, so that of several deployments of one lane only
+    /// the newest runs.
     pub(super) now: Vec<HookDelivery>,
-    /// Where the next run goes on once these are settled.
+    /// The time where the next run goes on once these are settled.
     pub(super) then: Timestamp,
-    /// How many are left for it.
+    /// The number of deliveries left for the next run.
     pub(super) left: usize,
 }
 
-/// Of what did not arrive, what we use and do not know; the oldest of it, at most so many.
-pub(super) fn replays(
+/// Chooses from the failed deliveries those that the service uses and does not know; the oldest, at
+/// most so many.
+pub(super) fn plan_replays(
     failed: Vec<HookDelivery>,
     known: &BTreeSet<String>,
     most: usize,
     now: Timestamp,
-) -> Replays {
+) -> ReplayPlan {
     let mut open: Vec<_> = failed.into_iter().filter(|one| is_open(one, known)).collect();
     open.sort_by_key(|one| (one.delivered_at, one.id));
     let rest = open.split_off(open.len().min(most));
     open.reverse();
     let all = now.saturating_sub(OVERLAP).unwrap_or(now);
     let then = rest.first().map_or(all, |first| first.delivered_at.min(all));
-    Replays { now: open, then, left: rest.len() }
+    ReplayPlan { now: open, then, left: rest.len() }
 }
 
 fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
     USED.contains(&delivery.event.as_str()) && !known.contains(&delivery.guid)
 }
 
-/// Returns how many requests a run may spend: a small part of the hour's, less when others have
-/// used much of it, and none near its end.
+/// Returns how many requests a run may spend: a small part of the hour's limit, less when others
+/// have used much of it, and none near its end.
 pub(super) fn allowance(budget: Option<RequestBudget>, every: Duration, now: Timestamp) -> u64 {
     let Some(RequestBudget { limit, remaining, reset }) = budget else { return UNLIMITED };
     if reset <= now {
@@ -94,13 +96,16 @@ fn share(limit: u64, every: Duration) -> u64 {
     (an_hour * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
 }
 
-/// The repositories that are left of a round in which that one was the last.
-pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<&'r RepoName> {
+/// Returns the repositories that are left of a round in which `after` was the last.
+pub(super) fn remaining_repositories<'r>(
+    all: &'r BTreeSet<RepoName>,
+    after: Option<&str>,
+) -> Vec<&'r RepoName> {
     let after = after.unwrap_or_default();
     all.iter().filter(|name| name.as_str() > after).collect()
 }
 
-/// Returns whether one of the listed deployments may be a lost one.
+/// Returns true if the listed deployment may be a lost one.
 pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: Timestamp) -> bool {
     let age = now.duration_since(listed.created_at);
     let ours = listed.created_at >= installed && age <= OLDEST;
@@ -116,20 +121,23 @@ pub(super) fn may_be_lost(listed: &ListedDeployment, installed: Timestamp, now: 
     }
 }
 
-/// How a deployment stands at the host.
+/// The standing of a deployment at the code host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeploymentStanding {
-    /// Nobody has said anything final, and we have said nothing.
+    /// It has no final status, and none of this service.
     Open,
-    /// We have said something.
+    /// It has a status of this service.
     Told,
-    /// Somebody else has ended it.
+    /// Another program has ended it.
     Closed,
 }
 
-/// Returns how a deployment with these statuses, newest first, stands; links to us begin with that
-/// address.
-pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> DeploymentStanding {
+/// Returns the standing of a deployment with these statuses, newest first; links to this service
+/// begin with that address.
+pub(super) fn deployment_standing(
+    statuses: &[ListedStatus],
+    our_address: &str,
+) -> DeploymentStanding {
     let leads_to_us = |url: &String| {
         url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -143,8 +151,9 @@ pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Deployme
     }
 }
 
-/// Returns when notes about what was looked at may go: the host has forgotten it too.
-pub(super) fn forgotten(now: Timestamp) -> Timestamp {
+/// Returns the time before which notes about processed deliveries may be deleted: the host has
+/// forgotten them too.
+pub(super) fn forget_before(now: Timestamp) -> Timestamp {
     now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
 }
 
@@ -182,10 +191,10 @@ mod tests {
             failed(1, "pull_request"),
         ];
         let known = BTreeSet::from(["guid-2".to_owned()]);
-        let ids = |replays: &Replays| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
-        let all = replays(list.clone(), &known, 10, at(5000));
+        let ids = |replays: &ReplayPlan| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
+        let all = plan_replays(list.clone(), &known, 10, at(5000));
         assert_eq!((ids(&all), all.then, all.left), (vec![5, 3, 1], at(5000 - 600), 0));
-        let some = replays(list, &known, 2, at(5000));
+        let some = plan_replays(list, &known, 2, at(5000));
         assert_eq!((ids(&some), some.then, some.left), (vec![3, 1], at(5), 1));
     }
 
@@ -209,7 +218,9 @@ mod tests {
     fn a_round_goes_on_after_the_last_one() {
         let names = ["a/a", "a/b", "b/a"].map(|name| RepoName::parse(name).unwrap());
         let all = BTreeSet::from(names);
-        let texts = |after| left(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>();
+        let texts = |after| {
+            remaining_repositories(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>()
+        };
         assert_eq!(texts(None), ["a/a", "a/b", "b/a"]);
         assert_eq!(texts(Some("a/a")), ["a/b", "b/a"]);
         assert_eq!(texts(Some("a/aa")), ["a/b", "b/a"], "one that is gone meanwhile");
@@ -258,7 +269,8 @@ mod tests {
             log_url: log_url.map(str::to_owned),
             creator: None,
         };
-        let of = |statuses: &[ListedStatus]| standing(statuses, "https://us.example.com");
+        let of =
+            |statuses: &[ListedStatus]| deployment_standing(statuses, "https://us.example.com");
         assert_eq!(of(&[]), DeploymentStanding::Open);
         assert_eq!(of(&[status("queued", None)]), DeploymentStanding::Open);
         let other = status("inactive", Some("https://us.example.com.evil.org/x"));

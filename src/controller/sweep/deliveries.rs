@@ -1,4 +1,4 @@
-//! What the forge could not deliver, by its own account.
+//! Replays the deliveries that failed by the code host's own account.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::decide;
 use crate::controller::sweep::{
-    LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps, Taken,
+    IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, SweepKind, Sweeps,
 };
 use crate::deployments::outcome::DeployError;
 use crate::forge::delivery::HookDelivery;
@@ -14,9 +14,9 @@ use crate::forge::github::webhook::{self, ContentType, naming};
 use crate::model::id::DeliveryId;
 use crate::store::{StoreError, Sweeping};
 
-/// How many failed deliveries are listed; ten pages of GitHub's.
+/// The most failed deliveries that are listed; ten of GitHub's pages.
 const LISTED: u32 = 1000;
-/// How many of them one run replays; two requests each.
+/// The most deliveries that one run replays; two requests each.
 const REPLAYED: usize = 100;
 
 const NAME: &str = SweepKind::Deliveries.as_str();
@@ -37,11 +37,11 @@ impl Sweeps {
         if failed.len() >= LISTED as usize {
             tracing::warn!(
                 most = LISTED,
-                "more deliveries failed than are listed; deployments among the older ones are found with their repositories"
+                "too many failed deliveries to list, the sweep of repositories finds the older deployments"
             );
         }
         let known = self.find_known_guids(&failed).await?;
-        let replays = decide::replays(failed, &known, REPLAYED, now);
+        let replays = decide::plan_replays(failed, &known, REPLAYED, now);
         progress.waiting = replays.now.len() + replays.left;
         for delivery in &replays.now {
             let late = took.micros() > LONGEST_RUN_MICROS;
@@ -54,7 +54,7 @@ impl Sweeps {
             progress.waiting -= 1;
         }
         progress.position = Some(replays.then.as_millisecond().to_string());
-        self.store.forget_swept(decide::forgotten(now)).await?;
+        self.store.forget_swept(decide::forget_before(now)).await?;
         Ok(progress)
     }
 
@@ -64,11 +64,11 @@ impl Sweeps {
     ) -> Result<BTreeSet<String>, StoreError> {
         let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
         let mut known = self.store.known_deliveries(&guids).await?;
-        known.extend(self.store.settled(NAME, &guids).await?);
+        known.extend(self.store.settled_items(NAME, &guids).await?);
         Ok(known)
     }
 
-    /// Replays one; the problem that ends the run, if there is one.
+    /// Replays one delivery; returns the problem that ends the run, if there is one.
     async fn replay(
         &self,
         delivery: &HookDelivery,
@@ -85,9 +85,9 @@ impl Sweeps {
                 }
                 let event = webhook::parse(event, ContentType::Json, payload, rules);
                 match (DeliveryId::parse(delivery.guid.as_str()), event) {
-                    (Ok(guid), Ok(event)) => match self.take(&guid, &event, progress).await? {
-                        Taken::Settled(outcome) => outcome,
-                        Taken::NotNow(problem) => return Ok(Some(problem)),
+                    (Ok(guid), Ok(event)) => match self.ingest(&guid, &event, progress).await? {
+                        IngestResult::Settled(outcome) => outcome,
+                        IngestResult::Deferred(problem) => return Ok(Some(problem)),
                     },
                     (Err(_), _) | (_, Err(_)) => "malformed",
                 }
@@ -96,7 +96,7 @@ impl Sweeps {
             Err(_) => "gone",
         };
         let HookDelivery { guid, event, status_code, .. } = delivery;
-        tracing::info!(delivery = ?guid, ?event, answered = status_code, outcome, "a failed delivery was looked at");
+        tracing::info!(delivery = ?guid, ?event, answered = status_code, outcome, "failed delivery processed");
         self.store.settle_swept(NAME, guid, outcome, self.clock.now()).await?;
         Ok(None)
     }

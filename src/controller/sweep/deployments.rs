@@ -1,11 +1,12 @@
-//! Deployments that nobody answered: repository by repository, round after round.
+//! Recovers deployments without an answer, repository by repository, round after round.
 
 use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::sweep::{
-    HINT_PAUSE, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps, Taken, decide,
+    HINT_PAUSE, IngestResult, LONGEST_RUN_MICROS, MOST_REFUSED, Progress, Scope, SweepKind, Sweeps,
+    decide,
 };
 use crate::deployments::outcome::DeployError;
 use crate::forge::github::webhook::listed::{self, ListedDeployment};
@@ -15,37 +16,37 @@ use crate::store::{StoreError, Sweeping};
 use crate::support::clock::Stopwatch;
 use crate::support::sync::lock;
 
-/// How many of a repository's deployments are looked at: one page, one request.
+/// The newest deployments of a repository that are looked at: one page, one request.
 const LOOKED_AT: u32 = 30;
-/// How many repositories an App is asked for.
+/// The most repositories of an App installation that are listed.
 const INSTALLED: u32 = 5000;
-/// As GitHub pages.
+/// The page size of GitHub's lists.
 const PAGE: u64 = 100;
-/// What following hints may spend at least.
+/// The fewest requests that a run for hints may spend.
 const HINTS_SPEND: u64 = 10;
-/// How long the list of them is good for.
+/// The seconds for which the list of an installation's repositories is used.
 const INSTALLED_FOR: i64 = 3600;
 
 const NAME: &str = SweepKind::Deployments.as_str();
 
-/// What a run may still spend.
-struct Purse<'r> {
+/// The requests that a run may still spend.
+struct RequestAllowance<'r> {
     requests: u64,
     took: Stopwatch,
     stop: &'r CancellationToken,
 }
 
-/// How a look at a repository ended.
-enum Looked {
-    /// All of it was seen.
-    Whole,
-    /// The purse is empty.
-    Partly,
-    /// The forge cannot be asked now.
-    NotNow(DeployError),
+/// The result of a look at a repository.
+enum SweepResult {
+    /// All of it was processed.
+    Complete,
+    /// The requests ran out.
+    Partial,
+    /// The code host cannot be asked now.
+    Deferred(DeployError),
 }
 
-impl Purse<'_> {
+impl RequestAllowance<'_> {
     fn pay(&mut self, requests: u64) -> bool {
         let late = self.took.micros() > LONGEST_RUN_MICROS;
         if late || self.stop.is_cancelled() || self.requests == 0 {
@@ -65,13 +66,13 @@ impl Sweeps {
     ) -> Result<Progress, StoreError> {
         let mut progress = Progress::new(run);
         let requests = self.allowance(scope);
-        let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
+        let mut allowance = RequestAllowance { requests, took: self.clock.stopwatch(), stop };
         let mut hints = self.deployments.hints.take().into_iter();
         while let Some(repository) = hints.next() {
-            match self.sweep_repository(&repository, run, &mut purse, &mut progress).await? {
-                Looked::Whole => {}
-                Looked::Partly => self.deployments.hints.put_back(repository),
-                Looked::NotNow(problem) => {
+            match self.sweep_repository(&repository, run, &mut allowance, &mut progress).await? {
+                SweepResult::Complete => {}
+                SweepResult::Partial => self.deployments.hints.put_back(repository),
+                SweepResult::Deferred(problem) => {
                     std::iter::once(repository)
                         .chain(hints)
                         .for_each(|one| self.deployments.hints.put_back(one));
@@ -82,17 +83,17 @@ impl Sweeps {
         if scope == Scope::Hints {
             return Ok(progress);
         }
-        let all = self.repositories(&mut purse).await?;
-        let left = decide::left(&all, run.position.as_deref());
+        let all = self.repositories(&mut allowance).await?;
+        let left = decide::remaining_repositories(&all, run.position.as_deref());
         progress.waiting = left.len();
         for repository in left {
-            match self.sweep_repository(repository, run, &mut purse, &mut progress).await? {
-                Looked::Whole => {
+            match self.sweep_repository(repository, run, &mut allowance, &mut progress).await? {
+                SweepResult::Complete => {
                     progress.position = Some(repository.to_string());
                     progress.waiting -= 1;
                 }
-                Looked::Partly => return Ok(progress),
-                Looked::NotNow(problem) => return Ok(progress.stopped(problem)),
+                SweepResult::Partial => return Ok(progress),
+                SweepResult::Deferred(problem) => return Ok(progress.stopped(problem)),
             }
         }
         progress.position = None;
@@ -100,7 +101,7 @@ impl Sweeps {
     }
 
     /// Returns what the run may spend. Hints get a little more than their share of time, so that
-    /// whoever made a mistake sees it soon; they come from outside, so it is little.
+    /// the author of a mistake sees it soon; they come from outside, so it is little.
     fn allowance(&self, scope: Scope) -> u64 {
         let (budget, now) = (self.deployments.forge.budget(), self.clock.now());
         match scope {
@@ -112,59 +113,59 @@ impl Sweeps {
         }
     }
 
-    /// Sweeps one repository, newest deployment first: the older ones of a lane are superseded
-    /// at once.
+    /// Sweeps one repository, newest deployment first: the older ones of a lane are superseded at
+    /// once.
     async fn sweep_repository(
         &self,
         repository: &RepoName,
         run: &Sweeping,
-        purse: &mut Purse<'_>,
+        allowance: &mut RequestAllowance<'_>,
         progress: &mut Progress,
-    ) -> Result<Looked, StoreError> {
-        if !purse.pay(1) {
-            return Ok(Looked::Partly);
+    ) -> Result<SweepResult, StoreError> {
+        if !allowance.pay(1) {
+            return Ok(SweepResult::Partial);
         }
         let forge = &self.deployments.forge;
         let listed = match forge.recent_deployments(repository, LOOKED_AT).await {
             Ok(listed) => listed,
-            Err(error) => return Ok(self.not_looked(repository, error.into())),
+            Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
         };
         lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<ListedDeployment> = listed.iter().filter_map(read).collect();
-        let mut lost = self.lost(listed, run).await?;
+        let mut lost = self.find_lost(listed, run).await?;
         if lost.iter().any(|one| matches!(one.event, WebhookEvent::Deployment(_))) {
-            if !purse.pay(1) {
-                return Ok(Looked::Partly);
+            if !allowance.pay(1) {
+                return Ok(SweepResult::Partial);
             }
             match forge.named_repository(repository, self.clock.now()).await {
                 Ok(named) => identify(&mut lost, named.as_ref()),
-                Err(error) => return Ok(self.not_looked(repository, error.into())),
+                Err(error) => return Ok(self.defer_or_skip(repository, error.into())),
             }
         }
         for one in lost {
-            // Statuses, and one of ours.
-            if !purse.pay(2) || progress.refused >= MOST_REFUSED {
-                return Ok(Looked::Partly);
+            // One request for the statuses, and one for a status of this service.
+            if !allowance.pay(2) || progress.refused >= MOST_REFUSED {
+                return Ok(SweepResult::Partial);
             }
-            if let Some(problem) = self.heal(&one, progress).await? {
-                return Ok(Looked::NotNow(problem));
+            if let Some(problem) = self.recover(&one, progress).await? {
+                return Ok(SweepResult::Deferred(problem));
             }
         }
-        Ok(Looked::Whole)
+        Ok(SweepResult::Complete)
     }
 
-    /// Later, if that may help; else it is as good as seen, and logged.
-    fn not_looked(&self, repository: &RepoName, problem: DeployError) -> Looked {
+    /// Tries later if the problem may pass; otherwise logs it and counts the repository as swept.
+    fn defer_or_skip(&self, repository: &RepoName, problem: DeployError) -> SweepResult {
         if problem.remedy.may_pass() {
-            return Looked::NotNow(problem);
+            return SweepResult::Deferred(problem);
         }
-        self.troubled(repository, &problem);
-        Looked::Whole
+        self.log_problem(repository, &problem);
+        SweepResult::Complete
     }
 
-    /// Those that may be lost, as far as we know.
-    async fn lost(
+    /// Returns the deployments that may be lost, as far as the store knows.
+    async fn find_lost(
         &self,
         mut listed: Vec<ListedDeployment>,
         run: &Sweeping,
@@ -177,12 +178,12 @@ impl Sweeps {
         let known = self.store.known_deployments(repository, &numbers).await?;
         listed.retain(|one| !known.contains(&one.forge_id));
         let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
-        let settled = self.store.settled(NAME, &items).await?;
+        let settled = self.store.settled_items(NAME, &items).await?;
         listed.retain(|one| !settled.contains(&one.forge_id.to_string()));
         Ok(listed)
     }
 
-    async fn heal(
+    async fn recover(
         &self,
         one: &ListedDeployment,
         progress: &mut Progress,
@@ -190,39 +191,43 @@ impl Sweeps {
         let number = one.forge_id.to_string();
         let delivery = DeliveryId::parse(format!("sweep-{number}"));
         let delivery = delivery.expect("digits and a word are a delivery's id");
-        match self.take(&delivery, &one.event, progress).await? {
-            Taken::Settled(outcome) => {
+        match self.ingest(&delivery, &one.event, progress).await? {
+            IngestResult::Settled(outcome) => {
                 self.store.settle_swept(NAME, &number, outcome, self.clock.now()).await?;
                 Ok(None)
             }
-            Taken::NotNow(problem) => Ok(Some(problem)),
+            IngestResult::Deferred(problem) => Ok(Some(problem)),
         }
     }
 
-    /// Everybody who may deploy: who has before, and whom the forge lets us see.
-    async fn repositories(&self, purse: &mut Purse<'_>) -> Result<BTreeSet<RepoName>, StoreError> {
+    /// Returns all repositories that may deploy: those that have deployed before, and those that
+    /// the code host lists.
+    async fn repositories(
+        &self,
+        allowance: &mut RequestAllowance<'_>,
+    ) -> Result<BTreeSet<RepoName>, StoreError> {
         let mut all = BTreeSet::from_iter(self.store.repositories().await?);
-        all.extend(self.installed(purse).await);
+        all.extend(self.installed(allowance).await);
         let is_allowed = |name: &RepoName| self.settings.rules.repositories.allow(name);
         // What waits under a retired name has another one at the host.
         all.retain(|repository| !repository.is_retired() && is_allowed(repository));
         Ok(all)
     }
 
-    async fn installed(&self, purse: &mut Purse<'_>) -> Vec<RepoName> {
+    async fn installed(&self, allowance: &mut RequestAllowance<'_>) -> Vec<RepoName> {
         let now = self.clock.now();
-        let kept = lock(&self.installed).clone();
-        let kept = match kept {
+        let cached = lock(&self.installed).clone();
+        let cached = match cached {
             Some((at, list)) if now.duration_since(at).as_secs() < INSTALLED_FOR => return list,
             Some((_, list)) => list,
             None => Vec::new(),
         };
-        if !purse.pay(1) {
-            return kept;
+        if !allowance.pay(1) {
+            return cached;
         }
         match self.deployments.forge.installed_repositories(INSTALLED).await {
             Ok(list) => {
-                purse.requests = purse.requests.saturating_sub(list.len() as u64 / PAGE);
+                allowance.requests = allowance.requests.saturating_sub(list.len() as u64 / PAGE);
                 *lock(&self.installed) = Some((now, list.clone()));
                 list
             }
@@ -230,17 +235,17 @@ impl Sweeps {
                 let reason = error.to_string();
                 tracing::warn!(
                     reason,
-                    "the forge does not say which repositories there are; those that have deployed are looked at"
+                    "code host does not list its repositories, only those that have deployed before are swept"
                 );
-                kept
+                cached
             }
         }
     }
 }
 
-/// Gives deployments that were listed what an event says of their repository: without its number, one that was
-/// renamed is a stranger to its own apps. Those of a name that the repository has not are left for the
-/// next look: it was renamed between two requests.
+/// Adds to listed deployments what an event says of their repository: without its number, a renamed
+/// repository would be a stranger to its own apps. Deployments under a name that the repository
+/// does not have are left for the next run: it was renamed between two requests.
 fn identify(lost: &mut Vec<ListedDeployment>, named: Option<&NamedRepository>) {
     let Some(NamedRepository { name, identity }) = named else { return };
     lost.retain(|one| name.is_same(&one.repository));

@@ -1,18 +1,18 @@
-//! LOST EVENTS: what the forge could not deliver, and deployments that nobody answered, are looked
-//! for and taken in as if their event had come.
+//! Recovery of missed events: sweeps find failed deliveries and unanswered deployments, and take them in as if
+//! their event had arrived.
 //!
 //! ```text
 //! deliveries   the App's failed deliveries ─▶ webhook::parse ──┐
 //! deployments  a repository's newest deployments ─▶ listed ────┴▶ taken in, as by a webhook
 //! ```
 //!
-//! A run is short: it goes on where the last one stopped, spends a small part of what the forge
-//! allows, and stops at a limit. Of several processes one sweeps at a time. What is found is
-//! deduplicated by the store as always, so a sweep may be wrong about what was lost.
+//! A run is short: it goes on where the last one stopped, spends a small part of the host's hourly limit, and
+//! stops at a bound of its own. Of several processes one sweeps at a time. The store deduplicates what is found
+//! as always, so a sweep may be wrong about what was lost.
 
-mod decide; // what is done with what is seen, pure
-mod deliveries; // what the forge could not deliver
-mod deployments; // deployments that nobody answered
+mod decide; // which events are recovered, pure
+mod deliveries; // failed deliveries
+mod deployments; // deployments without an answer
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -35,23 +35,23 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::deployment::ForgeState;
 use crate::model::event::{EventRefusal, WebhookEvent};
 use crate::model::id::{DeliveryId, RepoName};
-use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::store::{LeaseState, LongestRests, Store, StoreError, Sweeping, Swept};
 use crate::support::clock::Clock;
 use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// What is looked for.
+/// The kind of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SweepKind {
-    /// Deliveries that the forge knows to have failed. Only an App is told of them.
+    /// Deliveries that failed by the code host's account. Only an App can list them.
     Deliveries,
-    /// Deployments that nobody answered.
+    /// Deployments without an answer.
     Deployments,
 }
 
 impl SweepKind {
-    /// The word that is stored, counted and logged.
+    /// Returns the word that is stored, counted and logged.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deliveries => "deliveries",
@@ -60,36 +60,36 @@ impl SweepKind {
     }
 }
 
-/// How sweeps behave.
+/// The settings of sweeps.
 #[derive(Debug, Clone)]
 pub struct SweepSettings {
-    /// This process.
+    /// The name of this process.
     pub name: String,
-    /// What is looked for.
+    /// The kinds of sweeps to run.
     pub kinds: Vec<SweepKind>,
-    /// How often.
+    /// The interval between two runs.
     pub every: Duration,
-    /// Which events are for us.
+    /// The rules for which events this service uses.
     pub rules: Rules,
-    /// Our statuses link to pages under this address.
+    /// The public address of this service; its statuses link to pages under it.
     pub our_address: String,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepOutcome {
-    /// It did what a run does.
+    /// The run did its work.
     Done,
-    /// The forge asked to be left alone; it goes on later.
+    /// The code host asked to wait; the next run goes on.
     Limited,
-    /// The forge did not answer; it goes on later.
+    /// The code host did not answer; the next run goes on.
     Unreachable,
-    /// The forge does not let us look.
+    /// The code host does not allow the requests.
     Refused,
 }
 
 impl SweepOutcome {
-    /// The word that is counted.
+    /// Returns the word that the metric counts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -100,16 +100,16 @@ impl SweepOutcome {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepReport {
-    /// How it ended.
+    /// The outcome.
     pub outcome: SweepOutcome,
-    /// How many lost deployments it took in.
+    /// The number of lost deployments that were taken in.
     pub healed: u64,
-    /// On how many deployments it showed why nothing can be made of them.
+    /// The number of deployments that got a status with the reason why they cannot be used.
     pub refused: u64,
-    /// How many deliveries or repositories are left for the next run.
+    /// The number of deliveries or repositories left for the next run.
     pub waiting: usize,
 }
 
@@ -135,17 +135,17 @@ struct SweepLabel {
 }
 
 impl SweepMetrics {
-    /// Metrics that the registry knows.
+    /// Creates the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::default();
         let Self { runs, healed, refused, last, waiting } = new.clone();
-        registry.register("sweep_runs", "Looks for lost events, by how they ended", runs);
-        registry.register("sweep_healed", "Lost deployments that were found", healed);
-        let about = "Deployments that were shown why nothing can be made of them";
+        registry.register("sweep_runs", "Runs of the search for missed events, by outcome", runs);
+        registry.register("sweep_healed", "Missed deployments that were recovered", healed);
+        let about = "Deployments that got a status with the reason why they cannot be used";
         registry.register("sweep_refused", about, refused);
-        let about = "When lost events were last looked for";
+        let about = "Time of the last search for missed events";
         registry.register_with_unit("sweep_last_timestamp", about, Unit::Seconds, last);
-        let about = "Deliveries or repositories that are left for the next run";
+        let about = "Deliveries or repositories left for the next run";
         registry.register("sweep_waiting", about, waiting);
         new
     }
@@ -164,19 +164,20 @@ impl SweepMetrics {
     }
 }
 
-/// A run may not begin anything new after this long; with a call's own bound it ends well within
+/// The time after which a run begins nothing new; with the bound of one call it ends well within
 /// its lease.
 const LONGEST_RUN_MICROS: u64 = 3 * 60 * 1_000_000;
 const LEASE: Duration = Duration::from_mins(10);
-/// How often it is looked whether a run is due.
+/// The interval at which the loop checks whether a run is due.
 const POLL: Duration = Duration::from_secs(30);
-/// How long after a hint it is looked at: GitHub's API is seconds behind its events at most, as a rule.
+/// The delay before a hint is followed: GitHub's API is seconds behind its events at most, as a
+/// rule.
 const HINT_DELAY: Duration = Duration::from_secs(5);
-/// Hints are followed no more often; who floods us with mistakes waits for his answers.
+/// The least time between two runs for hints, so that a flood of unusable events costs little.
 const HINT_PAUSE: Duration = Duration::from_mins(1);
-/// GitHub bears 80 writes a minute, of everybody together.
+/// The most refusals of one run: GitHub takes 80 writes a minute from the whole service.
 const MOST_REFUSED: u64 = 20;
-/// So many repositories are remembered as logged.
+/// The most repositories that are remembered as logged.
 const MOST_TROUBLED: usize = 1000;
 
 /// All sweeps of this process.
@@ -186,22 +187,22 @@ pub struct Sweeps {
     deployments: Deployments,
     settings: SweepSettings,
     metrics: SweepMetrics,
-    /// What the forge lets us see, and since when that is known.
+    /// The repositories that the code host lists, and the time of that list.
     installed: Mutex<Option<(Timestamp, Vec<RepoName>)>>,
-    /// Repositories that could not be looked at; each is logged once.
+    /// The repositories that could not be swept; each is logged once.
     troubled: Mutex<BTreeSet<RepoName>>,
 }
 
-/// How much of its work a run does.
+/// The part of its work that a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// The next part of the round.
     Round,
-    /// Only where hints lead.
+    /// Only the repositories of hints.
     Hints,
 }
 
-/// What a run has done so far.
+/// The progress of a run.
 struct Progress {
     position: Option<String>,
     healed: u64,
@@ -211,14 +212,14 @@ struct Progress {
 }
 
 impl Sweeps {
-    /// Sweeps that take lost events in; nothing runs before [`Sweeps::run`].
+    /// Creates sweeps that take missed events in; nothing runs before [`Sweeps::run`].
     pub fn new(deployments: Deployments, settings: SweepSettings, metrics: SweepMetrics) -> Self {
         let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         let (installed, troubled) = (Mutex::default(), Mutex::default());
         Self { store, clock, deployments, settings, metrics, installed, troubled }
     }
 
-    /// Sweeps at the start and whenever it is time, until `stop`.
+    /// Sweeps at the start and whenever a run is due, until `stop`.
     pub async fn run(&self, stop: CancellationToken) {
         let mut asked = true;
         while !stop.is_cancelled() {
@@ -236,13 +237,13 @@ impl Sweeps {
         }
     }
 
-    /// Returns what is looked for.
+    /// Returns the kinds of sweeps.
     pub fn kinds(&self) -> &[SweepKind] {
         &self.settings.kinds
     }
 
-    /// Sweeps once, now, be it time or not; `None` where another process is at it or the forge
-    /// wants to be left alone.
+    /// Sweeps once, now, due or not; `None` where another process sweeps or the code host asked to
+    /// wait.
     ///
     /// # Errors
     /// When the database fails.
@@ -250,7 +251,7 @@ impl Sweeps {
         self.sweep(kind, Scope::Round, true, &CancellationToken::new()).await
     }
 
-    /// Looks where hints lead, now.
+    /// Sweeps the repositories of the hints, now.
     ///
     /// # Errors
     /// When the database fails.
@@ -279,13 +280,13 @@ impl Sweeps {
         let every = self.settings.every;
         let longest = LongestRests { lease: LEASE, wait: LONGEST_RETRY_AFTER, every };
         if let Err(error) = self.store.bring_down_sweeps(longest, self.clock.now()).await {
-            tracing::warn!(%error, "it is not known whether sweeps wait for too late a time");
+            tracing::warn!(%error, "sweep times that lie too far ahead could not be corrected");
         }
     }
 
     async fn turn(&self, kind: SweepKind, scope: Scope, asked: bool, stop: &CancellationToken) {
         if let Err(error) = self.sweep(kind, scope, asked, stop).await {
-            tracing::error!(sweep = kind.as_str(), %error, "lost events could not be looked for");
+            tracing::error!(sweep = kind.as_str(), %error, "sweep failed");
         }
     }
 
@@ -312,8 +313,8 @@ impl Sweeps {
                 return Err(error);
             }
         };
-        if self.end(&run, scope, &progress).await? == Held::Lost {
-            tracing::warn!(sweep = name, "another process took this sweep over");
+        if self.end(&run, scope, &progress).await? == LeaseState::Lost {
+            tracing::warn!(sweep = name, "another process took over this sweep");
         }
         let report = progress.report();
         self.log(kind, &progress, report);
@@ -326,7 +327,7 @@ impl Sweeps {
         run: &Sweeping,
         scope: Scope,
         progress: &Progress,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
             Some(Remedy::Retry { after: Some(wait) }) => {
@@ -346,15 +347,17 @@ impl Sweeps {
         let SweepReport { healed, refused, waiting, .. } = report;
         let (sweep, every) = (kind.as_str(), self.settings.every.as_secs());
         if healed > 0 {
-            tracing::warn!(
-                sweep,
-                healed,
-                "events were lost and have been found: see the webhook's deliveries at the forge"
-            );
+            tracing::warn!(sweep, healed, "missed events recovered");
         }
         if let Some(DeployError { message, .. }) = &progress.stopped {
             let outcome = report.outcome.as_str();
-            tracing::warn!(sweep, outcome, reason = message, every, "a sweep goes on later");
+            tracing::warn!(
+                sweep,
+                outcome,
+                reason = message,
+                every,
+                "sweep interrupted, continues later"
+            );
         }
         tracing::debug!(sweep, healed, refused, waiting, "swept");
     }
@@ -382,22 +385,22 @@ impl Progress {
     }
 }
 
-/// What became of it.
-enum Taken {
-    /// It needs no second look; the word for why.
+/// The result of taking an event in.
+enum IngestResult {
+    /// The event needs no second look; the word is the reason.
     Settled(&'static str),
-    /// The forge cannot be asked now.
-    NotNow(DeployError),
+    /// The code host cannot be asked now.
+    Deferred(DeployError),
 }
 
 impl Sweeps {
-    /// Takes an event in as a webhook would, if nobody has answered it meanwhile.
-    async fn take(
+    /// Takes an event in as a webhook would, unless it has been answered meanwhile.
+    async fn ingest(
         &self,
         delivery: &DeliveryId,
         event: &WebhookEvent,
         progress: &mut Progress,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<IngestResult, StoreError> {
         match event {
             WebhookEvent::Deployment(request) => {
                 let repository = &request.release.repository;
@@ -411,11 +414,11 @@ impl Sweeps {
                 self.deployments.notice_push(push);
                 self.receive(delivery, event, progress).await
             }
-            // What is stored of it already is known by the forge's own time.
+            // A stored pull request is recognized by the code host's own time.
             WebhookEvent::PullRequest(_) => self.receive(delivery, event, progress).await,
-            // Whoever pressed the button sees that nothing came of it.
+            // The person who pressed the button sees that nothing follows.
             WebhookEvent::Ping | WebhookEvent::Rerun(_) | WebhookEvent::Ignored { .. } => {
-                Ok(Taken::Settled("not_ours"))
+                Ok(IngestResult::Settled("not_ours"))
             }
         }
     }
@@ -425,11 +428,11 @@ impl Sweeps {
         delivery: &DeliveryId,
         event: &WebhookEvent,
         progress: &mut Progress,
-    ) -> Result<Taken, StoreError> {
-        Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
+    ) -> Result<IngestResult, StoreError> {
+        Ok(IngestResult::Settled(match self.deployments.receive(delivery, event).await? {
             Some(Acceptance::New(deployment)) => {
                 progress.healed += 1;
-                tracing::info!(%deployment, %delivery, "its event was lost, and is taken in now");
+                tracing::info!(%deployment, %delivery, "missed deployment recovered");
                 "healed"
             }
             Some(Acceptance::Duplicate(_)) => "known",
@@ -437,7 +440,7 @@ impl Sweeps {
         }))
     }
 
-    async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> Taken {
+    async fn refuse(&self, refusal: &EventRefusal, progress: &mut Progress) -> IngestResult {
         let EventRefusal { repository, forge_id, field, problem } = refusal;
         if let Err(taken) = self.still_open(repository, *forge_id).await {
             return taken;
@@ -445,46 +448,49 @@ impl Sweeps {
         let status = DeploymentStatus {
             state: ForgeState::Error,
             description: format!("{field}: {problem}"),
-            // There is no page about it; but the next sweep knows by this that we have answered.
+            // There is no page about it; but by this link the next sweep knows that the service has answered.
             log_url: Some(self.deployments.external_url.clone()),
             environment_url: None,
         };
         match self.deployments.forge.report(repository, *forge_id, &status).await {
             Ok(()) => {
                 progress.refused += 1;
-                tracing::info!(%repository, forge_id, field, "the forge shows why it is refused");
-                Taken::Settled("refused")
+                tracing::info!(%repository, forge_id, field, "missed deployment refused, its status says why");
+                IngestResult::Settled("refused")
             }
-            Err(error) => self.not_told(repository, error.into()),
+            Err(error) => self.defer_or_settle(repository, error.into()),
         }
     }
 
-    /// Nothing, or why it must not be taken in.
-    async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
+    /// Succeeds if the deployment is still open; otherwise returns the result that ends its
+    /// recovery.
+    async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), IngestResult> {
         match self.deployments.forge.statuses(repository, forge_id).await {
-            Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
-                DeploymentStanding::Open => Ok(()),
-                DeploymentStanding::Told => Err(Taken::Settled("told")),
-                DeploymentStanding::Closed => Err(Taken::Settled("closed")),
-            },
-            Err(error) => Err(self.not_told(repository, error.into())),
+            Ok(statuses) => {
+                match decide::deployment_standing(&statuses, &self.settings.our_address) {
+                    DeploymentStanding::Open => Ok(()),
+                    DeploymentStanding::Told => Err(IngestResult::Settled("told")),
+                    DeploymentStanding::Closed => Err(IngestResult::Settled("closed")),
+                }
+            }
+            Err(error) => Err(self.defer_or_settle(repository, error.into())),
         }
     }
 
-    fn not_told(&self, repository: &RepoName, problem: DeployError) -> Taken {
+    fn defer_or_settle(&self, repository: &RepoName, problem: DeployError) -> IngestResult {
         if problem.remedy.may_pass() {
-            return Taken::NotNow(problem);
+            return IngestResult::Deferred(problem);
         }
-        self.troubled(repository, &problem);
-        Taken::Settled("not_for_us")
+        self.log_problem(repository, &problem);
+        IngestResult::Settled("not_for_us")
     }
 
-    /// Logs what is wrong with a repository, once while it is.
-    fn troubled(&self, repository: &RepoName, problem: &DeployError) {
+    /// Logs the problem of a repository, once while it lasts.
+    fn log_problem(&self, repository: &RepoName, problem: &DeployError) {
         let mut troubled = lock(&self.troubled);
         if troubled.len() < MOST_TROUBLED && troubled.insert(repository.clone()) {
             let reason = &problem.message;
-            tracing::warn!(%repository, reason, "lost events cannot be looked for there");
+            tracing::warn!(%repository, reason, "repository could not be swept");
         }
     }
 }

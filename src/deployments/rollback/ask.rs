@@ -1,4 +1,5 @@
-//! Takes in a rollback that is asked for: looks, chooses the revision, judges, stores. The rest is a job's.
+//! Accepts a rollback: reads the history, chooses the revision, judges it, and stores the
+//! deployment. A worker does the rest.
 
 use std::time::Duration;
 
@@ -23,13 +24,13 @@ use crate::model::target::Environment;
 use crate::pipeline::validate::unavailable_kinds;
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
-/// So long the routes and objects of other apps are looked for while somebody waits for the answer.
+/// The time for the search for the routes and objects of other apps, while the caller waits.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
-/// Lines around those that differ.
+/// The unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
 impl Deployments {
-    /// Asks for a rollback: what it will change, and its deployment.
+    /// Requests a rollback: returns its changes and its deployment.
     pub(crate) async fn roll_back(
         &self,
         request: RollbackOrder,
@@ -38,9 +39,9 @@ impl Deployments {
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackOrder { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
-        let kept = manifests.repository.read_history_beside(target, app).await;
-        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
-        let choice = self.choose_revision(&kept, &request).await?;
+        let folders = manifests.repository.read_history_beside(target, app).await;
+        let folders = folders.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let choice = self.choose_revision(&folders, &request).await?;
         let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
         let from = match &choice.from {
             Some(from) => self.find_deployment(from).await?,
@@ -49,14 +50,14 @@ impl Deployments {
         self.check_locks(target, app, &to).await?;
         let lane = self.lane(target, app).await?;
         let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
-        // The job looks again: a manifest host that is slow or down turns nobody away.
+        // The attempt checks again, so a manifest host that is slow or down refuses no request.
         let free = revision_claims(self, (target, app), &choice.to, &lane);
         if let Ok(Err(DeployError { remedy: Remedy::Reject, message })) =
             tokio::time::timeout(LONGEST_LOOK, free).await
         {
             return Err(NotRolledBack::Against(message));
         }
-        let files = read_files(&manifests.repository, (target, app), &choice.to, &kept).await;
+        let files = read_files(&manifests.repository, (target, app), &choice.to, &folders).await;
         let (now, then, former) =
             files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         check_reserved_names(self, target, app, &then)
@@ -90,10 +91,11 @@ impl Deployments {
         found.map_err(|problem| NotRolledBack::Unknown(problem.message))
     }
 
-    /// A rollback's own id stands for the revision that it made live.
+    /// Returns the revision to make live. A rollback's own id stands for the revision that it made
+    /// live.
     async fn choose_revision(
         &self,
-        kept: &AppFolders,
+        folders: &AppFolders,
         request: &RollbackOrder,
     ) -> Result<Choice, NotRolledBack> {
         let RollbackOrder { target, app, to, .. } = request;
@@ -103,7 +105,8 @@ impl Deployments {
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref()), &past)
+        folders
+            .choose(back.or(to.as_ref()), &past)
             .map_err(|why| refusal(why, request, named.as_ref()))
     }
 
@@ -133,7 +136,7 @@ impl Deployments {
         policies.unwrap_or_default().holds != Holds::Off
     }
 
-    /// The lane of the app's deployments: it may belong to another repository by now.
+    /// Returns the lane of the app's deployments: it may belong to another repository by now.
     pub(super) async fn lane(
         &self,
         target: &TargetName,
@@ -180,8 +183,8 @@ impl Deployments {
         }
     }
 
-    /// Returns whether the configuration calls the target a production one: whoever deployed the revision may
-    /// not have said it to GitHub.
+    /// Returns true if the configuration calls the target a production one: GitHub may not know it
+    /// from the deployment of the revision.
     fn is_production(&self, target: &TargetName) -> bool {
         let target = self.clusters.find(target);
         target.is_some_and(|target| target.environment == Environment::Production)
@@ -191,18 +194,18 @@ impl Deployments {
         &self,
         new: &NewRollback,
         by: Principal,
-        kept: Option<&PendingAnswer>,
+        answer: Option<&PendingAnswer>,
     ) -> Result<(), NotRolledBack> {
         let app = &new.app;
         let entry = entry(new, by, self.clock.now());
-        match self.record_rollback(new, (&entry, kept)).await {
+        match self.record_rollback(new, (&entry, answer)).await {
             Ok(RollbackTurn::Yes) => Ok(()),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),
-            Ok(RollbackTurn::Removing) => {
-                Err(NotRolledBack::Against(format!("a removal of {app} is under way")))
-            }
+            Ok(RollbackTurn::Removing) => Err(NotRolledBack::Against(format!(
+                "a removal of {app} is under way: ask again when it has ended"
+            ))),
             Err(error) => Err(BackendError::new(error).into()),
         }
     }
@@ -224,7 +227,7 @@ fn entry(new: &NewRollback, by: Principal, at: jiff::Timestamp) -> AuditRecord {
     }
 }
 
-/// Words each refusal, with what to do.
+/// Words each refusal, with the way out.
 fn refusal(why: NoChoice, request: &RollbackOrder, named: Option<&Deployment>) -> NotRolledBack {
     let RollbackOrder { target, app, .. } = request;
     match (why, named) {
@@ -273,7 +276,7 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackOrder) -> NotRo
 
 fn not_known(id: &DeployId) -> NotRolledBack {
     NotRolledBack::Against(format!(
-        "the database knows nothing of revision {id}: `the-deployer rebuild` reads it back from the \
+        "the database has no record of revision {id}: `the-deployer rebuild` restores it from the \
          manifest repository"
     ))
 }
@@ -286,22 +289,22 @@ fn version(id: DeployId, record: Option<&Deployment>) -> RollbackCandidate {
     }
 }
 
-/// The files of `latest` and of the revision, and what the former revisions know of disks.
+/// Reads the files of `latest` and of the revision, and the disks of the former revisions.
 async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
-    kept: &AppFolders,
+    folders: &AppFolders,
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
     let now = repository.files_beside(&latest).await?;
     let then = repository.files_beside(&folder).await?;
-    let former = data::former_disks(repository, (target, app), kept, &now).await?;
+    let former = data::former_disks(repository, (target, app), folders, &now).await?;
     Ok((now, then, former))
 }
 
-/// Returns what becomes another; `None` where files are not ours.
+/// Returns the changes; `None` where files are not in the form that the service writes.
 fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
     let (now, then) = (diff::objects(now)?, diff::objects(then)?);
     Some(diff::changes(&now, &then, CONTEXT).0)

@@ -1,6 +1,6 @@
-//! What a former revision takes when it is live again: its namespace, the names of its objects and its routes.
-//! They may be another app's by now, or no app's at all. The rules of a deployment judge the same, and do not
-//! run for a rollback.
+//! Checks the namespace, the object names and the routes that a former revision takes when it is
+//! live again. They may belong to another app by now, or be reserved. The rules of a deployment
+//! check the same, and do not run for a rollback.
 
 use crate::deployments::Deployments;
 use crate::deployments::attempt::{object_claims, route_claims, routes_of};
@@ -18,14 +18,14 @@ use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
 
 impl Deployments {
-    /// Returns what a rollback makes live again, unless it may not or another app would be in its
-    /// way.
+    /// Returns the claims of a rollback, unless the revision is not allowed any more or another app
+    /// is in its way.
     pub(crate) async fn restore_claims(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
     ) -> Result<Claims, DeployError> {
-        // Without an app, the job says so.
+        // Without an app, the attempt fails with that reason.
         let Some(app) = &deployment.app else { return Ok(Claims::default()) };
         let request = &deployment.request;
         revision_claims(self, (&request.target, app), &rollback.to, &request.release.repository)
@@ -33,7 +33,7 @@ impl Deployments {
     }
 }
 
-/// Returns what an app of that repository would make live again with a revision.
+/// Returns the claims of a revision of an app of that repository.
 pub(super) async fn revision_claims(
     deployments: &Deployments,
     (target, app): (&TargetName, &AppKey),
@@ -48,8 +48,8 @@ pub(super) async fn revision_claims(
     Ok(Claims { routes, objects })
 }
 
-/// Refuses what the target takes from no app: a namespace, or a name of Kubernetes' or the platform's. It
-/// may have been live before anybody said so.
+/// Refuses names that the target gives to no app: a namespace, or a name of Kubernetes' or the
+/// platform's. The revision may have been live before they were reserved.
 pub(super) fn check_reserved_names(
     deployments: &Deployments,
     target: &TargetName,
@@ -69,7 +69,7 @@ pub(super) fn check_reserved_names(
     taken.map_or(Ok(()), |message| Err(refused(&message)))
 }
 
-/// The revision's objects, unless another app of the namespace has one of them by now.
+/// Returns the revision's objects, unless another app of the namespace has one of them by now.
 async fn free_objects(
     deployments: &Deployments,
     target: &TargetName,
@@ -78,30 +78,28 @@ async fn free_objects(
 ) -> Result<Vec<ObjectClaim>, DeployError> {
     let found = deployments.facts.namespace(target, app).await;
     let namespace = found.map_err(|FactUnavailable(why)| {
-        // What cannot be read cannot be written to either.
-        DeployError::retry(format!(
-            "it is not known whether other apps have its objects by now: {why}"
-        ))
+        // A repository that cannot be read cannot be written to either.
+        DeployError::retry(format!("the objects of other apps cannot be read: {why}"))
     })?;
     let (revision, unreadable) = parse::live_app(files);
     for file in unreadable {
-        tracing::warn!(%app, %target, file, "a revision's file cannot be read: its names are not judged");
+        tracing::warn!(%app, %target, file, "file of a revision cannot be read, its names are not checked");
     }
     let own = namespace.apps.get(&app.slug).map_or(&[][..], |own| own);
-    // What both have already, the rollback does not change.
+    // The rollback does not change the objects that both have already.
     let is_live = |object: &LiveObject| {
         own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
     };
     let mut new = revision.names().filter(|object| !is_live(object));
     let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
     if let Some((object, other)) = taken {
-        return Err(refused(&format!("{object} is `{}/{other}`'s by now", app.namespace)));
+        return Err(refused(&format!("{object} already belongs to `{}/{other}`", app.namespace)));
     }
     let live = revision.names().filter(|object| is_live(object)).cloned();
     Ok(object_claims(files, &live.collect::<Vec<_>>()))
 }
 
-/// The revision's routes, unless another app's is in the way of one by now.
+/// Returns the revision's routes, unless another app's is in the way of one by now.
 async fn free_routes(
     deployments: &Deployments,
     target: &TargetName,
@@ -117,9 +115,7 @@ async fn free_routes(
     }
     let found = deployments.facts.routes(target, app, &hosts).await;
     let (others, live) = found.map_err(|FactUnavailable(why)| {
-        DeployError::retry(format!(
-            "it is not known whether other apps have its hosts by now: {why}"
-        ))
+        DeployError::retry(format!("the hosts of other apps cannot be read: {why}"))
     })?;
     let claims = route_claims(routes, &live);
     let is_in_the_way =

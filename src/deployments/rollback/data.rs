@@ -1,5 +1,6 @@
-//! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
-//! removal do not; and it asks for nothing that Kubernetes refuses.
+//! Checks what a rollback would lose. It removes no object that keeps data, and no pods, unless the
+//! caller accepts it, as a deployment and a removal do not; and it applies nothing that Kubernetes
+//! refuses.
 
 use crate::deployments::outcome::DeployError;
 use crate::deployments::rollback::NotRolledBack;
@@ -15,7 +16,7 @@ use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Rollback, RollbackOrder, TreeId};
 
-/// What whoever asks for a rollback accepts of it.
+/// The losses that the caller of a rollback accepts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcceptedLoss {
     data: bool,
@@ -28,16 +29,17 @@ impl AcceptedLoss {
     }
 }
 
-/// What a rollback that may be done goes by; if something else is there by the push, it is void.
+/// The state that a rollback was judged by; if the repository has another state at the push, the
+/// judgement is void.
 pub(super) struct Judgement {
-    /// The tree of `latest` that it was judged by.
+    /// The tree of `latest`.
     pub(super) latest: Option<TreeId>,
-    /// The Application as it was seen, and as the revision needs it; `None` where it is as it should be, or
-    /// cannot be read.
+    /// The Application as it was read, and as the revision needs it; `None` where it is right
+    /// already, or cannot be read.
     pub(super) application: Option<(Precondition, Vec<u8>)>,
 }
 
-/// Checks that `then` may take the place of `now`; returns what a person should know of it.
+/// Checks that `then` may take the place of `now`; returns remarks for people.
 pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
@@ -56,7 +58,7 @@ pub(super) fn judge(
     }
     if let Some(first) = fewer_pods.first().filter(|_| !accepted.fewer_pods) {
         return Err(NotRolledBack::Against(format!(
-            "{first}; deploy the former tag instead, which keeps the number, or say that it may: \
+            "{first}; deploy the former tag instead, which keeps the number, or accept fewer pods: \
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
         )));
     }
@@ -64,7 +66,8 @@ pub(super) fn judge(
     Ok(notes)
 }
 
-/// The files of all kept revisions that can ask for disks, the newest first; none of an app without a disk.
+/// Returns the files of all kept revisions that can request disks, newest first; none for an app
+/// without a disk.
 pub(super) async fn former_disks(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
@@ -84,7 +87,7 @@ pub(super) async fn former_disks(
     Ok(all)
 }
 
-/// Says what is not there any more of what the rollback was asked for.
+/// Returns the error for an app or a revision that is gone since the rollback was requested.
 fn say_gone(
     kept: &AppFolders,
     (target, app): (&TargetName, &AppKey),
@@ -96,24 +99,24 @@ fn say_gone(
     }
     Some(if revisions.is_empty() && latest.is_none() {
         format!(
-            "{app} is not on {target} any more: it was removed since the rollback was asked for"
+            "{app} is not on {target} any more: it was removed since the rollback was requested"
         )
     } else {
         format!(
             "the revision {to} of {app} on {target} is gone: newer ones took its place since the rollback was \
-             asked for; `bart history {target}` lists those that are left"
+             requested; `bart history {target}` lists those that are left"
         )
     })
 }
 
-/// Judges it once more before it is pushed: what was deployed or edited while it waited counts.
+/// Judges a rollback again before the push: deployments and edits while it waited count.
 pub(super) async fn judge_again(
     repository: &ManifestRepository,
     (deployment, app): (&Deployment, &AppKey),
     rollback: &Rollback,
 ) -> Result<Judgement, DeployError> {
     let target = &deployment.request.target;
-    // The tree first: if the files are another's by then, the push finds that out.
+    // The tree is read first: if the files change after that, the push finds it out.
     let kept = repository.read_history_beside(target, app).await?;
     if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
         return Err(refused(&gone));
@@ -138,7 +141,8 @@ pub(super) async fn judge_again(
     Ok(Judgement { latest: kept.latest, application })
 }
 
-/// The Application with what the revision's own objects leave to autoscalers; `None` where that changes nothing.
+/// Returns the Application with the fields that the revision's objects leave to autoscalers; `None`
+/// where that changes nothing.
 fn rewrite_application(
     application: &[u8],
     live: &[ManifestFile],
@@ -153,7 +157,7 @@ fn rewrite_application(
 fn data_refusal(objects: &[LiveObject]) -> String {
     let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
     format!(
-        "it would take what keeps data out of the manifests: {}; `--with-data` says that it may",
+        "it would remove objects that keep data from the manifests: {}; `--with-data` accepts that",
         objects.join(", ")
     )
 }

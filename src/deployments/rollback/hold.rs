@@ -1,4 +1,4 @@
-//! Holds that people place and release.
+//! Places and releases holds.
 
 use crate::deployments::rollback::NotRolledBack;
 use crate::deployments::{BackendError, Deployments};
@@ -8,7 +8,7 @@ use crate::model::rollback::Hold;
 use crate::store::Reply;
 
 impl Deployments {
-    /// The holds of a target, or all.
+    /// Returns the holds of a target, or all.
     pub(crate) async fn holds(
         &self,
         target: Option<&TargetName>,
@@ -16,7 +16,7 @@ impl Deployments {
         self.store.holds(target).await.map_err(BackendError::new)
     }
 
-    /// Holds automation off an app on a target.
+    /// Places a hold: automation may not deploy the app to the target.
     pub(crate) async fn place_hold(
         &self,
         target: TargetName,
@@ -51,11 +51,11 @@ impl Deployments {
         };
         let placed = self.store.place_hold(&hold, &entry, reply).await;
         let hold = placed.map_err(BackendError::new)?;
-        tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
+        tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "hold placed");
         Ok(hold)
     }
 
-    /// Ends a hold; what it was, or `None` where there was none.
+    /// Ends a hold and returns it; `None` where there was none.
     pub(crate) async fn release_hold(
         &self,
         target: TargetName,
@@ -72,7 +72,7 @@ impl Deployments {
         };
         let released = self.store.release_hold(&target, &app, &entry, reply).await;
         let released = released.map_err(BackendError::new)?;
-        tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
+        tracing::info!(%app, %target, by = entry.by.name, "hold released");
         Ok(released)
     }
 }

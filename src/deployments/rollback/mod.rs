@@ -1,10 +1,14 @@
-//! A former revision made live again, and what keeps automation from undoing that.
+//! Rollbacks, which make a former revision live again, and the holds that keep automation from
+//! undoing them.
+//!
+//! `ask.rs` accepts the request, `data.rs` and `claims.rs` judge it, `restore.rs` is the attempt,
+//! `hold.rs` has the holds that people place.
 
-mod ask; // what is asked for, chosen and judged
-mod data; // what is lost goes only when somebody says so
-mod hold; // holds by people
-mod restore; // what the job does
-mod claims; // its namespace, names and routes, which may be another's by now
+mod ask; // accepts a request, chooses and judges the revision
+mod data; // refuses the loss of data that the caller does not accept
+mod hold; // holds that people place and release
+mod restore; // the attempt
+mod claims; // namespace, names and routes, which may be another app's by now
 
 use jiff::Timestamp;
 
@@ -16,55 +20,55 @@ use crate::model::id::DeployId;
 use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
 
-/// What became of a request to roll back.
+/// The result of a request to roll back.
 #[derive(Debug, Clone)]
 pub struct RolledBack {
-    /// The rollback, which waits for a worker; `None` where it was only asked what would be done.
+    /// The rollback, which waits for a worker; `None` for a dry run.
     pub deployment: Option<Deployment>,
-    /// The revision that is live; `None` where somebody edited `latest` by hand.
+    /// The live revision; `None` where `latest` has manual edits.
     pub from: Option<RollbackCandidate>,
     /// The revision that becomes live again.
     pub to: RollbackCandidate,
-    /// That the revision was itself rolled back from, if it was.
+    /// The rollback away from that revision, if there was one.
     pub warning: Option<RolledBackFrom>,
-    /// What a person should know, one sentence each.
+    /// Remarks for people, one sentence each.
     pub notes: Vec<String>,
-    /// Whether automation is held afterwards.
+    /// True if automation is held afterwards.
     pub hold: bool,
-    /// What becomes another, object by object; `None` where what is live cannot be read.
+    /// The changes, object by object; `None` where the live files cannot be read.
     pub changes: Option<Vec<Change>>,
 }
 
-/// A revision, and what is known of it.
+/// A revision and its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackCandidate {
     /// Its deploy id.
     pub id: DeployId,
-    /// What it is of, where that is known.
+    /// The release of it, where it is known.
     pub release: Option<Release>,
-    /// Who deployed it, and when, where that is known.
+    /// The actor and the time, where they are known.
     pub by: Option<(String, Timestamp)>,
 }
 
-/// Why nothing was rolled back, or held.
+/// The reason why a rollback or a hold was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRolledBack {
     /// There is no such app, or revision.
     #[error("{0}")]
     Unknown(String),
-    /// Something speaks against it now.
+    /// The present state does not allow it.
     #[error("{0}")]
     Against(String),
-    /// Objects that keep data would go, and the request does not say that they may.
+    /// Objects that keep data would be removed, and the request does not accept that.
     #[error("{} keep data", .0.len())]
     KeepsData(Vec<LiveObject>),
-    /// It cannot be meant.
+    /// The request cannot be carried out as it stands.
     #[error("{0}")]
     NotMeant(String),
-    /// The manifest repository cannot be read; for the caller too.
+    /// The manifest repository cannot be read; the text is for the caller too.
     #[error("{0}")]
     Repository(String),
-    /// Something of ours does not work.
+    /// A part of the service does not work.
     #[error(transparent)]
     Fault(#[from] BackendError),
 }

@@ -1,4 +1,4 @@
-//! What a rollback's job asks of the manifest repository.
+//! The attempt at a rollback: writes a former revision to the manifest repository.
 
 use jiff::Timestamp;
 
@@ -17,12 +17,12 @@ use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::support::lease::Lease;
 
-/// So often it is judged by what is live, where somebody changes that before the push.
+/// The number of tries, where another commit changes what is live before the push.
 const LOOKS: u32 = 3;
 
 impl Deployments {
-    /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that
-    /// is live already is not pushed again.
+    /// Makes a former revision live again in the manifest repository, unless the lease has ended.
+    /// One that is live already is not pushed again.
     pub(crate) async fn restore_revision(
         &self,
         deployment: &Deployment,
@@ -35,8 +35,10 @@ impl Deployments {
             (Ok(manifests), Some(app)) => (&manifests.repository, app),
             (Err(problem), _) => return problem.into(),
             (_, None) => {
-                return DeployError::give_up("the rollback's record names no app: a fault of ours")
-                    .into();
+                return DeployError::give_up(
+                    "the rollback's record names no app: a fault in the-deployer itself",
+                )
+                .into();
             }
         };
         let policy = self.clusters.find(target).map(|target| target.policies.hand_edits);
@@ -67,7 +69,7 @@ impl Deployments {
         WriteOutcome { ended, hand_edit: watch.read_hand_edit() }
     }
 
-    /// Finds what an earlier attempt has pushed, if its commit is there.
+    /// Returns the push of an earlier attempt, if its commit is there.
     pub(crate) async fn find_earlier_restore(
         &self,
         deployment: &Deployment,
@@ -83,8 +85,7 @@ impl Deployments {
     }
 }
 
-/// Returns what the record says of a revision that is live again: the digest of its files is the
-/// old one.
+/// Returns the record of a revision that is live again: the digest of its files is the old one.
 async fn recorded(
     repository: &ManifestRepository,
     deployment: &Deployment,
@@ -94,7 +95,7 @@ async fn recorded(
 ) -> Result<Pushed, DeployError> {
     let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
     let files = repository.files(&folder).await?;
-    // Files that nobody of us wrote have no digest of ours; their tree names them as well.
+    // Files that the service did not write have no digest; their tree id names them as well.
     let digest =
         files::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
     Ok(pushed(written, digest, files.into_iter().map(|one| one.name).collect()))

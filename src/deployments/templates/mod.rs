@@ -1,10 +1,10 @@
 //! The templates in use: one set at a time, swapped whole or not at all.
 //!
-//! Where they come from a repository, its branch is looked at on a timer and when a push event
-//! says so. A set that is broken is refused and the old one stays; so it does while the host is
-//! down. A deployment takes the set of one moment, and renders with nothing else.
+//! Where they come from a repository, its branch is read on a timer and after push events. A broken
+//! set is refused and the old one stays; so it does while the host is down. A deployment uses the
+//! set of one moment, and renders with nothing else.
 
-mod source; // from a place to a compiled set
+mod source; // loads a set from its place
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -31,14 +31,14 @@ use source::{LoadError, Repository};
 pub(crate) use source::TemplatesSource;
 pub use source::{TemplatesError, at_revision};
 
-/// A push event may be here before every replica of the host has the commit.
+/// The delay after a push event: it may arrive before every replica of the host has the commit.
 const LATE: Duration = Duration::from_secs(5);
-/// At the start the host is not waited for longer than this, if there is a set to start with.
+/// The time for which the start waits for the host, if there is a set to start with.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// Nobody reads more lines of one refusal in a log.
+/// The most violations of one refusal that are logged.
 const MOST_LOGGED: usize = 50;
 
-/// The templates in use, and how they are kept current. Clones share them.
+/// The templates in use, and the means to keep them current. Clones share them.
 #[derive(Clone)]
 pub(crate) struct InUse(Arc<Inner>);
 
@@ -51,14 +51,14 @@ struct Inner {
     metrics: Metrics,
 }
 
-/// How the set in use compares to the branch.
+/// The relation of the set in use to the branch.
 #[derive(Debug, Clone)]
 struct TemplatesHealth {
-    /// When the branch was last seen to be what is in use.
+    /// The time at which the set in use was last seen to be that of the branch.
     current_at: Timestamp,
-    /// Why what is in use may not be what is on the branch.
+    /// The reason why the set in use may not be that of the branch.
     trouble: Option<String>,
-    /// The commit that was refused last and why, so that it is judged once.
+    /// The commit that was refused last and the reason, so that it is compiled once.
     refused: Option<(CommitSha, String)>,
 }
 
@@ -66,8 +66,8 @@ impl InUse {
     /// Loads the first set.
     ///
     /// # Errors
-    /// When there is none that can be used: from a repository neither what is on its branch nor
-    /// what was used before.
+    /// When there is no usable set: from a repository, neither that of its branch nor the one that
+    /// was used before.
     pub(crate) async fn start(
         source: TemplatesSource,
         clock: Clock,
@@ -78,7 +78,7 @@ impl InUse {
             TemplatesSource::Folder(folder) => (source::of_folder(&folder).await?, None, None),
             TemplatesSource::Repository { git, path, refresh } => {
                 let repository = Repository::open(*git, path, refresh).await?;
-                let (templates, trouble) = first(&repository).await?;
+                let (templates, trouble) = load_first(&repository).await?;
                 (templates, trouble, Some(repository))
             }
         };
@@ -93,12 +93,12 @@ impl InUse {
         Ok(Self(Arc::new(Inner { now, standing, repository, wake, clock, metrics })))
     }
 
-    /// The set of this moment.
+    /// Returns the set of this moment.
     pub(crate) fn now(&self) -> Arc<TemplateSet> {
         Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks at the branch again and again until it is told to stop. Then nobody does any more.
+    /// Polls the branch until `stop`.
     pub(crate) async fn keep_current(&self, stop: CancellationToken) {
         let Some(repository) = &self.0.repository else { return };
         self.look_until(stop, repository).await;
@@ -124,7 +124,7 @@ impl InUse {
         }
     }
 
-    /// Returns whether the push is to the branch that is followed; then it is looked at soon.
+    /// Returns true if the push is to the followed branch; then it is read soon.
     pub(crate) fn pushed(&self, push: &BranchPush) -> bool {
         let ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
         if ours {
@@ -133,7 +133,7 @@ impl InUse {
         ours
     }
 
-    /// Returns what is in use and what may be wrong with it. An older set is a set: it is ready.
+    /// Returns the check of the templates. An older set is usable, so the service is ready.
     pub(crate) fn check(&self) -> HealthCheck {
         let templates = self.now();
         let commit = templates.commit.as_ref().map_or("", CommitSha::short);
@@ -144,25 +144,25 @@ impl InUse {
         HealthCheck { name: "templates".to_owned(), waiting_for: None, note: Some(note) }
     }
 
-    /// Brings the numbers that grow by themselves up to date.
+    /// Updates the metrics that grow with time.
     pub(crate) fn measure(&self) {
         let age = self.0.clock.now().duration_since(self.standing().current_at);
         self.0.metrics.age.set(age.as_secs().max(0));
     }
 
-    /// Looks once; whether the branch is elsewhere than before.
+    /// Reads the branch once; returns true if it has moved.
     async fn refresh(&self, repository: &Repository) -> bool {
         let tip = match repository.fetch_tip().await {
             Ok(tip) => tip,
             Err(error) => {
-                tracing::warn!(%error, "the templates cannot be refreshed; the old ones stay in use");
+                tracing::warn!(%error, "templates cannot be refreshed, the old ones stay in use");
                 self.0.metrics.unreachable.inc();
                 self.standing().trouble = Some(error.to_string());
                 return false;
             }
         };
         if self.now().commit.as_ref() == Some(&tip) {
-            self.is_current();
+            self.mark_current();
             return false;
         }
         if self.is_refused(&tip) {
@@ -181,11 +181,11 @@ impl InUse {
         self.0.metrics.in_use(&templates.origin, templates.commit.as_ref());
         let templates = Arc::new(templates);
         *self.0.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&templates);
-        self.is_current();
+        self.mark_current();
         repository.remember(&templates).await;
     }
 
-    fn is_current(&self) {
+    fn mark_current(&self) {
         let now = self.0.clock.now();
         *self.standing() = TemplatesHealth { current_at: now, trouble: None, refused: None };
         self.0.metrics.current.set(now.as_second());
@@ -194,14 +194,14 @@ impl InUse {
     fn refuse(&self, commit: CommitSha, error: &LoadError) {
         log_refusal(&commit, error);
         self.0.metrics.refused.inc();
-        let why = refused(&commit, error);
+        let why = refusal_text(&commit, error);
         let mut standing = self.standing();
         standing.trouble = Some(why.clone());
         standing.refused = Some((commit, why));
     }
 
-    /// Returns whether that commit was refused before. Then that is the trouble again, whatever
-    /// else was meanwhile.
+    /// Returns true if that commit was refused before. Then the refusal is the trouble again,
+    /// whatever happened meanwhile.
     fn is_refused(&self, tip: &CommitSha) -> bool {
         let mut standing = self.standing();
         let why = standing.refused.as_ref().filter(|(commit, _)| commit == tip);
@@ -233,7 +233,7 @@ struct Info {
 }
 
 impl Metrics {
-    /// Metrics that the registry knows; what only a repository has, only where there is one.
+    /// Creates the metrics and registers them; those of a repository only where there is one.
     fn new(registry: &mut Registry, followed: bool) -> Self {
         let new = Self::default();
         let Self { info, current, age, refused, unreachable } = new.clone();
@@ -243,16 +243,15 @@ impl Metrics {
         }
         registry.register_with_unit(
             "templates_current_timestamp",
-            "When the templates in use were last seen to be those on their branch",
+            "Time at which the templates in use were last seen to be those of their branch",
             Unit::Seconds,
             current,
         );
-        let about =
-            "Since when nobody has seen that the templates in use are those on their branch";
+        let about = "Seconds since the templates in use were last seen to be those of their branch";
         registry.register_with_unit("templates_age", about, Unit::Seconds, age);
         let about = "Commits of the templates that were refused because they are broken";
         registry.register("templates_refused", about, refused);
-        let about = "Looks at the templates' repository that failed";
+        let about = "Reads of the templates' repository that failed";
         registry.register("templates_unreachable", about, unreachable);
         new
     }
@@ -264,27 +263,32 @@ impl Metrics {
     }
 }
 
-/// Loads what is on the branch; else what was used before, with the reason.
-async fn first(repository: &Repository) -> Result<(TemplateSet, Option<String>), TemplatesError> {
+/// Loads the set of the branch; otherwise the one used before, with the reason.
+async fn load_first(
+    repository: &Repository,
+) -> Result<(TemplateSet, Option<String>), TemplatesError> {
     let Some(before) = repository.used_before().await else {
-        // Nothing to start with: the host has all the time that it wants.
-        return newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
+        // There is no set to start with, so the start waits for the host.
+        return load_newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
             let cause = format!("{cause}; and there is no set that was used before");
             TemplatesError::Unusable(cause.into())
         });
     };
     let commit = before.commit.clone();
-    let trouble = match tokio::time::timeout(FIRST_LOOK, newest(repository, commit)).await {
+    let trouble = match tokio::time::timeout(FIRST_LOOK, load_newest(repository, commit)).await {
         Ok(Ok(templates)) => return Ok((templates, None)),
         Ok(Err(trouble)) => trouble,
-        Err(_elapsed) => format!("the host said nothing within {} s", FIRST_LOOK.as_secs()),
+        Err(_elapsed) => format!("the host did not answer within {} s", FIRST_LOOK.as_secs()),
     };
-    tracing::warn!(trouble, "the templates that were used before are used again");
+    tracing::warn!(reason = trouble, "templates cannot be loaded, the last good set is used");
     Ok((before, Some(trouble)))
 }
 
-/// Loads what is on the branch now, remembered as good.
-async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<TemplateSet, String> {
+/// Loads the set of the branch and remembers it as good.
+async fn load_newest(
+    repository: &Repository,
+    known: Option<CommitSha>,
+) -> Result<TemplateSet, String> {
     let tip = repository.fetch_tip().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {
@@ -295,12 +299,12 @@ async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Tem
         }
         Err(error) => {
             log_refusal(&tip, &error);
-            Err(refused(&tip, &error))
+            Err(refusal_text(&tip, &error))
         }
     }
 }
 
-fn refused(commit: &CommitSha, error: &LoadError) -> String {
+fn refusal_text(commit: &CommitSha, error: &LoadError) -> String {
     format!("{} is refused: {error}", commit.short())
 }
 

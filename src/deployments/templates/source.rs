@@ -1,4 +1,4 @@
-//! From a place that has templates to a set that can be used.
+//! Loads a set of templates from its place: the program, a folder, or a branch of a repository.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::templates::sources::{APPS, COMPONENTS, CatalogueError, POLICIES};
 const LIMITS: SnapshotLimits =
     SnapshotLimits { files: sources::MOST_FILES, bytes: sources::LARGEST, depth: sources::DEPTH };
 
-/// Where templates come from.
+/// The place of the templates.
 pub(crate) enum TemplatesSource {
     /// The program itself.
     BuiltIn,
@@ -25,19 +25,19 @@ pub(crate) enum TemplatesSource {
     Folder(PathBuf),
     /// A branch of a repository.
     Repository {
-        /// The branch, and how to come there.
+        /// The branch, and the settings of its remote.
         git: Box<RemoteSettings>,
         /// The folder in it that has `apps/`; empty for its root.
         path: String,
-        /// How often it is looked at without a push event.
+        /// The poll interval, without a push event.
         refresh: Duration,
     },
 }
 
-/// Why there is no set to start with.
+/// The reason why there is no set to start with.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplatesError {
-    /// Where they come from cannot be used.
+    /// Their place cannot be used.
     #[error(transparent)]
     Unusable(Box<dyn std::error::Error>),
     /// They are broken.
@@ -45,20 +45,20 @@ pub enum TemplatesError {
     Broken(Rejection),
 }
 
-/// Why a commit is no set of templates.
+/// The reason why a commit gives no set of templates.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     /// Its files could not be read.
     #[error(transparent)]
     Read(#[from] FollowError),
-    /// They are not what templates consist of.
+    /// The files are not templates.
     #[error(transparent)]
     Files(#[from] CatalogueError),
-    /// They are templates, and broken.
+    /// The templates are broken.
     #[error("{0}")]
     Broken(Rejection),
-    /// The process is going down.
-    #[error("compiling them stopped in the middle")]
+    /// The service is stopping.
+    #[error("the service stops, so the templates were not compiled")]
     Stopped,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Repository {
     url: String,
     branch: String,
     path: String,
-    /// How often it is looked at.
+    /// The poll interval.
     pub(super) refresh: Duration,
 }
 
@@ -89,16 +89,16 @@ impl Repository {
         self.followed.fetch_tip().await
     }
 
-    /// Nobody looks any more.
+    /// Stops the polling.
     pub(super) async fn close(&self) {
         self.followed.close().await;
     }
 
-    /// The set of a commit.
+    /// Loads the set of a commit.
     pub(super) async fn load(&self, commit: &CommitSha) -> Result<TemplateSet, LoadError> {
         let read = async |name| {
             let folder = within(&self.path, name);
-            Ok::<_, FollowError>(listed(self.followed.folder(commit, &folder, LIMITS).await?))
+            Ok::<_, FollowError>(folder_items(self.followed.folder(commit, &folder, LIMITS).await?))
         };
         let folders = Folders {
             apps: read(APPS).await?,
@@ -107,36 +107,36 @@ impl Repository {
         };
         let origin = format!("{} {}", self.url, self.branch);
         let sources = sources::repository::sources(origin, commit.clone(), &self.path, folders)?;
-        compiled(sources).await
+        compile(sources).await
     }
 
-    /// The set that was used last, without the host; `None` when there is none, or no more.
+    /// Loads the set that was used last, without the host; `None` when there is none any more.
     pub(super) async fn used_before(&self) -> Option<TemplateSet> {
         let good = self.followed.good().await.ok()??;
         match self.load(&good).await {
             Ok(templates) => Some(templates),
             Err(error) => {
-                tracing::error!(commit = %good, %error, "the templates that were used before are refused");
+                tracing::error!(commit = %good, %error, "last good templates refused");
                 None
             }
         }
     }
 
-    /// Keeps the set for a start without the host.
+    /// Stores the set for a start without the host.
     pub(super) async fn remember(&self, templates: &TemplateSet) {
         let Some(commit) = &templates.commit else { return };
         if let Err(error) = self.followed.keep(commit).await {
-            tracing::warn!(%error, "the templates cannot be kept for a start without their host");
+            tracing::warn!(%error, "templates could not be stored for a start without their host");
         }
     }
 
-    /// Returns whether a push is to the branch that is followed.
+    /// Returns true if a push is to the followed branch.
     pub(super) fn is_of(&self, push: &BranchPush) -> bool {
         push.branch == self.branch && is_address_of(&self.url, push.repository.as_str())
     }
 }
 
-/// Returns whether an address ends in the repository's name, `owner/name`, as code hosts write it.
+/// Returns true if an address ends in the repository's name, `owner/name`, as code hosts write it.
 fn is_address_of(url: &str, name: &str) -> bool {
     let url = url.trim_end_matches('/').to_ascii_lowercase();
     let path = url.strip_suffix(".git").unwrap_or(&url);
@@ -147,7 +147,7 @@ fn within(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-fn listed(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
+fn folder_items(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
     let one = |SnapshotEntry { path, content }| {
         let content = match content {
             Content::File(bytes) => Ok(bytes),
@@ -159,40 +159,40 @@ fn listed(entries: Vec<SnapshotEntry>) -> Vec<FolderItem> {
     entries.into_iter().map(one).collect()
 }
 
-async fn compiled(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
+async fn compile(sources: TemplateSources) -> Result<TemplateSet, LoadError> {
     let compile = move || TemplateSet::compile(&sources).map_err(LoadError::Broken);
     tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
 }
 
-/// The set that is built in.
+/// Compiles the built-in set.
 pub(super) async fn built_in() -> Result<TemplateSet, TemplatesError> {
-    at_start(sources::built_in()).await
+    compile_at_start(sources::built_in()).await
 }
 
-/// The set in a folder; it stays as it was at the start.
+/// Compiles the set in a folder; it stays as it was at the start.
 pub(super) async fn of_folder(folder: &Path) -> Result<TemplateSet, TemplatesError> {
     let sources = sources::folder(folder);
-    at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
+    compile_at_start(sources.map_err(|error| TemplatesError::Unusable(Box::new(error)))?).await
 }
 
-async fn at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
-    compiled(sources).await.map_err(|error| match error {
+async fn compile_at_start(sources: TemplateSources) -> Result<TemplateSet, TemplatesError> {
+    compile(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
         other => TemplatesError::Unusable(Box::new(other)),
     })
 }
 
-/// The templates in a repository of this machine at a revision: a commit, a branch, `HEAD~1`.
+/// Loads the templates in a repository of this machine at a revision: a commit, a branch, `HEAD~1`.
 ///
 /// # Errors
-/// A sentence with what is not there, or is no set of templates.
+/// A sentence that names what is missing, or why it is no set of templates.
 pub fn at_revision(
     repository: &Path,
     revision: &str,
     path: &str,
 ) -> Result<TemplateSources, String> {
     let snapshot = Snapshot::open(repository, revision)?;
-    let read = |name| Ok::<_, String>(listed(snapshot.folder(&within(path, name), LIMITS)?));
+    let read = |name| Ok::<_, String>(folder_items(snapshot.folder(&within(path, name), LIMITS)?));
     let folders =
         Folders { apps: read(APPS)?, components: read(COMPONENTS)?, policies: read(POLICIES)? };
     let origin = format!("{} at {revision}", repository.display());

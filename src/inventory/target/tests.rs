@@ -1,4 +1,4 @@
-//! What is kept, and what is refused.
+//! Unit tests of the index of a target: its limit on apps.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Programs are told: the events of a change, one after the other.
+//! Sends the CloudEvents of a change to a program, one after the other.
 //!
-//! What may have arrived is sent again: the receiver knows an event by its id. So nothing is looked
-//! for first, and of two events of one change the first may come twice.
+//! A message in doubt is sent again, because the receiver knows an event by its id. So the sink
+//! does not search for an earlier one, and of two events of one change the first may arrive twice.
 
 use jiff::Timestamp;
 
@@ -29,7 +29,7 @@ impl Sinks {
         }
         Ok(match wanted.into_iter().next() {
             Some(first) => Delivered::Yes { reference: Some(first.id) },
-            None => Delivered::Nothing(format!("{name} wants no event of this")),
+            None => Delivered::Nothing(format!("{name} does not subscribe to this event")),
         })
     }
 
@@ -55,7 +55,8 @@ impl Sinks {
         Ok(events)
     }
 
-    /// Returns whether the app was on the target before: deployed, and not removed since.
+    /// Returns the state of the app on the target before: present if it was deployed and not
+    /// removed since.
     async fn before(&self, deployment: &Deployment) -> Result<PreviousState, StoreError> {
         let (Some(app), store) = (&deployment.app, &self.deployments.store) else {
             return Ok(PreviousState::Absent);

@@ -1,9 +1,9 @@
-//! Who is told what became of a deployment: each sink's adapter, behind one dispatch.
+//! The sinks: an adapter for each kind of receiver, behind one dispatch.
 
-mod argocd; // a cluster's Argo CD: what was pushed for it
-mod cloudevents; // programs: events of every change
+mod argocd; // push events to a cluster's Argo CD
+mod cloudevents; // CloudEvents to programs
 mod github; // statuses of deployments and commits, check runs
-mod slack; // people: the team's channel, and who started it
+mod slack; // messages to the team's channel and the actor
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,25 +21,27 @@ use crate::notify::webhook::Receiver;
 use crate::outbox::delivery::{Delivered, EndCheck, NotDelivered};
 use crate::store::OutboxMessage;
 
-/// A receiver only has to store an event, and Argo CD to queue it. Shorter than a lease: nobody else may take
-/// the message meanwhile.
+/// The longest call to a receiver of events or to Argo CD: a receiver only has to store an event,
+/// and Argo CD to queue it. Shorter than a lease, so that no other sender takes the message
+/// meanwhile.
 pub const LONGEST_CALL: Duration = Duration::from_secs(10);
-/// Slack answers within a second. A message takes two calls or three, together less than half a lease.
+/// The longest call to Slack, which answers within a second. A message takes two calls or three,
+/// together less than half a lease.
 pub const LONGEST_SLACK_CALL: Duration = Duration::from_secs(4);
 
-/// Everybody who may be told, as configured.
+/// All receivers, as configured.
 pub struct Sinks {
-    /// What there is to tell, and the code host.
+    /// The use cases, which have the records and the code host.
     pub(crate) deployments: Deployments,
-    /// Programs.
+    /// The receivers of CloudEvents.
     pub(crate) receivers: Vec<Receiver>,
-    /// The Argo CD of each cluster that is to be told.
+    /// The webhooks of the clusters' Argo CD.
     pub(crate) argocd: BTreeMap<TargetName, Hook>,
-    /// People.
+    /// The Slack workspace.
     pub(crate) slack: Option<SlackSink>,
 }
 
-/// Slack as this installation uses it.
+/// Slack as this service uses it.
 pub(crate) struct SlackSink {
     pub(crate) slack: SlackClient,
     pub(crate) people: People,
@@ -48,14 +50,14 @@ pub(crate) struct SlackSink {
 }
 
 impl Sinks {
-    /// Tells somebody what became of a deployment. One that may have arrived before
-    /// ([`OutboxMessage::unsure`]) is looked for first, and not sent a second time.
+    /// Sends a message to its receiver. A message in doubt ([`OutboxMessage::unsure`]) is searched
+    /// for first, and not sent a second time.
     pub(super) async fn deliver(
         &self,
         message: &OutboxMessage,
         now: Timestamp,
     ) -> Result<Delivered, NotDelivered> {
-        let told = match &message.sink {
+        let result = match &message.sink {
             Sink::Forge => self.deployment_status(message).await,
             Sink::Commit => self.commit_status(message).await,
             Sink::Check => self.check_run(message).await,
@@ -64,11 +66,12 @@ impl Sinks {
             Sink::Channel => return self.channel(message, now).await,
             Sink::Person => return self.person(message, now).await,
         };
-        self.defer_limited_account(told, now, |at| Delivered::Later { at })
+        self.defer_limited_account(result, now, |at| Delivered::Later { at })
     }
 
-    /// Looks whether an end that was told is what people see, and tells it again where something before it
-    /// was applied late. Only what the forge shows of a deployment and a commit can be overtaken.
+    /// Checks that people see the final status that was sent, and sends it again where an earlier
+    /// status was applied late. Only statuses of deployments and commits at the code host can be
+    /// overtaken.
     pub(super) async fn confirm(
         &self,
         message: &OutboxMessage,
@@ -85,7 +88,7 @@ impl Sinks {
     }
 }
 
-/// Returns what is said of a message whose sink is in the configuration no more.
+/// Returns the result for a message whose sink is not configured any more.
 fn not_configured(message: &OutboxMessage) -> Delivered {
     Delivered::Nothing(format!("{} is not configured any more", message.sink))
 }

@@ -1,12 +1,12 @@
-//! People are told on Slack: the team's channel, and who started the deployment.
+//! Sends messages to Slack: to the team's channel, and to the person who started the deployment.
 //!
 //! ```text
-//! threading: what is there to say? ─▶ route: where? ─▶ find_sent, if it may be there already ─▶ post, once
+//! threading: what to send? ─▶ route: where? ─▶ find_sent, if it may have arrived already ─▶ post, once
 //! ```
 //!
-//! A message that may have arrived is posted again only after it was looked for and is not there. Where
-//! nobody can look, it is put aside: a message that is missing can be looked up on the
-//! deployment's page, and one that comes twice cannot be taken back.
+//! A message in doubt is posted again only after a search has not found it. Where the service cannot search,
+//! the message is parked: a message that is missing can be looked up on the deployment's page, and one
+//! that comes twice cannot be taken back.
 
 use std::time::Duration;
 
@@ -30,36 +30,37 @@ use crate::outbox::sinks::{Sinks, SlackSink, not_configured};
 use crate::store::{Filter, Notification, OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
 
-/// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
+/// The most failures in a row of a lane that are counted; of longer rows the newest count.
 const LONGEST_ROW: u32 = 50;
-/// All pages of all places together, so that the lease of the message outlasts it.
+/// The time for the search for a message, over all pages and places, so that the lease of the
+/// message outlasts it.
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
-/// Who somebody is must not hold up what is told to others.
+/// The time for the lookup of a profile, so that it does not delay the messages to others.
 const LONGEST_PROFILE: Duration = Duration::from_secs(2);
-/// Together with what comes after it, less than half a lease.
+/// The time for the lookup of a person: together with what comes after it, less than half a lease.
 const LONGEST_PERSON: Duration = Duration::from_secs(5);
-/// Among so many of the newest a good release is looked for.
+/// The number of newest deployments among which a good release is searched for.
 const LOOKED_AT: u32 = 50;
-/// Slack may take a message that it did not answer for, but not much later than this: only then is
-/// it looked for.
+/// The delay before a search: Slack may apply a message that it did not answer for, but not much
+/// later than this.
 const BEFORE_LOOKING: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Delivered, NotDelivered>;
 
 impl Sinks {
-    /// Tells the team's channel.
+    /// Sends a message to the team's channel.
     pub(super) async fn channel(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let deployment = self.deployment(message).await?;
         let contact = self.contact(&deployment).await?;
         let successes = contact.as_ref().is_some_and(|contact| contact.successes);
         let wish = ChannelPrefs { successes, rollback: deployment.rollback.is_some() };
-        let earlier = self.deployments.store.told_before(message, LONGEST_ROW).await?;
-        let earlier: Vec<_> = earlier.iter().map(of_record).collect();
+        let earlier = self.deployments.store.earlier_messages(message, LONGEST_ROW).await?;
+        let earlier: Vec<_> = earlier.iter().map(earlier_message).collect();
         let (kind, thread, broadcast) =
             match threading::for_channel(message.status.state, wish, &earlier) {
-                Action::Skip(why) => return Ok(nothing(why)),
-                Action::Defer => return Ok(soon(message, now)),
+                Action::Skip(why) => return Ok(nothing_to_send(why)),
+                Action::Defer => return Ok(defer(message, now)),
                 Action::Post { kind, thread, broadcast } => (kind, thread, broadcast),
             };
         let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
@@ -69,40 +70,40 @@ impl Sinks {
             vec![Place { address: SlackAddress::Hook, thread: None, undeliverable: None }]
         };
         if places.is_empty() {
-            return Ok(nothing(
+            return Ok(nothing_to_send(
                 "the WAML names no channel, and notify.slack.default_channel is not set",
             ));
         }
         let person = match self.who(sink, &deployment, now).await {
             Ok(person) => person,
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         };
         let reader = MessageAudience::Team(wanted.filter(|_| !sink.slack.is_bot()));
         let news = self.news(message, &deployment, (kind, reader, person)).await?;
         send(sink, message, &places, broadcast, news, now).await
     }
 
-    /// Tells the person who started it.
+    /// Sends a message to the person who started the deployment.
     pub(super) async fn person(&self, message: &OutboxMessage, now: Timestamp) -> Outcome {
         let Some(sink) = &self.slack else { return Ok(not_configured(message)) };
         let kind = match threading::for_person(message.status.state) {
             Action::Post { kind, .. } => kind,
-            Action::Skip(why) => return Ok(nothing(why)),
-            Action::Defer => return Ok(soon(message, now)),
+            Action::Skip(why) => return Ok(nothing_to_send(why)),
+            Action::Defer => return Ok(defer(message, now)),
         };
         if !sink.slack.is_bot() {
-            return Ok(nothing("an incoming webhook cannot write to people"));
+            return Ok(nothing_to_send("an incoming webhook cannot write to people"));
         }
         if !sink.direct_messages {
-            return Ok(nothing("notify.slack.direct_messages is off"));
+            return Ok(nothing_to_send("notify.slack.direct_messages is off"));
         }
         let deployment = self.deployment(message).await?;
         let person = match self.who(sink, &deployment, now).await {
             Ok(person) => person,
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         };
         let Some(user) = person.slack.clone() else {
-            return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
+            return Ok(Delivered::Nothing(format!("{} was not found on Slack", person.name)));
         };
         let news = self.news(message, &deployment, (kind, MessageAudience::Person, person)).await?;
         let place =
@@ -118,7 +119,8 @@ impl Sinks {
         })
     }
 
-    /// As its own WAML says; where that could not be read, as the last one that could.
+    /// Returns the contact in the deployment's WAML; where that could not be read, that of the last
+    /// one that could.
     async fn contact(&self, deployment: &Deployment) -> Result<Option<Contact>, StoreError> {
         if deployment.contact.is_some() {
             return Ok(deployment.contact.clone());
@@ -144,15 +146,15 @@ impl Sinks {
                 waml: &self.deployments.waml.path,
             },
             last_good: self.last_good(deployment).await?,
-            // Whom a hold keeps from deploying there.
+            // The actors that a hold stops there.
             holds: target.map(|target| target.policies.holds).unwrap_or_default(),
             undeliverable: None,
             stamp: stamp(message),
         })
     }
 
-    /// The newest release of the lane that arrived before, and that nobody has rolled back from since. A
-    /// rollback is that release: there is none to offer beside it.
+    /// Returns the newest release of the lane that arrived before, and from which no rollback went
+    /// back since. A rollback makes that release live: there is none to offer beside it.
     async fn last_good(&self, deployment: &Deployment) -> Result<Option<LastGood>, StoreError> {
         if deployment.rollback.is_some() && deployment.state == State::Succeeded {
             return Ok(None);
@@ -183,7 +185,7 @@ impl Sinks {
             }
         };
         let profile = async || {
-            // A code host that does not answer costs the mention, not the message.
+            // Without an answer of the code host the message has no mention, but it is sent.
             let email = self.deployments.forge.email_of(login);
             tokio::time::timeout(LONGEST_PROFILE, email).await.ok()?.ok()?
         };
@@ -193,7 +195,8 @@ impl Sinks {
     }
 }
 
-/// Of successes, newest first: the newest before the deployment from which no later one went back.
+/// Returns, of successes newest first, the newest before the deployment from which no later one
+/// went back.
 fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGood> {
     let mut left: Vec<&DeployId> = Vec::new();
     for one in successes {
@@ -207,8 +210,8 @@ fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGo
     None
 }
 
-/// Returns what became of a former message.
-fn of_record(told: &Notification) -> Earlier {
+/// Returns the state of an earlier message.
+fn earlier_message(told: &Notification) -> Earlier {
     let Notification { status, sent_at, parked, skipped, reference, .. } = told;
     let message = if sent_at.is_some() {
         DeliveryState::Told(reference.as_deref().and_then(MessageRef::parse))
@@ -220,7 +223,7 @@ fn of_record(told: &Notification) -> Earlier {
     Earlier { state: status.state, message }
 }
 
-/// Looks where it may be, then posts it to the first place that takes it.
+/// Searches the places where it may be, then posts it to the first place that accepts it.
 async fn send(
     sink: &SlackSink,
     message: &OutboxMessage,
@@ -233,7 +236,7 @@ async fn send(
         match find_sent(sink, message, places, now).await {
             Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
             Ok(None) => {}
-            Err(error) => return while_looking(&error, now),
+            Err(error) => return search_error_outcome(&error, now),
         }
     }
     let mut refused: Vec<Undeliverable> = Vec::new();
@@ -248,13 +251,13 @@ async fn send(
                     problem: error.to_string(),
                 });
             }
-            Err(error) => return of_slack(&error, now),
+            Err(error) => return error_outcome(&error, now),
         }
     }
-    nobody_took_it(message, &refused)
+    refused_everywhere(message, &refused)
 }
 
-/// Posts it; and what was surely refused for its form or its thread, once more without.
+/// Posts the message; if Slack surely refused its form or its thread, once more without.
 async fn post(
     sink: &SlackSink,
     place: &Place,
@@ -271,20 +274,24 @@ async fn post(
     };
     let mut posted = sink.slack.post(post, now).await;
     if let Err(SlackError::Thread(why)) = &posted {
-        tracing::info!(to = place.address.as_str(), why, "the thread is gone, told beside it");
+        tracing::info!(
+            to = place.address.as_str(),
+            reason = why,
+            "Slack thread is gone, posted outside it"
+        );
         post.thread = None;
         posted = sink.slack.post(post, now).await;
     }
     if let Err(SlackError::Blocks(why)) = &posted {
         let mark = letter.stamp.mark();
-        tracing::warn!(message = mark, why, "Slack does not take the blocks, told as text alone");
+        tracing::warn!(mark, reason = why, "Slack refused the blocks, posted as plain text");
         post.form = MessageForm::Plain;
         posted = sink.slack.post(post, now).await;
     }
     posted
 }
 
-/// Finds the place where the message has arrived already, if it has.
+/// Returns the place where the message has arrived already, if it has.
 async fn find_sent<'p>(
     sink: &SlackSink,
     message: &OutboxMessage,
@@ -294,7 +301,7 @@ async fn find_sent<'p>(
     let (stamp, since) = (stamp(message), message.at);
     let looking = async {
         for place in places {
-            // Beside its thread, too: it may have been gone.
+            // Outside its thread, too: the thread may have been gone.
             let beside = place.thread.is_some().then_some(None);
             for thread in std::iter::once(place.thread.as_deref()).chain(beside) {
                 let found = sink.slack.find(&place.address, thread, &stamp, since, now).await?;
@@ -324,19 +331,20 @@ fn stamp(message: &OutboxMessage) -> Stamp {
     Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
 }
 
-fn nothing(why: &str) -> Delivered {
+fn nothing_to_send(why: &str) -> Delivered {
     Delivered::Nothing(why.to_owned())
 }
 
-/// Something before it has to be told first. It is asked for the seldomer the longer that takes: two
-/// seconds after the message came to be, a minute when Slack is down for long.
-fn soon(message: &OutboxMessage, now: Timestamp) -> Delivered {
+/// Defers a message that has to wait for an earlier one. It is tried less often the longer that
+/// takes: two seconds after the message was created, a minute when Slack is down for long.
+fn defer(message: &OutboxMessage, now: Timestamp) -> Delivered {
     let waited = now.duration_since(message.at).as_secs().unsigned_abs();
     Delivered::Later { at: saturating_add(now, Duration::from_secs((waited / 10).clamp(2, 60))) }
 }
 
-/// A channel that is full holds up no other; a Slack that is down holds up all.
-fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
+/// Returns the outcome of an error. A channel that is full delays no other; a Slack that is down
+/// delays all.
+fn error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
     let (remedy, unsure) = match error {
         SlackError::Wait { after, .. } => {
             return Ok(Delivered::Later { at: saturating_add(now, *after) });
@@ -354,14 +362,15 @@ fn of_slack(error: &SlackError, now: Timestamp) -> Outcome {
     Err(NotDelivered { problem: DeployError { remedy, message: error.to_string() }, unsure })
 }
 
-/// It may be there. What keeps us from looking passes, or a person can mend it in time; or nobody
-/// can look, and then it is not sent again.
-fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
+/// Returns the outcome of an error during a search; the message may have arrived. A cause that
+/// passes, or that a person can mend in time, is retried; where no search is possible, the message
+/// is not sent again.
+fn search_error_outcome(error: &SlackError, now: Timestamp) -> Outcome {
     match error {
         SlackError::Wait { .. }
         | SlackError::Unreachable(_)
         | SlackError::NoAnswer(_)
-        | SlackError::Credentials { .. } => of_slack(error, now),
+        | SlackError::Credentials { .. } => error_outcome(error, now),
         SlackError::Scope { .. }
         | SlackError::Place { .. }
         | SlackError::Thread(_)
@@ -369,21 +378,21 @@ fn while_looking(error: &SlackError, now: Timestamp) -> Outcome {
         | SlackError::Nobody
         | SlackError::Refused { .. }
         | SlackError::Blind(_) => Err(DeployError::reject(format!(
-            "it may have arrived on Slack, and is not sent again because nobody can look whether it has: {error}"
+            "it may have arrived on Slack, and is not sent again because the service cannot search for it: {error}"
         ))
         .into()),
     }
 }
 
-/// Every place has refused it. A person who cannot be written to is named in the channel; a channel
-/// that cannot be written to is somebody's business.
-fn nobody_took_it(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
+/// Returns the outcome of a message that every place refused. A person who cannot be reached is
+/// named in the channel; a channel that cannot be reached parks the message.
+fn refused_everywhere(message: &OutboxMessage, refused: &[Undeliverable]) -> Outcome {
     let one = |undeliverable: &Undeliverable| {
         format!("{}: {}", undeliverable.channel, undeliverable.problem)
     };
     let reasons = refused.iter().map(one).collect::<Vec<_>>().join("; ");
     match message.sink {
         Sink::Person => Ok(Delivered::Nothing(reasons)),
-        _ => Err(DeployError::reject(format!("no channel takes it: {reasons}")).into()),
+        _ => Err(DeployError::reject(format!("no channel accepts it: {reasons}")).into()),
     }
 }

@@ -1,9 +1,10 @@
-//! A cluster's Argo CD is told of what was pushed for it.
+//! Sends push events to a cluster's Argo CD.
 //!
-//! What the commit changed is read from the repository when it is sent. An event that came twice
-//! does no harm: Argo CD looks at the branch each time. So nothing is looked for first.
+//! The changes of the commit are read from the repository when the event is sent. An event that
+//! arrives twice does no harm, because Argo CD reads the branch each time; so the sink does not
+//! search for an earlier one.
 
-mod paths; // what a push is told to have changed, pure
+mod paths; // the paths that a push event names, pure
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::outbox::delivery::{Delivered, NotDelivered};
 use crate::outbox::sinks::{Sinks, not_configured};
 use crate::store::OutboxMessage;
 
-/// Longer than a repository takes that answers; what is known does otherwise.
+/// The time for reading the commit: longer than a repository takes that answers. After that the
+/// record is used.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Sinks {
@@ -39,7 +41,7 @@ impl Sinks {
             return Ok(Delivered::Nothing("its deployment is not known".to_owned()));
         };
         let gone = message.status.state == ForgeState::Inactive;
-        let touched = touched(&manifests.repository, &deployment, &commit, gone).await;
+        let touched = touched_paths(&manifests.repository, &deployment, &commit, gone).await;
         let Source { url, branch } = &manifests.source;
         let push = PushNotice { url, branch, commit: &commit, touched: &touched, at: message.at };
         let id = format!("{}-{}", message.deployment, message.seq);
@@ -48,8 +50,8 @@ impl Sinks {
     }
 }
 
-/// Returns what the commit changed; or, where that cannot be found, what the record says.
-async fn touched(
+/// Returns the paths that the commit changed or, where they cannot be read, those of the record.
+async fn touched_paths(
     repository: &ManifestRepository,
     deployment: &Deployment,
     commit: &CommitSha,
@@ -57,17 +59,17 @@ async fn touched(
 ) -> TouchedPaths {
     let target = &deployment.request.target;
     let Some(app) = &deployment.app else { return paths::nothing() };
-    if let Some(exact) = change_of(repository, commit, target, app).await {
+    if let Some(exact) = read_change(repository, commit, target, app).await {
         return exact;
     }
-    // Another process may have pushed it: it is here when the server was asked.
-    let own = fetched(repository, (!gone).then_some(&deployment.id)).await;
-    if let Some(exact) = change_of(repository, commit, target, app).await {
+    // Another process may have pushed it: then a fetch brings it.
+    let own = fetch_commit(repository, (!gone).then_some(&deployment.id)).await;
+    if let Some(exact) = read_change(repository, commit, target, app).await {
         return exact;
     }
     // After a crash the record may name a later commit than its own.
     if let Some(own) = own.filter(|own| own != commit)
-        && let Some(exact) = change_of(repository, &own, target, app).await
+        && let Some(exact) = read_change(repository, &own, target, app).await
     {
         return TouchedPaths { before: PreviousCommit::Unknown, ..exact };
     }
@@ -75,7 +77,7 @@ async fn touched(
     paths::of_record(files.unwrap_or_default(), target, app, gone)
 }
 
-async fn change_of(
+async fn read_change(
     repository: &ManifestRepository,
     commit: &CommitSha,
     target: &TargetName,
@@ -85,14 +87,14 @@ async fn change_of(
         Ok(change) => change.and_then(|change| paths::of_commit(change, target, app)),
         Err(error) => {
             let commit = commit.short();
-            tracing::warn!(%error, commit, "a commit cannot be read; Argo CD is told what is known");
+            tracing::warn!(%error, commit, "commit cannot be read, the event names the recorded paths");
             None
         }
     }
 }
 
-/// Asks the server what is new; the commit of that deployment.
-async fn fetched(
+/// Fetches from the server; returns the commit of that deployment.
+async fn fetch_commit(
     repository: &ManifestRepository,
     deployment: Option<&DeployId>,
 ) -> Option<CommitSha> {

@@ -1,12 +1,12 @@
-//! What a push is told to have changed: what its commit says, or what the record says. Pure.
+//! The paths that a push event names: those of its commit, or those of the record. Pure.
 
 use crate::git::history::live::{CommitChange, PathTouch as What};
 use crate::git::layout;
 use crate::model::id::{AppKey, TargetName};
 use crate::notify::argocd::event::{PreviousCommit, TouchedPaths};
 
-/// Everything that the commit changed, if it changed anything of the app: a commit that did not is
-/// not the one that is meant.
+/// Returns the paths that the commit changed, if it changed a file of the app: a commit that did
+/// not is another one.
 pub(super) fn of_commit(
     change: CommitChange,
     target: &TargetName,
@@ -30,8 +30,9 @@ pub(super) fn of_commit(
     Some(touched)
 }
 
-/// Used where the commit cannot be read: returns the files that the deployment has under `latest`,
-/// and its Application. Not known to be all, so nothing is said of what was before.
+/// Returns the files that the deployment has under `latest`, and its Application. Used where the
+/// commit cannot be read; the list may be incomplete, so the event claims nothing about the state
+/// before.
 pub(super) fn of_record(
     files: &[String],
     target: &TargetName,
@@ -49,7 +50,7 @@ pub(super) fn of_record(
     }
 }
 
-/// Nothing is known: Argo CD looks at every Application of the repository.
+/// Returns no paths: Argo CD then checks every Application of the repository.
 pub(super) fn nothing() -> TouchedPaths {
     none(PreviousCommit::Unknown)
 }

@@ -1,10 +1,10 @@
-//! The forge is told: the deployment's statuses, the commit status beside them, and the check run
-//! that shows violations at their lines.
+//! Sends the statuses of a deployment to the code host, the commit status beside them, and the
+//! check run that shows violations at their lines.
 //!
-//! What may have arrived before is looked for, and not written a second time. What is to be said is
-//! found out when it is said: a commit is told of the newest deployment that it has on a target.
+//! A message in doubt is searched for and not written a second time. The content is composed at the
+//! time of sending: a commit shows the newest deployment that it has on a target.
 
-mod words; // every sentence, pure
+mod words; // the texts of check runs, pure
 
 use std::time::Duration;
 
@@ -21,39 +21,43 @@ use crate::outbox::sinks::Sinks;
 use crate::store::{OutboxMessage, StoreError};
 use crate::support::time::saturating_add;
 
-/// GitHub's own parts agree within minutes: a commit that it does not know by then never comes.
+/// The time after which a commit that GitHub does not know never comes: GitHub's own parts agree
+/// within minutes.
 const AGREED: SignedDuration = SignedDuration::from_mins(2);
-/// The repository's next event says its present name, and brings what waits for it along.
+/// The delay for a repository that was renamed: its next event has its present name, and wakes the
+/// messages that wait for it.
 const UNTIL_NAMED: Duration = Duration::from_mins(10);
-/// Credentials that are refused are refused for everything: one message asks again after this, and the
-/// others wait for it.
+/// The delay after refused credentials. They are refused for all requests: one message tries again
+/// after this, and the others wait for it.
 const CREDENTIALS: Duration = Duration::from_mins(5);
 
-/// Why the forge was not told.
+/// The reason why the code host did not get a status.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReportError {
-    /// The forge did not take it.
+    /// The code host did not accept it.
     #[error(transparent)]
     Forge(#[from] ForgeError),
-    /// Our own database did not say what is to be told: nothing was sent.
-    #[error("what is to be told cannot be read: {0}")]
+    /// The database did not return the status to send: nothing was sent.
+    #[error("the status to send cannot be read: {0}")]
     Store(#[from] StoreError),
 }
 
 impl From<ReportError> for NotDelivered {
     fn from(error: ReportError) -> Self {
         match &error {
-            ReportError::Forge(error) => trouble(error),
+            ReportError::Forge(error) => delivery_problem(error),
             ReportError::Store(_) => DeployError::retry(error.to_string()).into(),
         }
     }
 }
 
 impl Sinks {
-    /// Defers what waits for the present name of a repository that was renamed, or for an account.
+    /// Defers messages that wait for the present name of a repository that was renamed, or for an
+    /// account.
     ///
-    /// An App has an account at each owner: one of them that GitHub limits holds up no other. The client keeps
-    /// that account from being asked meanwhile. All else that GitHub refuses holds up every message.
+    /// An App has an account at each owner: an account that GitHub limits delays no other. The
+    /// client keeps requests from that account meanwhile. Every other refusal of GitHub's delays
+    /// all messages.
     pub(super) fn defer_limited_account<T>(
         &self,
         outcome: Result<T, ReportError>,
@@ -70,11 +74,11 @@ impl Sinks {
             _ => return outcome.map_err(NotDelivered::from),
         };
         let reason = outcome.err().map(|error| error.to_string());
-        tracing::debug!(reason, "not told yet");
+        tracing::debug!(reason, "message waits");
         Ok(later(saturating_add(now, wait)))
     }
 
-    /// The next status of a deployment.
+    /// Sends the next status of a deployment.
     pub(super) async fn deployment_status(
         &self,
         message: &OutboxMessage,
@@ -90,8 +94,8 @@ impl Sinks {
         Ok(Delivered::Yes { reference: None })
     }
 
-    /// Tells the end of a deployment again, if the newest status that we wrote is another one.
-    /// What others wrote after it is theirs.
+    /// Sends the final status of a deployment again, if the newest status of this service is
+    /// another one. Statuses of other programs after it stay.
     pub(super) async fn confirm_deployment_status(
         &self,
         message: &OutboxMessage,
@@ -124,8 +128,8 @@ impl Sinks {
         })
     }
 
-    /// The forge's number of the deployment. One that began here is made there with its first status; it
-    /// is looked for first where it may be there already.
+    /// Returns the code host's number of the deployment. A deployment that began in this service is
+    /// created there with its first status; where it may exist already, it is searched for first.
     async fn number(&self, message: &OutboxMessage) -> Result<Option<i64>, ReportError> {
         let (forge, store) = (&self.deployments.forge, &self.deployments.store);
         if message.forge_id > 0 {
@@ -151,8 +155,8 @@ impl Sinks {
         Ok(number)
     }
 
-    /// Returns where the app is reached: as this deployment made it once it is there, until then as
-    /// the one before it did.
+    /// Returns the address of the app: that of this deployment once it is live, before that the
+    /// address of the previous one.
     async fn address(&self, message: &OutboxMessage) -> Result<Option<String>, StoreError> {
         let (store, state) = (&self.deployments.store, message.status.state);
         if matches!(state, ForgeState::Success | ForgeState::Inactive) {
@@ -165,12 +169,13 @@ impl Sinks {
         store.last_address(message).await
     }
 
-    /// The commit status `deploy/<target>` beside a deployment's status: how the commit stands on that target.
+    /// Sends the commit status `deploy/<target>` beside a deployment's status: the state of the
+    /// commit on that target.
     pub(super) async fn commit_status(
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+        if let Some(nothing) = self.newer_deployment_reason(message).await? {
             return Ok(nothing);
         }
         let OutboxMessage { repository, commit, unsure, .. } = message;
@@ -188,12 +193,13 @@ impl Sinks {
         }
     }
 
-    /// Tells the end of a commit again, if its newest status of that context is another one.
+    /// Sends the final status of a commit again, if its newest status of that context is another
+    /// one.
     pub(super) async fn confirm_commit_status(
         &self,
         message: &OutboxMessage,
     ) -> Result<EndCheck, ReportError> {
-        if self.said_by_a_newer_one(message).await?.is_some() {
+        if self.newer_deployment_reason(message).await?.is_some() {
             return Ok(EndCheck::Shown);
         }
         let OutboxMessage { repository, commit, .. } = message;
@@ -214,9 +220,9 @@ impl Sinks {
         }
     }
 
-    /// Returns why a commit needs not hear of this deployment: a newer one says how the commit
-    /// stands.
-    async fn said_by_a_newer_one(
+    /// Returns the reason why a commit needs no status of this deployment: a newer deployment's
+    /// status has the state of the commit.
+    async fn newer_deployment_reason(
         &self,
         message: &OutboxMessage,
     ) -> Result<Option<Delivered>, StoreError> {
@@ -229,20 +235,21 @@ impl Sinks {
         }))
     }
 
-    /// The check run of a deployment that has ended: why it was not deployed, and that it was later.
+    /// Sends the check run of a deployment that has ended: the reason why it was not deployed, and
+    /// that it was later.
     pub(super) async fn check_run(
         &self,
         message: &OutboxMessage,
     ) -> Result<Delivered, ReportError> {
-        if let Some(nothing) = self.said_by_a_newer_one(message).await? {
+        if let Some(nothing) = self.newer_deployment_reason(message).await? {
             return Ok(nothing);
         }
         let Some(run) = self.compose_check_run(message).await? else {
-            return Ok(Delivered::Nothing("no failed check run is there to be closed".to_owned()));
+            return Ok(Delivered::Nothing("there is no failed check run to close".to_owned()));
         };
         match self.write_check_run(message, &run).await {
             Ok(id) => Ok(Delivered::Yes { reference: Some(id.to_string()) }),
-            // It is the App that may not, which is the operator's choice and no alarm.
+            // The App lacks the permission, which is the operator's choice and no alarm.
             Err(error @ (ForgeError::MissingPermission { .. } | ForgeError::NeedsApp { .. })) => {
                 Ok(Delivered::Nothing(error.to_string()))
             }
@@ -256,7 +263,7 @@ impl Sinks {
     ) -> Result<Option<CheckRun>, StoreError> {
         let (store, failures) = (&self.deployments.store, [ForgeState::Failure, ForgeState::Error]);
         let state = message.status.state;
-        // A success is shown only where a failure is: the commit status says it anyway.
+        // A success is shown only where a failure is: the commit status shows it anyway.
         let closes = state == ForgeState::Success
             && store.last_check(message).await?.is_some_and(|before| failures.contains(&before));
         if !closes && !failures.contains(&state) {
@@ -284,7 +291,7 @@ impl Sinks {
         }))
     }
 
-    /// Writes it, or completes the one that an earlier attempt wrote.
+    /// Writes the check run, or completes the one that an earlier attempt wrote.
     async fn write_check_run(
         &self,
         message: &OutboxMessage,
@@ -303,7 +310,8 @@ impl Sinks {
     }
 }
 
-/// One context and one name a target: they replace each other where the target is the same.
+/// Returns the context of statuses and check runs: one a target, so that they replace each other
+/// where the target is the same.
 fn context(message: &OutboxMessage) -> String {
     format!("deploy/{}", message.target)
 }
@@ -314,7 +322,7 @@ fn build_deployment(record: Deployment) -> NewDeployment {
     NewDeployment { id: record.id, release, target, description, production }
 }
 
-/// As GitHub words it: `No commit found for SHA: …`.
+/// Returns true for GitHub's error `No commit found for SHA: …`.
 fn has_no_commit(error: &ForgeError) -> bool {
     match error {
         ForgeError::NoCommit { .. } => true,
@@ -323,8 +331,9 @@ fn has_no_commit(error: &ForgeError) -> bool {
     }
 }
 
-/// A commit status knows no `inactive`. One that was superseded before it was deployed gets an end
-/// that is no success: the commit is not on the target.
+/// Returns the commit status of a deployment's state. A commit status has no `inactive`. A
+/// deployment that was superseded before it was deployed gets an end that is no success: the commit
+/// is not on the target.
 fn commit_state(state: ForgeState) -> CommitState {
     match state {
         ForgeState::Queued | ForgeState::InProgress => CommitState::Pending,
@@ -334,15 +343,15 @@ fn commit_state(state: ForgeState) -> CommitState {
     }
 }
 
-/// Without an answer nobody knows whether it has arrived. What the forge does not find may come:
-/// its own parts agree late, and rights are given late. What it understands and does not take, it will not
-/// take the next time.
-fn trouble(error: &ForgeError) -> NotDelivered {
+/// Returns the problem of an error. Without an answer the message is in doubt. A thing that the
+/// code host does not find may appear: its own parts agree late, and rights are granted late. What
+/// it understands and refuses, it will refuse the next time.
+fn delivery_problem(error: &ForgeError) -> NotDelivered {
     let DeployError { remedy, message } = DeployError::from(error);
     let remedy = match error {
         ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
         ForgeError::Archived { .. } => Remedy::Reject,
-        ForgeError::Refused { status, message, .. } if is_for_good(*status, message) => {
+        ForgeError::Refused { status, message, .. } if is_permanent(*status, message) => {
             Remedy::Reject
         }
         _ if remedy == Remedy::Reject => Remedy::GiveUp,
@@ -351,9 +360,9 @@ fn trouble(error: &ForgeError) -> NotDelivered {
     NotDelivered { problem: DeployError { remedy, message }, unsure: error.may_have_arrived() }
 }
 
-/// A request that is wrong in itself, and not too early: GitHub may not know the commit yet. It answers so
-/// to what it takes for spam, too, which passes.
-fn is_for_good(status: u16, message: &str) -> bool {
+/// Returns true for a request that is wrong in itself, and not too early: GitHub may not know the
+/// commit yet. It gives the same answer to requests that it takes for spam, which passes.
+fn is_permanent(status: u16, message: &str) -> bool {
     let passes = ["No commit found", "spammed", "abuse"];
     status == 422 && !passes.iter().any(|words| message.contains(words))
 }

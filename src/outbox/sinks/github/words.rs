@@ -1,5 +1,5 @@
-//! What a check run says of a deployment: Markdown for people, and notes at the lines of the WAML.
-//! Pure.
+//! The text of a check run about a deployment: Markdown for people, and annotations at the lines of
+//! the WAML. Pure.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::status::one_line;
 use crate::model::violation::{Severity, Violation};
 use crate::support::text::remove_invisible;
 
-/// What a check run says.
+/// The text of a check run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CheckText {
     pub(super) conclusion: Conclusion,
@@ -18,17 +18,18 @@ pub(super) struct CheckText {
     pub(super) annotations: Vec<Annotation>,
 }
 
-/// GitHub takes fifty a request: two requests' worth, and nobody reads more.
+/// The most annotations. GitHub takes fifty a request: two requests' worth, and no reader wants
+/// more.
 const MOST_NOTES: usize = 100;
-/// Of those without a line; nobody reads more.
+/// The most violations without a line that are listed.
 const MOST_LISTED: usize = 50;
-/// One violation's share of the summary, in characters: fifty of them are within GitHub's 65,535
-/// even if every character has to be escaped.
+/// The longest item of the list, in characters: fifty of them fit into GitHub's 65,535 even if
+/// every character has to be escaped.
 const LONGEST_ITEM: usize = 500;
 /// GitHub's limit for a title is 255 characters; a list of checks shows fewer.
 const LONGEST_TITLE: usize = 120;
 
-/// Explains why it was not deployed.
+/// Returns the text for a deployment that failed.
 pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> CheckText {
     let (placed, others): (Vec<_>, Vec<_>) =
         sorted(&deployment.violations).into_iter().partition(|one| line(one, waml).is_some());
@@ -50,7 +51,7 @@ pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> CheckTe
     }
 }
 
-/// That it was deployed after all.
+/// Returns the text for a deployment that succeeded after a failure.
 pub(super) fn succeeded(deployment: &Deployment, page: &str) -> CheckText {
     let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
     let sentence = escaped(&deployment.summary);
@@ -67,8 +68,8 @@ pub(super) fn succeeded(deployment: &Deployment, page: &str) -> CheckText {
     }
 }
 
-/// Returns the conclusion. Where no line of the WAML is at fault, the commit need not change:
-/// somebody has to act elsewhere.
+/// Returns the conclusion. Where no line of the WAML is at fault, the commit need not change, and a
+/// person has to act elsewhere.
 fn conclusion(deployment: &Deployment, placed: &[&Violation]) -> Conclusion {
     let rejected = deployment.violations.errors() > 0;
     let at_fault = errors(placed.iter().copied()).count() > 0;
@@ -86,21 +87,21 @@ fn title(deployment: &Deployment) -> String {
     one_line(&title, LONGEST_TITLE)
 }
 
-/// Returns the line that says what, where and who.
+/// Returns the line with the app, its contact, the commit, the actor and the link.
 fn about(deployment: &Deployment, page: &str) -> String {
     let Deployment { id, request, app, contact, .. } = deployment;
     let commit = request.release.commit.short();
     let app = app.as_ref().map(|app| format!("{} · ", escaped(&app.to_string())));
     let name = contact.as_ref().map(|Contact { name, .. }| format!("{} · ", escaped(name)));
     format!(
-        "{}{}commit `{commit}` · asked for by {} · [deployment {id}]({page})\n\n",
+        "{}{}commit `{commit}` · requested by {} · [deployment {id}]({page})\n\n",
         name.unwrap_or_default(),
         app.unwrap_or_default(),
         escaped(&request.actor),
     )
 }
 
-/// Those that cannot be shown at a line of the WAML.
+/// Returns the list of violations that have no line in the WAML.
 fn list(others: &[&Violation], page: &str) -> String {
     let mut text = String::new();
     for one in others.iter().take(MOST_LISTED) {
@@ -141,7 +142,7 @@ fn notes_line(placed: usize, waml: &str, page: &str) -> String {
     }
 }
 
-/// Those that no record keeps.
+/// Returns the line about violations that the record does not keep.
 fn left_out_line(deployment: &Deployment, page: &str) -> String {
     match deployment.violations.left_out() {
         0 => String::new(),
@@ -153,7 +154,7 @@ fn note(violation: &Violation, waml: &str) -> Option<Annotation> {
     let Violation { rule, severity, message, path, position: _, expected, help } = violation;
     let more = [
         (!path.is_empty()).then(|| format!("at {path}")),
-        // As the underline of bart says it: what is wrong here, or what is wanted.
+        // The same text as bart's underline: the error at this place, or the expected value.
         expected.as_ref().map(|expected| format!("here: {expected}")),
         help.as_ref().map(|help| format!("help: {help}")),
     ];
@@ -170,12 +171,12 @@ fn note(violation: &Violation, waml: &str) -> Option<Annotation> {
     })
 }
 
-/// Its line of the WAML; others' files are not in the commit.
+/// Returns the line in the WAML; other files are not in the commit.
 fn line(violation: &Violation, waml: &str) -> Option<u32> {
     violation.position.as_ref().filter(|at| *at.file == *waml).map(|at| at.line)
 }
 
-/// Errors first: what is cut is a warning.
+/// Sorts errors before warnings, which are cut first.
 fn sorted(violations: &[Violation]) -> Vec<&Violation> {
     let mut all: Vec<_> = violations.iter().collect();
     all.sort_by_key(|one| one.severity);
@@ -188,7 +189,7 @@ fn errors<'a>(
     violations.into_iter().filter(|one| one.severity == Severity::Error)
 }
 
-/// Words of others as words: no markup, no link, no mention.
+/// Escapes foreign text: no markup, no link, no mention.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in remove_invisible(text).chars() {

@@ -1,4 +1,4 @@
-//! What a check run says.
+//! Unit tests of the text of a check run.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn violations_in_the_waml_are_noted_at_their_lines_and_others_are_listed() {
     assert_eq!(
         said.summary,
         "**v1** was not deployed to **prod**.\n\n\
-         shop/web · commit `abababab` · asked for by jo · \
+         shop/web · commit `abababab` · requested by jo · \
          [deployment 20261121-054812123-000001](https://deployer.example.com/deployments/1)\n\n\
          - backend-default/defaults.yaml:4:3: no such port \\[probes\\]\n\
          - prod is locked by jo \\[locks\\]\n\n\

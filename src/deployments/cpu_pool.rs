@@ -1,4 +1,4 @@
-//! Places for what is computed: as many as there are processors, each with an end.
+//! Limits computations to one a processor, each with a bound on its time.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -8,29 +8,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::deployments::outcome::DeployError;
 
-/// Planning is milliseconds of work, and what a template or a policy may compute is limited: a part that
-/// takes this long is not waited for.
+/// The longest duration of a computation. Planning takes milliseconds, and what a template or a
+/// policy may compute is limited.
 const LONGEST_PLAN: Duration = Duration::from_secs(30);
 
-/// Nor is a place, where all are taken by what nobody waits for any more.
+/// The longest wait for a free place: abandoned computations may hold all of them.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Who may compute now: as many at once as there are processors. More would not be done sooner, and
-/// would take the processors from those who answer events, and memory.
+/// The places for computations: one a processor. More would not finish sooner, and would take
+/// memory and the processors from tasks that answer events.
 #[derive(Clone)]
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
 pub(crate) struct PlanningPool {
+========
+pub(crate) struct CpuPool {
+>>>>>>>> w1:src/deployments/cpu_pool.rs
     all: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
-    /// Where these are for one dry run: its place, which each part of it keeps.
+    /// The place of a dry run, shared by its parts, where this is the pool of one.
     dry_run: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// So many dry runs are made at once: each may ask the code host, registries and the repository, and
-/// deployments come first.
+/// The number of dry runs at the same time: each may query the code host, registries and the
+/// repository, and deployments come first.
 const DRY_RUNS: usize = 4;
 
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
 impl PlanningPool {
+========
+impl CpuPool {
+>>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self::with_limits(processors, LONGEST_WAIT)
@@ -42,15 +50,25 @@ impl PlanningPool {
         Self { all, dry_runs, longest_wait, dry_run: None }
     }
 
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
     /// The planning for one dry run, if there is a place for it now: nobody waits for it. The place is
     /// free again when they are dropped and nothing that they began computes any more.
+========
+    /// Returns the pool for one dry run if a place is free now, without waiting. The place is
+    /// free again when it is dropped and every computation that it began has ended.
+>>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(super) fn for_dry_run(&self) -> Option<Self> {
         let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
         Some(Self { dry_run: Some(Arc::new(place)), ..self.clone() })
     }
 
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
     /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays taken
     /// until it ends, also when it is not waited for that long, or the caller has gone.
+========
+    /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays
+    /// taken until it ends, also after its time is over or the caller has gone.
+>>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
@@ -58,8 +76,8 @@ impl PlanningPool {
         let place = Arc::clone(&self.all).acquire_owned();
         let Ok(place) = tokio::time::timeout(self.longest_wait, place).await else {
             return Err(DeployError::retry(format!(
-                "nothing could be planned for {} s: as many plans as there are processors are computed, \
-                 and none of them ends",
+                "no processor was free to plan for {} s: other plans are being computed and none of them \
+                 ends; tell the operator",
                 self.longest_wait.as_secs()
             )));
         };
@@ -74,7 +92,7 @@ impl PlanningPool {
                 "planning failed by a fault in the-deployer itself; its log has the details",
             )),
             Err(_elapsed) => Err(DeployError::give_up(format!(
-                "planning took longer than {} s: a template does not end, or the machine is busy; \
+                "planning took longer than {} s: a template does not end, or the machine is overloaded; \
                  tell the operator",
                 LONGEST_PLAN.as_secs()
             ))),
@@ -91,10 +109,17 @@ mod tests {
     use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
     async fn begin_and_leave(planning: &PlanningPool) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
         let part = planning.run_blocking(move || {
+========
+    async fn begin_and_leave(cpu_pool: &CpuPool) -> mpsc::Sender<()> {
+        let (end, ended) = mpsc::channel::<()>();
+        let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
+        let part = cpu_pool.run_blocking(move || {
+>>>>>>>> w1:src/deployments/cpu_pool.rs
             drop(begin);
             let _ = ended.recv();
         });
@@ -107,11 +132,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
         let planning = PlanningPool::with_limits(1, LONGEST_WAIT);
         let end = begin_and_leave(&planning).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
         let mut second = Box::pin(planning.run_blocking(move || run.store(true, Ordering::SeqCst)));
+========
+        let cpu_pool = CpuPool::with_limits(1, LONGEST_WAIT);
+        let end = begin_and_leave(&cpu_pool).await;
+        let ran = Arc::new(AtomicBool::new(false));
+        let run = Arc::clone(&ran);
+        let mut second = Box::pin(cpu_pool.run_blocking(move || run.store(true, Ordering::SeqCst)));
+>>>>>>>> w1:src/deployments/cpu_pool.rs
         let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
         assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
@@ -121,6 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
         let planning = PlanningPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
@@ -130,15 +164,32 @@ mod tests {
         planning.run_blocking(|| ()).await.unwrap();
         drop(ends);
         while planning.for_dry_run().is_none() {
+========
+        let cpu_pool = CpuPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
+        let mut ends = Vec::new();
+        for _ in 0..DRY_RUNS {
+            ends.push(begin_and_leave(&cpu_pool.for_dry_run().unwrap()).await);
+        }
+        assert!(cpu_pool.for_dry_run().is_none(), "they compute, though nobody waits");
+        cpu_pool.run_blocking(|| ()).await.unwrap();
+        drop(ends);
+        while cpu_pool.for_dry_run().is_none() {
+>>>>>>>> w1:src/deployments/cpu_pool.rs
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
     async fn a_place_is_not_waited_for_for_ever() {
+<<<<<<<< HEAD:src/deployments/planning_pool.rs
         let planning = PlanningPool::with_limits(1, Duration::from_millis(10));
         let end = begin_and_leave(&planning).await;
         let problem = planning.run_blocking(|| ()).await.unwrap_err();
+========
+        let cpu_pool = CpuPool::with_limits(1, Duration::from_millis(10));
+        let end = begin_and_leave(&cpu_pool).await;
+        let problem = cpu_pool.run_blocking(|| ()).await.unwrap_err();
+>>>>>>>> w1:src/deployments/cpu_pool.rs
         assert_eq!(problem.remedy, Remedy::Retry { after: None });
         drop(end);
     }
