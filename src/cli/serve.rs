@@ -67,7 +67,7 @@ fn on_signal(stop: CancellationToken) -> CommandOutcome {
                 _ = interrupt.recv() => {}
             }
             if first {
-                tracing::info!("stopping: what is under way is finished or given back");
+                tracing::info!("stopping: work in progress is finished or released");
                 stop.cancel();
             } else {
                 std::process::exit(130);
@@ -81,7 +81,7 @@ fn on_signal(stop: CancellationToken) -> CommandOutcome {
 fn log_locations(settings: &Settings) {
     let folder = settings.storage.folder.display();
     if let WebhookSecret::Kept(path) = &settings.webhook.secret {
-        tracing::info!(file = %path.display(), "the webhook's secret is kept in a file");
+        tracing::info!(file = %path.display(), "webhook secret is in a file");
     }
     if let ForgeSettings::Local { root } = &settings.forge {
         tracing::info!(root = %root.display(), "service repositories are local: OWNER/NAME.git");
@@ -89,5 +89,5 @@ fn log_locations(settings: &Settings) {
     for one in &settings.manifests {
         tracing::info!(name = one.name, url = one.url, branch = one.branch, "manifest repository");
     }
-    tracing::info!(%folder, "state is kept here");
+    tracing::info!(%folder, "data folder");
 }

@@ -127,7 +127,8 @@ impl Resolver<'_> {
         match app {
             RepositoryApp::Unknown => {}
             RepositoryApp::None => {
-                let message = "there is no App to come as: `forge.github.app` is not set";
+                let message =
+                    "there is no GitHub App to authenticate with: `forge.github.app` is not set";
                 let help = "set it, or give a token under `token`";
                 self.report.error(path, message, help);
             }

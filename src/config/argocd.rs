@@ -58,8 +58,8 @@ impl Resolver<'_> {
         let ArgoCdWebhook { url, secret } = webhook;
         let at = format!("{path}.url");
         if has_credentials(&url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(&at, message, "take it out: events are signed instead");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(&at, message, "remove it: events are signed instead");
         } else if !is_http(&url) {
             let help = "write https://HOST/api/webhook";
             self.report.error(&at, "this is not an http or https address", help);
@@ -115,7 +115,7 @@ mod tests {
             ("{url: 'ftp://a.example.com/api/webhook', secret: {env: TOKEN}}", "6:20"),
             (
                 "{url: 'https://me:pw@a.example.com/api/webhook', secret: {env: TOKEN}}",
-                "ends in logs",
+                "which logs would show",
             ),
             ("{url: 'https://a.example.com/api/webhook', secret: {env: NONE}}", "NONE is not set"),
             ("{url: 'https://a.example.com/api/webhook', secret: h00k}", "holds a secret itself"),

@@ -118,7 +118,7 @@ impl Resolver<'_> {
     fn globs(&mut self, path: &str, globs: Option<Vec<String>>) -> Globs {
         let Some(globs) = globs else { return Globs::default() };
         if globs.is_empty() {
-            let message = "with nothing in it, the token is good for nothing";
+            let message = "an empty list gives the token no rights";
             self.report.error(path, message, "name some, or leave it out for all");
         }
         self.few(path, globs.len());
@@ -133,11 +133,12 @@ impl Resolver<'_> {
         match forge.and_then(|forge| forge.github.as_ref()) {
             None if forge_is_told => {}
             None => {
-                let message = "nobody can be asked who they are: `forge.github` is not set";
+                let message = "callers cannot be identified: `forge.github` is not set";
                 self.report.error("auth.github", message, "set it, or use `auth.tokens`");
             }
             Some(github) if github.repositories.is_none() && github.organizations.is_none() => {
-                let message = "everybody at GitHub could come, with a repository of their own";
+                let message =
+                    "every GitHub user could use the service, with a repository of their own";
                 let help = "set `forge.github.organizations` or `forge.github.repositories`";
                 self.report.error("auth.github", message, help);
             }
@@ -235,7 +236,7 @@ mod tests {
         for expected in [
             "config.yaml:1:28: this is neither an address nor a network",
             "config.yaml:1:41: this is neither an address nor a network",
-            "config.yaml:5:27: with nothing in it, the token is good for nothing",
+            "config.yaml:5:27: an empty list gives the token no rights",
             "config.yaml:5:47: this glob cannot be read",
             "`auth.tokens[1].scope` must be one of",
             "config.yaml:8:80: \"x\" is not a legal team",
@@ -244,14 +245,14 @@ mod tests {
         }
         let lines = refused("auth: {github: {admins: [platform]}}\n");
         for expected in [
-            "config.yaml:1:8: nobody can be asked who they are: `forge.github` is not set",
+            "config.yaml:1:8: callers cannot be identified: `forge.github` is not set",
             "config.yaml:1:26: \"platform\" is not a legal team",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }
         let all = GITHUB.replace(", organizations: [acme]", "");
         let lines = refused(&format!("{all}auth: {{github: {{}}}}\n"));
-        assert!(lines.contains("everybody at GitHub could come"), "{lines}");
+        assert!(lines.contains("every GitHub user could use the service"), "{lines}");
     }
 
     #[test]

@@ -115,8 +115,8 @@ impl Resolver<'_> {
                     "{name} and {other} have no `server`: if one Argo CD serves both, the same app on both would be \
                      the same objects"
                 );
-                let help = "write `server` for those that Argo CD does not run in; all is well if each has an \
-                            Argo CD of its own";
+                let help = "write `server` for those that Argo CD does not run in; ignore this if \
+                            each has an Argo CD of its own";
                 self.report.warning(&format!("clusters[{n}].name"), message, help);
             }
         }

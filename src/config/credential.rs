@@ -50,7 +50,11 @@ impl Resolver<'_> {
         match secret::read(&source, self.variables) {
             Ok(found) => {
                 if let Some(warning) = found.warning {
-                    self.report.warning(&path, warning, "a secret is for its owner only");
+                    self.report.warning(
+                        &path,
+                        warning,
+                        "only its owner may read a file with a secret",
+                    );
                 }
                 Some(found.secret)
             }

@@ -71,8 +71,8 @@ impl Resolver<'_> {
         let EventWebhook { name, url, secret, events } = webhook;
         let at = format!("{path}.url");
         if has_credentials(&url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(&at, message, "take it out: events are signed instead");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(&at, message, "remove it: events are signed instead");
         }
         if !is_safe(&url) {
             let message = "events would go over the network in the clear";

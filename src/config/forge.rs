@@ -204,7 +204,8 @@ impl Resolver<'_> {
             (None, None) => {
                 let help =
                     "add `app: {id: …, private_key: {file: PATH}}`, or `token: {file: PATH}`";
-                let message = "there is nothing to come to GitHub with";
+                let message =
+                    "there are no credentials for GitHub: neither `app` nor `token` is set";
                 self.report.error("forge.github", message, help);
                 None
             }
@@ -317,7 +318,10 @@ mod tests {
     fn there_is_a_token_or_an_app_and_not_both() {
         let said = refused("forge: {github: {webhook_secret: {env: HOOK}}}");
         assert!(
-            said.contains("config.yaml:1:9: there is nothing to come to GitHub with"),
+            said.contains(
+                "config.yaml:1:9: there are no credentials for GitHub: neither `app` nor `token` \
+                 is set"
+            ),
             "{said}"
         );
         let both = github("{id: 1, private_key: {env: KEY}}\n    token: {env: TOKEN}");
@@ -366,7 +370,7 @@ mod tests {
             "config.yaml:5:5: this secret is not given",
             "config.yaml:6:20: this matches no repository",
             "config.yaml:6:26: this glob cannot be read",
-            "config.yaml:7:5: with no task, no deployment is for us",
+            "config.yaml:7:5: with no task, the service would ignore every deployment",
             "config.yaml:8:10: every deployment would get the same tag",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");

@@ -99,11 +99,15 @@ impl Resolver<'_> {
         let lease = self.duration("limits.lease", lease, 30);
         let lookups = self.duration("limits.lookups", lookups, 10);
         if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
-            let message = "looking things up takes a second and no more than a minute";
+            let message = "the timeout of lookups must be between a second and a minute";
             self.report.error("limits.lookups", message, "write `10s`");
         }
         if lease < Duration::from_secs(1) {
-            self.report.error("limits.lease", "a lease this short is lost at once", "write `30s`");
+            self.report.error(
+                "limits.lease",
+                "a lease this short ends before it is renewed",
+                "write `30s`",
+            );
         }
         LimitSettings {
             workers: workers.unwrap_or(128) as usize,
@@ -124,7 +128,7 @@ impl Resolver<'_> {
     fn patience(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let patience = self.duration(path, text, default);
         if !(Duration::from_millis(100)..=Duration::from_mins(5)).contains(&patience) {
-            let message = "clients are waited for at least 100 ms and no more than five minutes";
+            let message = "the timeout must be between 100 ms and five minutes";
             self.report.error(path, message, &format!("write `{default}s`"));
         }
         patience

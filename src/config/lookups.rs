@@ -100,7 +100,7 @@ impl Resolver<'_> {
             let host = registry.host.clone();
             let registry = self.registry(&path, registry);
             if lookups.registries.contains_key(&host) {
-                let message = format!("the registry {host} is there already");
+                let message = format!("the registry {host} is configured twice");
                 self.report.error(&format!("{path}.host"), message, "remove one of the two");
             }
             lookups.registries.insert(host, registry);
@@ -125,7 +125,8 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.host"), "this is not a registry's host", help);
         }
         if host == ANY_OTHER && (username.is_some() || password.is_some() || insecure) {
-            let message = "every other registry is asked by https and without a login";
+            let message =
+                "`*` means all other registries, which are called by https without a login";
             self.report.error(path, message, "give a login to a registry with a name");
         }
         let login = match (username, password) {
@@ -218,7 +219,7 @@ impl Resolver<'_> {
         self.without_credentials(path, address);
         let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
         if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
-            let message = format!("our token would go to `{name}` in the clear");
+            let message = format!("the service's token would go to `{name}` in the clear");
             self.report.error(path, message, "use an address that begins with https://");
         } else if !address.starts_with("https://") && host.is_none() {
             let message = format!("`{name}` is not an address");
@@ -313,18 +314,19 @@ mod tests {
         for expected in [
             "config.yaml:2:10: this is not a registry's host",
             "config.yaml:3:3: a login is a name and a password",
-            "config.yaml:4:10: the registry ghcr.io is there already",
+            "config.yaml:4:10: the registry ghcr.io is configured twice",
             "config.yaml:4:35: the variable NONE is not set",
-            "config.yaml:5:3: every other registry is asked by https and without a login",
+            "config.yaml:5:3: `*` means all other registries, which are called by https without a \
+             login",
             "config.yaml:6:10: this is not a registry's host",
             "config.yaml:8:52: there is no Vault to look secrets up in",
-            "config.yaml:13:22: our token would go to `platform.secrets.vault.address` in the clear",
+            "config.yaml:13:22: the service's token would go to `platform.secrets.vault.address` in the clear",
             "config.yaml:13:3: there is no token for Vault",
             "config.yaml:14:52: there is no token for the API server",
             "`clusters[3].lookups.kubernetes.server` must be",
             "/none cannot be read",
             "config.yaml:19:22: the secrets of this cluster come with the apps' own manifests",
-            "config.yaml:20:19: looking things up takes a second and no more than a minute",
+            "config.yaml:20:19: the timeout of lookups must be between a second and a minute",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }

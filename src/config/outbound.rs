@@ -124,8 +124,8 @@ impl Resolver<'_> {
 
     fn proxy_url(&mut self, url: &str) {
         if crate::config::mask::has_credentials(url) {
-            let message = "an address with a name or a password in it ends in logs";
-            let help = "take it out, and give `proxy_username` and `proxy_password`";
+            let message = "the address has a user name or a password in it, which logs would show";
+            let help = "remove it, and give `proxy_username` and `proxy_password`";
             self.report.error("outbound.proxy", message, help);
         } else if !(url.starts_with("http://") || url.starts_with("https://"))
             || reqwest::Proxy::all(url).is_err()
@@ -137,8 +137,8 @@ impl Resolver<'_> {
 
     fn without_a_proxy(&mut self, given: &[(&str, bool)]) {
         for (key, _) in given.iter().filter(|(_, given)| *given) {
-            let message = format!("`{key}` is of no use without `proxy`");
-            let help = "add `proxy`; beside HTTPS_PROXY the variable NO_PROXY counts";
+            let message = format!("`{key}` has no effect without `proxy`");
+            let help = "add `proxy`; with HTTPS_PROXY, set the variable NO_PROXY";
             self.report.error(&format!("outbound.{key}"), message, help);
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         );
         let said = refused("outbound:\n  no_proxy: [a]\n");
         assert!(
-            said.contains("config.yaml:2:3: `no_proxy` is of no use without `proxy`"),
+            said.contains("config.yaml:2:3: `no_proxy` has no effect without `proxy`"),
             "{said}"
         );
         let said =

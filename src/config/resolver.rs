@@ -47,7 +47,7 @@ impl Resolver<'_> {
         match read.and_then(|signed| Duration::try_from(signed).ok()) {
             Some(duration) if duration <= LONGEST => duration,
             Some(_) | None => {
-                let message = "this is not a time of at most a day";
+                let message = "this is not a duration of at most a day";
                 self.report.error(path, message, "write it like `30s` or `5m`");
                 default
             }
@@ -65,8 +65,8 @@ impl Resolver<'_> {
     /// A token in an address ends in logs.
     pub(super) fn without_credentials(&mut self, path: &str, url: &str) {
         if has_credentials(url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(path, message, "take it out, and give the secret under `token`");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(path, message, "remove it, and give the secret under `token`");
         }
     }
 

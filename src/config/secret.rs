@@ -43,7 +43,7 @@ pub enum SecretError {
     #[error("the secret in {0} is empty")]
     Empty(String),
     /// It is too large or no text.
-    #[error("{0} is larger than 64 KiB or no text; that is no secret")]
+    #[error("{0} is larger than 64 KiB or not text, so it cannot be a secret")]
     NoText(PathBuf),
     /// The file cannot be read.
     #[error("{path} cannot be read: {source}")]
@@ -131,7 +131,7 @@ fn from_file(path: &Path) -> Result<SecretValue, SecretError> {
     let file = fs::File::open(path).map_err(unreadable)?;
     let warning = others_can_read(&file.metadata().map_err(unreadable)?).then(|| {
         let path = path.display();
-        format!("other users of this machine can read {path}: take that away with `chmod o-r`")
+        format!("other users of this machine can read {path}: remove that right with `chmod o-r`")
     });
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -176,7 +176,7 @@ fn make(path: &Path) -> io::Result<()> {
 fn random_text() -> io::Result<String> {
     let mut bytes = [0; RANDOM_BYTES];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).map_err(|_| io::Error::other("no random bytes to be had"))?;
+    random.fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
     Ok(format!("{}\n", hex::encode(bytes)))
 }
 

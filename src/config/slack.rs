@@ -88,14 +88,15 @@ impl Resolver<'_> {
         let path = "notify.slack.default_channel";
         match (channel, bot) {
             (None, true) => {
-                let message = "without `default_channel` nobody is told where a WAML names no channel, or one that does not take messages";
+                let message = "without `default_channel` no message is posted where a WAML names \
+                               no channel, or one that refuses messages";
                 self.report.warning("notify.slack", message, "write it like \"#deploys\"");
                 None
             }
             (None, false) => None,
             (Some(_), false) => {
                 let message = "an incoming webhook has one channel of its own";
-                self.report.warning(path, message, "take this out, or use a bot's token");
+                self.report.warning(path, message, "remove it, or use a bot's token");
                 None
             }
             (Some(text), true) => {
@@ -115,7 +116,7 @@ impl Resolver<'_> {
         self.without_credentials(path, &url);
         if hook {
             let message = "an incoming webhook is an address of its own";
-            self.report.warning(path, message, "take this out");
+            self.report.warning(path, message, "remove it");
         } else if !is_safe(&url) {
             let message = "the bot's token would go over the network in the clear";
             let help = "give an https address; http is for 127.0.0.1 only";
@@ -154,7 +155,7 @@ impl Resolver<'_> {
                 continue;
             };
             if !bot && matches!(someone, Someone::Email(_)) {
-                let message = "an incoming webhook cannot look for people by their address";
+                let message = "an incoming webhook cannot find people by their e-mail address";
                 self.report.warning(path, message, "write their user id: U0123456789");
             }
             if found.insert(login.to_lowercase(), someone).is_some() {
@@ -169,7 +170,7 @@ impl Resolver<'_> {
         let form = form?;
         let (name, host) = form.split_once('@').unwrap_or_default();
         if !form.contains(LOGIN) || name.is_empty() || host.is_empty() {
-            let message = "this makes no e-mail addresses of logins";
+            let message = "this pattern makes no e-mail address from a login";
             let help = "write it like \"{login}@example.com\"";
             self.report.error("notify.slack.email", message, help);
         }
@@ -263,7 +264,7 @@ mod tests {
             ),
             (
                 "{token: {env: TOKEN}, email: example.com}",
-                "3:34: this makes no e-mail addresses of logins",
+                "3:34: this pattern makes no e-mail address from a login",
             ),
             ("{webhook: {env: HOOK}}", "the secret is not an https address"),
             ("{token: xoxb-1-2-3}", "`notify.slack.token` holds a secret itself"),
@@ -285,12 +286,12 @@ mod tests {
             |text: &str| lines(Err(crate::config::Rejection { violations: slack(text).warnings }));
         assert!(
             warnings("{token: {env: BOT}}")
-                .contains("nobody is told where a WAML names no channel")
+                .contains("no message is posted where a WAML names no channel")
         );
         let hook =
             warnings("{webhook: {env: WEBHOOK}, default_channel: \"#a\", people: {a: a@b.c}}");
         assert!(
-            hook.contains("has one channel of its own") && hook.contains("cannot look for people"),
+            hook.contains("has one channel of its own") && hook.contains("cannot find people"),
             "{hook}"
         );
         let other =

@@ -35,7 +35,11 @@ impl Resolver<'_> {
     ) -> Option<(Credential, ssh::SshAccess)> {
         let Some(Ssh { key, known_hosts }) = ssh else {
             let help = "add `ssh: {key: {file: PATH}, known_hosts: PATH}` beside `url`";
-            self.report.error(&format!("{path}.url"), "there is no key to come in with", help);
+            self.report.error(
+                &format!("{path}.url"),
+                "there is no ssh key to authenticate with",
+                help,
+            );
             return None;
         };
         let known_hosts = PathBuf::from(known_hosts);
@@ -52,7 +56,8 @@ impl Resolver<'_> {
         let Ok(address) = SshAddress::parse(url) else { return };
         let port = address.port().map_or_else(String::new, |port| format!("-p {port} "));
         let scan = format!(
-            "put there what `ssh-keyscan {port}{}` shows, once it is what the host makes public",
+            "put the output of `ssh-keyscan {port}{}` there, after comparing it with the keys that \
+             the host publishes",
             address.host()
         );
         match std::fs::read_to_string(file) {
@@ -78,8 +83,8 @@ fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
         ));
     }
     has_passphrase(text).then_some((
-        "this key has a passphrase, and nobody is there to type it",
-        "take it away (`ssh-keygen -p`), or make a key for this service alone",
+        "this key has a passphrase, which the service cannot enter",
+        "remove it (`ssh-keygen -p`), or make a key for this service alone",
     ))
 }
 
@@ -172,7 +177,7 @@ mod tests {
     fn what_keeps_us_out_is_told_at_its_place() {
         let url = "url: 'git@github.com:o/n.git'";
         for (repository, words) in [
-            (url.to_owned(), "there is no key to come in with"),
+            (url.to_owned(), "there is no ssh key to authenticate with"),
             (
                 format!("{url}, token: {{env: TOKEN}}, {KEY}"),
                 "`token` is given, and the repository is",

@@ -46,11 +46,15 @@ impl Resolver<'_> {
         let known = ["sqlite:", "postgres://", "postgresql://"];
         if !known.iter().any(|scheme| url.starts_with(scheme)) {
             let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
-            self.report.error("storage.url", "this names no database that is known", help);
+            self.report.error(
+                "storage.url",
+                "this is not the address of a supported database",
+                help,
+            );
         }
         let retention_days = retention_days.unwrap_or(400);
         if (1..SHORTEST_RETENTION).contains(&retention_days) {
-            let message = "people and reports look back further than that";
+            let message = "histories and reports need the deployments of at least 30 days";
             let help = "write at least 30, or 0 to keep all deployments";
             self.report.error("storage.retention_days", message, help);
         }

@@ -118,7 +118,7 @@ impl Resolver<'_> {
         self.branch("templates.repository.branch", &branch);
         let refresh = self.duration("templates.repository.refresh", refresh, 300);
         if refresh < SHORTEST_REFRESH {
-            let message = "the repository would be asked without pause";
+            let message = "the repository would be fetched without pause";
             let help = "write `1s` or more; a push event refreshes at once";
             self.report.error("templates.repository.refresh", message, help);
         }
@@ -192,7 +192,7 @@ mod tests {
             "config.yaml:3:10: templates cannot be read from such an address",
             "config.yaml:4:13: this is not a branch's name",
             "config.yaml:5:11: this is not a folder inside a repository",
-            "config.yaml:6:14: the repository would be asked without pause",
+            "config.yaml:6:14: the repository would be fetched without pause",
             "config.yaml:7:",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");

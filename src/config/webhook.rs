@@ -108,7 +108,7 @@ impl Resolver<'_> {
     pub(super) fn environments(&mut self, globs: Option<Vec<String>>) -> Environments {
         let Some(globs) = globs else { return Environments::any() };
         if globs.is_empty() {
-            let message = "with no environment, no deployment is for us";
+            let message = "with no environment, the service would ignore every deployment";
             self.report.error("forge.github.environments", message, "name some, or leave it out");
         }
         self.check_globs("forge.github.environments", &globs);
@@ -122,7 +122,7 @@ impl Resolver<'_> {
     pub(super) fn tasks(&mut self, tasks: Option<Vec<String>>) -> Vec<String> {
         let tasks = tasks.unwrap_or_else(|| Rules::default().tasks);
         if tasks.is_empty() {
-            let message = "with no task, no deployment is for us";
+            let message = "with no task, the service would ignore every deployment";
             self.report.error("forge.github.tasks", message, "write [deploy], or leave it out");
         }
         tasks

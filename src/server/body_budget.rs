@@ -102,7 +102,9 @@ impl BodyBudget {
                 return Ok(BodyReader { budget, id, evicted, body: HeldBody::default() });
             }
             if now >= until {
-                return Err(no_room("too many bodies are read at once; come again"));
+                return Err(no_room(
+                    "too many request bodies are being read at once; try again later",
+                ));
             }
             let next = until.min(now + GRACE / 4);
             let _ = timeout_at(next, self.left.notified()).await;
@@ -120,7 +122,9 @@ impl BodyBudget {
             }
             let now = Instant::now();
             if now >= until {
-                return Err(no_room("too many large bodies are read at once; come again"));
+                return Err(no_room(
+                    "too many large request bodies are being read at once; try again later",
+                ));
             }
             self.lock().evict(|one| one.pooled && now.duration_since(one.last) >= STALLED, now);
         }
@@ -181,7 +185,7 @@ impl BodyReader {
     /// Until another one needs the place more.
     pub(super) async fn evicted(&self) -> Problem {
         self.evicted.cancelled().await;
-        no_room("the body came slowly, and others needed its place; send it again")
+        no_room("the body arrived slowly, and other requests needed its place; send it again")
     }
 
     /// Notes how much has come, whether it is kept or not.

@@ -33,7 +33,7 @@ impl FromRequestParts<Arc<Shared>> for AuthenticatedRequest {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let caller = parts.extensions.get().cloned();
-        let detail = "a mistake in the server: nobody was asked who calls";
+        let detail = "internal error: the route did not authenticate its caller";
         Ok(Self {
             shared: shared.clone(),
             caller: caller.ok_or_else(|| Problem::new(ProblemKind::Internal, detail))?,
@@ -168,7 +168,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
                 unprocessable(own_words("the JSON is wrong", &error.body_text()))
             }
             JsonRejection::BytesRejection(_) => {
-                Problem::new(ProblemKind::TooLarge, "the body is too large, or broke off")
+                Problem::new(ProblemKind::TooLarge, "the body is too large, or incomplete")
             }
             other => bad(own_words("the body is not JSON", &other.body_text())),
         })
@@ -199,5 +199,5 @@ pub(super) fn no_deployment(id: &DeployId) -> Problem {
 /// The database does not answer.
 pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "deployments could not be read");
-    Problem::new(ProblemKind::Unavailable, "deployments cannot be read now; come again")
+    Problem::new(ProblemKind::Unavailable, "deployments cannot be read now; try again later")
 }

@@ -45,7 +45,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, LARGEST).await else {
-        let detail = "the answer is larger than any that is sent: ask for less (`limit`)";
+        let detail = "the answer would be too large: ask for less (`limit`)";
         return Problem::new(ProblemKind::Internal, detail).into_response();
     };
     let tag = tag(&body);

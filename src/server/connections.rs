@@ -84,7 +84,7 @@ impl ConnectionMetrics {
     pub fn new(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("connections", "Open connections", metrics.open.clone());
-        let about = "Connections that the service closed, by why";
+        let about = "Connections that the service closed, by reason";
         registry.register("connections_closed", about, metrics.closed.clone());
         metrics
     }

@@ -46,7 +46,7 @@ impl DeliveryCounter {
     /// One whose metric the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let deliveries = Family::default();
-        let about = "Webhook deliveries, by what became of them";
+        let about = "Webhook deliveries, by outcome";
         registry.register("webhook_deliveries", about, deliveries.clone());
         Self(deliveries)
     }

@@ -9,7 +9,7 @@ pub fn raise() -> Option<u64> {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => Some(limit),
         Err(error) => {
-            tracing::warn!(%error, "the limit on open files could not be raised");
+            tracing::warn!(%error, "limit of open files could not be raised");
             rlimit::Resource::NOFILE.get().ok().map(|(soft, _)| soft)
         }
     }
@@ -26,7 +26,7 @@ pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
             limit,
             wanted,
             room,
-            "fewer connections are taken than limits.connections says: the limit on open files is low"
+            "limits.connections is lowered: the limit of open files is too low"
         );
     }
     room

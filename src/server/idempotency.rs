@@ -78,15 +78,15 @@ pub(super) async fn idempotent(
         Begin::Replay(answer) => Ok(replayed(answer)),
         Begin::InProgress => Err(Problem::new(
             ProblemKind::KeyInUse,
-            "the request with this Idempotency-Key is still at work: repeat it in a moment",
+            "the request with this Idempotency-Key is still in progress: repeat it in a moment",
         )),
         Begin::KeyReused => Err(Problem::new(
             ProblemKind::KeyReused,
-            "this Idempotency-Key was used for a request with another body: take a new one",
+            "this Idempotency-Key was used for a request with another body: use a new one",
         )),
         Begin::TooMany => Err(Problem::new(
             ProblemKind::TooMany,
-            "too many Idempotency-Keys in a day; without one the request is taken",
+            "too many Idempotency-Keys in a day; send the request without one",
         )
         .after(Duration::from_hours(1))),
     }
@@ -108,7 +108,7 @@ async fn read(
     most: usize,
 ) -> Result<Bytes, Problem> {
     let too_large = || {
-        let detail = format!("the body is larger than {most} bytes, or broke off");
+        let detail = format!("the body is larger than {most} bytes, or incomplete");
         Problem::new(ProblemKind::TooLarge, detail)
     };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -149,11 +149,11 @@ async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) ->
     match working.await {
         Ok(response) => response,
         Err(fault) => {
-            tracing::error!(%fault, "an act ended by a fault");
+            tracing::error!(%fault, "act failed: its task panicked");
             // What it did has its answer, or its record: the key is free otherwise.
             let Deployments { store, clock, .. } = &shared.state.deployments;
             log(store.release_key(&lease, clock.now()).await);
-            let detail = "a mistake in the server; its log has more";
+            let detail = "internal error; the service's log has more";
             Problem::new(ProblemKind::Internal, detail).into_response()
         }
     }
@@ -187,15 +187,15 @@ fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
 
 fn log(kept: Result<(), StoreError>) {
     if let Err(error) = kept {
-        tracing::error!(%error, "the answer to an act could not be kept");
+        tracing::error!(%error, "answer to an act could not be stored");
     }
 }
 
 fn unavailable(error: &StoreError) -> Problem {
-    tracing::error!(%error, "it cannot be found out whether a request is a repeat");
+    tracing::error!(%error, "idempotency key could not be read");
     Problem::new(
         ProblemKind::Unavailable,
-        "nothing was done: it cannot be recorded now; come again",
+        "nothing was done: it cannot be recorded now; try again later",
     )
 }
 

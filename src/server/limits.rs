@@ -115,8 +115,8 @@ impl RequestSlots {
         if let Ok(Ok(slot)) = timeout(wait, slots.clone().acquire_owned()).await {
             return Ok(slot);
         }
-        tracing::warn!(?class, "too many requests at once");
-        Err(Problem::new(ProblemKind::Overloaded, "the server is busy; come again"))
+        tracing::warn!(?class, "limit of concurrent requests reached");
+        Err(Problem::new(ProblemKind::Overloaded, "the server is busy; try again later"))
     }
 }
 

@@ -85,7 +85,7 @@ async fn within_bounds(
 async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let limit = shared.state.limits.request_timeout;
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
-        tracing::warn!(?limit, "a request took too long");
+        tracing::warn!(?limit, "request timed out");
         let detail = "the answer took too long; the same request may be sent again";
         Problem::new(ProblemKind::TookTooLong, detail).into_response()
     })
@@ -93,8 +93,8 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
 
 /// The panic's own text is on standard error and may hold anything; it goes no further.
 fn panicked() -> Response {
-    tracing::error!("a request handler panicked");
-    let detail = "a mistake in the server; its log has more under this request's id";
+    tracing::error!("request handler panicked");
+    let detail = "internal error; the service's log has more under this request's id";
     Problem::new(ProblemKind::Internal, detail).into_response()
 }
 

@@ -89,26 +89,30 @@ impl ProblemKind {
 
     fn meaning(self) -> &'static str {
         match self {
-            Self::BadRequest => "a parameter, a header or the JSON is not what it should be",
+            Self::BadRequest => "a parameter, a header or the JSON is invalid",
             Self::MalformedEvent => "the webhook's event cannot be used",
-            Self::BadSignature => "the webhook is not the forge's",
+            Self::BadSignature => "the webhook's signature is missing or wrong",
             Self::Unauthorized => "there is no token, or it is wrong, expired or revoked",
-            Self::Forbidden => "the token is right, and its owner may not do this",
-            Self::TooMany => "the caller came too often; `Retry-After` says when to come again",
-            Self::KeyInUse => "another request with this `Idempotency-Key` is at work",
+            Self::Forbidden => "the token is valid, but does not permit this",
+            Self::TooMany => {
+                "the caller sent too many requests; `Retry-After` says when to try again"
+            }
+            Self::KeyInUse => "another request with this `Idempotency-Key` is in progress",
             Self::KeyReused => "this `Idempotency-Key` was used for another request",
-            Self::NotFound => "there is no such route or thing",
-            Self::MethodNotAllowed => "the route has other methods",
-            Self::Conflict => "something else is under way with it, or it has changed",
-            Self::WouldLoseData => "data would be lost, and the request does not say that it may",
-            Self::Unprocessable => "the request is understood, and cannot be meant",
+            Self::NotFound => "there is no such route or resource",
+            Self::MethodNotAllowed => "the route does not take this method",
+            Self::Conflict => "another change of the resource is in progress, or it has changed",
+            Self::WouldLoseData => "data would be lost, and the request does not allow that",
+            Self::Unprocessable => {
+                "the request has the right form, but contradicts itself or the service's rules"
+            }
             Self::SlowBody => "the body did not arrive in time",
             Self::TooLarge => "the body is too large",
             Self::UnsupportedMediaType => "the body is not `application/json`",
-            Self::Internal => "a mistake of ours; the log has more under the request's id",
-            Self::Unavailable => "something behind us does not work now; come again",
-            Self::Overloaded => "too many requests at once; come again",
-            Self::TookTooLong => "the answer did not come in time; the request may be sent again",
+            Self::Internal => "an error in the service; its log has more under the request's id",
+            Self::Unavailable => "the database or another service is unavailable; try again later",
+            Self::Overloaded => "too many requests at once; try again later",
+            Self::TookTooLong => "the answer was not ready in time; the request may be sent again",
         }
     }
 

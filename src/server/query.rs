@@ -21,34 +21,39 @@ const LONGEST_ACTOR: usize = 100;
 pub(super) const LIMIT: Parameter = Parameter::new(
     "limit",
     Is::Number(1, MOST as i64),
-    "At most so many; 50 where nothing is said.",
+    "The largest number of results; 50 by default.",
 );
 /// Where a page begins.
 pub(super) const CURSOR: Parameter = Parameter::text(
     "cursor",
     Form::DEPLOY_ID,
-    "The `next` of the page before; only with the same other parameters.",
+    "The `next` of the page before, with the same other parameters.",
 );
 
 /// The parameters of the list of deployments.
 pub(super) const DEPLOYMENTS: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Only to this target."),
+    Parameter::text("target", Form::TARGET, "Only deployments to this target."),
     Parameter::text(
         "repository",
         Form::REPOSITORY,
-        "Only of this service's repository: `OWNER/NAME`.",
+        "Only deployments of this service repository: `OWNER/NAME`.",
     ),
     Parameter::text(
         "app",
         Form::APP,
-        "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
+        "Only deployments of this app: `NAMESPACE/SLUG`. A deployment has an app once its WAML has \
+         been read.",
     ),
-    Parameter::new("state", Is::State, "Only in this state."),
-    Parameter::text("actor", Form::NAME, "Only those that this person or program asked for."),
-    Parameter::text("tag", Form::TAG, "Only of this image tag."),
-    Parameter::new("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
-    Parameter::new("since", Is::Time, "Only those received at this time or later."),
-    Parameter::new("until", Is::Time, "Only those received before this time."),
+    Parameter::new("state", Is::State, "Only deployments in this state."),
+    Parameter::text("actor", Form::NAME, "Only deployments that this person or program created."),
+    Parameter::text("tag", Form::TAG, "Only deployments of this image tag."),
+    Parameter::new(
+        "forge_id",
+        Is::Number(0, i64::MAX),
+        "The deployment with this number at the code host.",
+    ),
+    Parameter::new("since", Is::Time, "Only deployments received at this time or later."),
+    Parameter::new("until", Is::Time, "Only deployments received before this time."),
     LIMIT,
     CURSOR,
 ];

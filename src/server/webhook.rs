@@ -76,7 +76,7 @@ pub(super) async fn github(
 /// The sender sees it in the answer, whoever asked for the deployment in its status.
 fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
-    tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
+    tracing::warn!(%repository, forge_id, field, "webhook refused: unusable");
     shared.count(WebhookOutcome::Refused);
     shared.state.deployments.hints.look_at(&refusal.repository);
     Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
@@ -98,7 +98,7 @@ fn pushed(shared: &Shared, push: &BranchPush) -> Response {
 async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
-        tracing::error!(%repository, number, %error, "a pull request could not be stored");
+        tracing::error!(%repository, number, %error, "pull request could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
@@ -110,7 +110,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
         Noted::Known => "known",
         Noted::Forgotten => "forgotten",
         Noted::Full => {
-            tracing::error!(%repository, number, "too many previews wait, this one is refused");
+            tracing::error!(%repository, number, "preview refused: too many wait");
             shared.count(WebhookOutcome::NotStored);
             let detail = "too many previews wait; deliver it again later";
             return Err(Problem::new(ProblemKind::Unavailable, detail));
@@ -123,9 +123,12 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
 async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
     let repository = rerun.repository.clone();
     let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
-        tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
+        tracing::error!(%repository, %error, "request for a new preview could not be stored");
         shared.count(WebhookOutcome::NotStored);
-        Problem::new(ProblemKind::Unavailable, "the wish could not be stored; deliver it again")
+        Problem::new(
+            ProblemKind::Unavailable,
+            "the request for a new preview could not be stored; deliver it again",
+        )
     })?;
     if found {
         return Ok(hint(shared, json!({"preview": "waiting"})));
@@ -158,7 +161,7 @@ async fn accept(
     })?;
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
     let accepted = shared.state.deployments.accept(&delivery, &request).await.map_err(|error| {
-        tracing::error!(%delivery, %error, "a deployment could not be stored");
+        tracing::error!(%delivery, %error, "deployment could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
@@ -240,7 +243,7 @@ async fn read_signed(
         };
         let Some(chunk) = chunk.map_err(|_| not_read(too_slow(since, received)))? else { break };
         let chunk =
-            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body broke off"))?;
+            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body is incomplete"))?;
         received = received.saturating_add(chunk.len());
         if received > ServerLimits::LARGEST_BODY {
             break;
@@ -281,7 +284,7 @@ fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
 
 fn too_slow(since: Instant, received: usize) -> Problem {
     let detail = format!(
-        "the body came too slowly: {received} bytes of it within {} ms",
+        "the body arrived too slowly: {received} bytes of it within {} ms",
         since.elapsed().as_millis()
     );
     Problem::new(ProblemKind::SlowBody, detail)

@@ -24,14 +24,14 @@ impl Credential {
     /// When the file cannot be read, is empty, or holds what no header can carry.
     pub async fn text(&self) -> Result<SecretString, String> {
         let Some(path) = &self.file else { return Ok(self.secret.clone()) };
-        let failed = |why: String| format!("our token in {}: {why}", path.display());
+        let failed = |why: String| format!("the service's token in {}: {why}", path.display());
         let file = tokio::fs::File::open(path).await.map_err(|error| failed(error.to_string()))?;
         let mut text = String::new();
         let read = file.take(LARGEST).read_to_string(&mut text).await;
         read.map_err(|error| failed(error.to_string()))?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(failed("it is empty or no token".to_owned()));
+            return Err(failed("it is empty or not a token".to_owned()));
         }
         Ok(text.into())
     }
@@ -57,7 +57,7 @@ mod tests {
         for bad in ["", "\n", "a\nb", "a\u{1b}b"] {
             std::fs::write(&path, bad).unwrap();
             let said = credential.text().await.unwrap_err();
-            assert!(said.ends_with("it is empty or no token"), "{said}");
+            assert!(said.ends_with("it is empty or not a token"), "{said}");
         }
     }
 }

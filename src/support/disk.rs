@@ -85,7 +85,7 @@ pub fn describe_io_error(error: &io::Error) -> &'static str {
         _ if error.raw_os_error().is_some_and(|code| OPEN_FILES.contains(&code)) => {
             "fewer open files: raise the limit of open files"
         }
-        _ => "the disk, which does not take a write",
+        _ => "the disk, which refuses writes",
     }
 }
 

@@ -52,7 +52,7 @@ impl Place {
         assert_eq!(self.deployer.github.told(id).last().unwrap(), "success");
     }
 
-    /// What could be deployed of the app of a WAML.
+    /// The builds that can be deployed of the app of a WAML.
     async fn builds(&self, token: &str, repository: &str, waml: &str) -> Answer {
         let body = json!({"repository": repository, "target": TARGET, "waml": waml});
         post_as(&self.deployer, token, "/api/v1/builds", &body).await

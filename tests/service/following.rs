@@ -123,7 +123,7 @@ async fn logs_come_as_it_happens_and_again_after_a_break() {
     let id = Event::of_app(&place.home, 1, "shop").accepted(&place.process).await;
     held.reached().await;
     let mut bart = place.bart(&["logs", &id, "--follow"]);
-    bart.says("asked for `v1`").await;
+    bart.says("requested `v1`").await;
     place.wire.cut();
     let streams = place.wire.asked("/events", 2).await;
     let resumes = |head: &String| head.to_ascii_lowercase().contains("\r\nlast-event-id: ");
@@ -132,7 +132,7 @@ async fn logs_come_as_it_happens_and_again_after_a_break() {
     let (code, out, err) = bart.ends().await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("pushed with commit"), "{out}");
-    assert_eq!(out.matches("asked for").count(), 1, "each line once: {out}");
+    assert_eq!(out.matches("requested `v1`").count(), 1, "each line once: {out}");
     assert!(err.ends_with(&format!("succeeded {id}\n")), "{err}");
 }
 

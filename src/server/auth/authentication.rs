@@ -142,14 +142,14 @@ impl Authenticator {
             (true, false) | (false, true) => {}
         }
         if wrong {
-            tracing::info!(from = whence, "a wrong token");
+            tracing::info!(from = whence, "token refused");
         }
         Ok(Caller::new(said?.login, AuthMethod::GitHub, RightsSource::Person(token)))
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
         lock(&self.failures).try_acquire(whence, self.deployments.clock.now()).map_err(|wait| {
-            tracing::warn!(from = whence, "too many wrong tokens");
+            tracing::warn!(from = whence, "token rate limit reached");
             let detail = "too many wrong tokens came from your address";
             Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
@@ -160,8 +160,8 @@ impl Authenticator {
     async fn identify_person(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
         let ask = || {
             self.strangers.try_acquire().map_err(|_| {
-                tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
-                let detail = "too many tokens that are not known yet came at once; come again";
+                tracing::warn!(most = STRANGERS, "limit of concurrent token checks reached");
+                let detail = "too many new tokens arrived at once; try again later";
                 Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
             })
         };
@@ -172,8 +172,8 @@ impl Authenticator {
     fn unknown_token(&self, text: &str, door: CallerSurface) -> Problem {
         let detail = match (self.admission.github.is_some(), door) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
-                "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
-                 token of the service"
+                "this is the token of a GitHub App, such as jobs have, and not a person's: use an \
+                 API token of the service"
             }
             (false, CallerSurface::Api) => "the API token is not a configured one",
             (true, CallerSurface::Api) => {
@@ -193,7 +193,7 @@ impl Authenticator {
         let now = self.deployments.clock.now();
         lock(&self.calls).try_acquire(&caller.account(), now).map_err(|wait| {
             let most = self.admission.requests_per_minute;
-            tracing::warn!(caller = caller.account(), most, "a caller comes too often");
+            tracing::warn!(caller = caller.account(), most, "request rate limit reached");
             let detail = format!("{} made more than {most} requests in a minute", caller.name);
             Problem::new(ProblemKind::TooMany, detail).after(wait)
         })

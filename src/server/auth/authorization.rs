@@ -24,14 +24,14 @@ impl Authenticator {
         scope: Scope,
         resource: &Resource,
     ) -> Result<(), Problem> {
-        let allowed = match &caller.standing {
+        let decision = match &caller.standing {
             RightsSource::Everybody => Ok(()),
             RightsSource::Token(rights) => self.token_may(caller, rights, scope, resource).await,
             RightsSource::Person(token) => self.person_may(caller, token, scope, resource).await,
         };
-        let may = allowed.is_ok();
-        tracing::debug!(caller = caller.name, ?scope, subject = %resource, may, "asked whether one may");
-        allowed
+        let allowed = decision.is_ok();
+        tracing::debug!(caller = caller.name, ?scope, %resource, allowed, "permission checked");
+        decision
     }
 
     /// Returns whether the caller may see that; an error is that it cannot be found out.
@@ -274,8 +274,11 @@ fn forbidden(detail: String) -> Problem {
 }
 
 fn unknown(error: &StoreError) -> Problem {
-    tracing::error!(%error, "whose an app is cannot be found out");
-    Problem::new(ProblemKind::Unavailable, "whose the app is cannot be found out now; come again")
+    tracing::error!(%error, "owner of an app could not be read");
+    Problem::new(
+        ProblemKind::Unavailable,
+        "the app's owner cannot be determined now; try again later",
+    )
 }
 
 /// Describes to callers what GitHub did not tell.
@@ -295,8 +298,8 @@ pub(super) fn not_told(error: IdentityError) -> Problem {
         IdentityError::Unavailable(why) => Problem::new(
             ProblemKind::Unavailable,
             format!(
-                "GitHub cannot be asked who you are and what you may ({why}); an API token works \
-                 nevertheless"
+                "GitHub cannot be asked for your identity and permissions ({why}); an API token \
+                 still works"
             ),
         ),
     }

@@ -31,11 +31,11 @@ impl Site {
         if self.is_ours(host) {
             return Ok(());
         }
-        tracing::warn!("a request to another host was refused");
+        tracing::warn!("request refused: unknown host name");
         Err(Problem::new(
             ProblemKind::Forbidden,
-            "this service asks nobody for a token, so that it answers only to names of this machine, \
-             such as localhost, and to the host of `server.external_url`",
+            "this service needs no token, so it answers only requests for names of this machine, \
+             such as localhost, and for the host of `server.external_url`",
         ))
     }
 

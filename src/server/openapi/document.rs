@@ -19,10 +19,10 @@ use crate::server::problem::ProblemKind;
 const NOT_MODIFIED: &str = "304";
 const SCHEMAS: &str = "/components/schemas";
 
-const ABOUT: &str = "What is deployed where, what happened, and what people do about it. \
-    Times are RFC 3339 in UTC. Answers may get new keys; a client leaves those out that it does not \
-    know. Errors are `application/problem+json` (RFC 9457): `type` is stable and for programs, \
-    `detail` is for people.";
+const ABOUT: &str = "Deployments, apps, revisions, rollbacks, locks and the audit log of \
+                     the-deployer. Times are RFC 3339 in UTC. Answers may get new keys; a client \
+                     ignores keys that it does not know. Errors are `application/problem+json` \
+                     (RFC 9457): `type` is stable and for programs, `detail` is for people.";
 
 /// How any route may fail.
 const ANY: &[ProblemKind] = &[
@@ -65,7 +65,8 @@ pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A token of the service's configuration, or a person's of GitHub.",
+                "description": "An API token of the service's configuration, or a person's GitHub \
+                                token.",
             }},
         },
     });
@@ -142,7 +143,8 @@ impl Shapes {
         let failures: Vec<_> = failures.collect();
         let answers = answers.iter().map(|answer| (answer.status, self.answer(answer)));
         let all = answers.chain(failures).map(|(status, said)| (status.to_string(), said));
-        let same = json!({"description": "It is as it was when the answer with the `ETag` of `If-None-Match` was given."});
+        let same = json!({"description": "The answer is the same as the one with the `ETag` in \
+                                          `If-None-Match`."});
         all.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), same))).collect()
     }
 
@@ -183,7 +185,7 @@ fn path_parameter(path: &str, name: &str) -> Json {
         "app" => ("The app's slug.", Form::SLUG),
         "revision" => ("The deploy id that names the revision.", Form::DEPLOY_ID),
         _ if path.starts_with("/deployments/") => ("The deployment's deploy id.", Form::DEPLOY_ID),
-        _ => ("Its id.", Form::LOCK_ID),
+        _ => ("The id of the resource.", Form::LOCK_ID),
     };
     json!({
         "name": name, "in": "path", "required": true, "description": about,

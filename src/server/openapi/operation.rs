@@ -94,8 +94,8 @@ impl Parameter {
 const ONCE: &[Parameter] = &[Parameter::text(
     "Idempotency-Key",
     Form::KEY,
-    "New for each act, up to 100 visible characters. For 24 hours a repeat with it does nothing, and \
-     gets the answer that the first one got.",
+    "A new key for each act, up to 100 visible characters. For 24 hours a repeat with the same key \
+     does nothing, and gets the answer to the first request.",
 )];
 
 /// Makes the schema of a type.

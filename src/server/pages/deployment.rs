@@ -267,15 +267,15 @@ fn edit(edit: HandEdit) -> Edit {
 
 fn sentence(replaced: bool, push_failed: bool) -> &'static str {
     if replaced {
-        "Somebody had changed these files beside the-deployer. This deployment replaced them; \
-         what is worth keeping belongs into the service's repository."
+        "These files had been changed by hand. This deployment replaced them; move changes that \
+         you want to keep into the service repository."
     } else if push_failed {
-        "Somebody has changed these files beside the-deployer. Nothing was replaced, because the \
-         push failed. What is worth keeping belongs into the service's repository, before the next \
+        "These files have been changed by hand. Nothing was replaced, because the push failed. \
+         Move changes that you want to keep into the service repository before the next \
          deployment."
     } else {
-        "Somebody has changed these files beside the-deployer, and nothing was replaced. \
-         Take the change over into the service's repository, or revert it; then deploy again."
+        "These files have been changed by hand, and nothing was replaced. Move the change into the \
+         service repository, or revert it; then deploy again."
     }
 }
 
@@ -322,12 +322,12 @@ fn explain(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "waited for a worker",
         Stage::Fetch => "read the WAML",
-        Stage::Facts => "asked what rules must know",
-        Stage::Merge => "laid layers over one another",
+        Stage::Facts => "looked up images and secrets",
+        Stage::Merge => "merged the layers of settings",
         Stage::Default => "filled in defaults",
         Stage::Validate => "ran all rules",
-        Stage::Render => "made the manifests",
-        Stage::Push => "pushed them",
+        Stage::Render => "rendered the manifests",
+        Stage::Push => "pushed the manifests",
     }
 }
 
@@ -346,8 +346,8 @@ fn waiting(told: &[Notification]) -> bool {
 fn line(told: &Notification) -> Line {
     let (look, outcome) = match (&told.sent_at, &told.parked, &told.skipped) {
         (Some(at), _, _) => ("good", format!("sent at {}", at.strftime("%H:%M:%S"))),
-        (_, Some(reason), _) => ("bad", format!("given up: {reason}")),
-        (_, _, Some(reason)) => ("gone", format!("left out: {reason}")),
+        (_, Some(reason), _) => ("bad", format!("not delivered: {reason}")),
+        (_, _, Some(reason)) => ("gone", format!("skipped: {reason}")),
         (None, None, None) => ("going", "waits to be sent".to_owned()),
     };
     Line {

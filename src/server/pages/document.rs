@@ -22,7 +22,7 @@ pub(crate) struct Places {
 
 /// A page that could not be made: a fault of ours.
 #[derive(Debug, thiserror::Error)]
-#[error("a page could not be made: {0}")]
+#[error("the page could not be rendered: {0}")]
 pub(crate) struct NoPage(#[from] askama::Error);
 
 /// All styles there are. It stands in each page.

@@ -141,8 +141,11 @@ fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
 /// A page with what holds browsers to it. It says who deploys what: nobody keeps it.
 fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Problem> {
     let page = page.map_err(|error| {
-        tracing::error!(%error, "a page could not be made");
-        Problem::new(ProblemKind::Internal, "the page could not be made; its log has more")
+        tracing::error!(%error, "page could not be rendered");
+        Problem::new(
+            ProblemKind::Internal,
+            "the page could not be rendered; the service's log has more",
+        )
     })?;
     let mut response = (status, page).into_response();
     let headers = response.headers_mut();

@@ -38,7 +38,7 @@ fn describe_request(deployment: &Deployment) -> String {
     if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
         let (who, target) = (&request.actor, &request.target);
         return format!(
-            "{who} asked to go back to `{}` on {target}, revision {to}: {reason}",
+            "{who} requested a rollback to `{}` on {target}, revision {to}: {reason}",
             release.tag
         );
     }
@@ -47,7 +47,7 @@ fn describe_request(deployment: &Deployment) -> String {
         why => format!(": {why}"),
     };
     format!(
-        "{} asked for `{}` of {} on {}, commit {}{why}",
+        "{} requested `{}` of {} on {}, commit {}{why}",
         request.actor,
         release.tag,
         release.repository,
@@ -59,7 +59,7 @@ fn describe_request(deployment: &Deployment) -> String {
 /// The deployment's own steps are those that the forge is told of; its end has more to it.
 fn step(told: &Notification) -> Option<TimelineEntry> {
     let text = match (&told.sink, told.status.state) {
-        (Sink::Forge, ForgeState::InProgress) => "a worker has begun".to_owned(),
+        (Sink::Forge, ForgeState::InProgress) => "a worker started".to_owned(),
         (Sink::Forge, ForgeState::Inactive) => told.status.description().to_owned(),
         _ => return None,
     };
@@ -75,7 +75,7 @@ fn ended(deployment: &Deployment) -> Vec<TimelineEntry> {
     texts.extend(deployment.violations.iter().map(violation));
     texts.extend(match deployment.violations.left_out() {
         0 => None,
-        more => Some(format!("and {more} more violations and warnings, which are not kept")),
+        more => Some(format!("and {more} more violations and warnings, which are not stored")),
     });
     texts.extend(deployment.pushed.as_ref().map(pushed));
     texts.extend(took(deployment));
@@ -85,7 +85,7 @@ fn ended(deployment: &Deployment) -> Vec<TimelineEntry> {
 
 fn read(deployment: &Deployment) -> Option<String> {
     let (app, template) = (deployment.app.as_ref()?, deployment.template.as_ref()?);
-    Some(format!("it is {app}, made by the template `{template}`"))
+    Some(format!("the app is {app}, rendered by the template `{template}`"))
 }
 
 fn violation(violation: &Violation) -> String {
@@ -135,9 +135,10 @@ fn delivered(told: &Notification) -> Option<TimelineEntry> {
     let what = told.status.state.as_str();
     match (told.sent_at, &told.parked) {
         (Some(at), _) => Some(TimelineEntry { at, text: format!("{whom}: `{what}` sent") }),
-        (None, Some(why)) => {
-            Some(TimelineEntry { at: told.at, text: format!("{whom}: `{what}` given up, {why}") })
-        }
+        (None, Some(why)) => Some(TimelineEntry {
+            at: told.at,
+            text: format!("{whom}: `{what}` not delivered, {why}"),
+        }),
         (None, None) => None,
     }
 }

@@ -37,17 +37,17 @@ const NAMED: usize = 20;
 
 /// The parameters of the list of apps.
 pub(super) const QUERY: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Only on this target."),
+    Parameter::text("target", Form::TARGET, "Only apps on this target."),
     Parameter::text("app", Form::APP, "Only this app: `NAMESPACE/SLUG`."),
     Parameter::text(
         "owner",
         Form::OWNER,
-        "Only of this owner: an e-mail address, as its Application says.",
+        "Only apps of this owner: an e-mail address, as in the app's Application.",
     ),
     Parameter::new(
         "state",
         Is::Words(&["live", "edited", "locked", "held"]),
-        "Only such: `edited` is what somebody has edited by hand.",
+        "Only apps in this state: `edited` means a manual edit.",
     ),
     query::LIMIT,
     Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
@@ -151,8 +151,8 @@ impl From<NotShown> for Problem {
         match error {
             NotShown::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotShown::Fault(error) => {
-                tracing::error!(%error, "an app could not be read");
-                Self::new(ProblemKind::Unavailable, "the app cannot be read now; come again")
+                tracing::error!(%error, "app could not be read");
+                Self::new(ProblemKind::Unavailable, "the app cannot be read now; try again later")
             }
         }
     }
@@ -169,14 +169,17 @@ impl From<NotRemoved> for Problem {
             NotRemoved::Foreign(paths) => Self::new(
                 ProblemKind::Conflict,
                 format!(
-                    "these are in its folder and not ours: {}; move them away first",
+                    "these files in its folder are not the service's: {}; move them away first",
                     enumerate(paths.into_iter())
                 ),
             ),
             NotRemoved::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotRemoved::Fault(error) => {
-                tracing::error!(%error, "an app could not be removed");
-                Self::new(ProblemKind::Unavailable, "it cannot be removed now; come again")
+                tracing::error!(%error, "app could not be removed");
+                Self::new(
+                    ProblemKind::Unavailable,
+                    "the app cannot be removed now; try again later",
+                )
             }
         }
     }

@@ -27,9 +27,9 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::text(
         "target",
         Form::TARGET,
-        "The cluster whose WAML section names the image; absent: any.",
+        "The target whose WAML section names the image; any target by default.",
     ),
-    Parameter::new("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+    Parameter::new("limit", Is::Number(1, 100), "The largest number of results; 20 by default."),
     Parameter::new("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
 
@@ -155,7 +155,7 @@ impl From<NoBuilds> for Problem {
             NoBuilds::NotKnown(detail) => Self::new(ProblemKind::Unavailable, detail),
             NoBuilds::Fault(error) => {
                 tracing::error!(%error, "builds could not be listed");
-                Self::new(ProblemKind::Unavailable, "builds cannot be listed now; come again")
+                Self::new(ProblemKind::Unavailable, "builds cannot be listed now; try again later")
             }
         }
     }

@@ -126,8 +126,8 @@ impl From<NotAsked> for Problem {
             NotAsked::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
             NotAsked::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
             NotAsked::Fault(error) => {
-                tracing::error!(%error, "a deployment could not be asked for");
-                Self::new(ProblemKind::Unavailable, "it cannot be deployed now; come again")
+                tracing::error!(%error, "deployment could not be created");
+                Self::new(ProblemKind::Unavailable, "it cannot be deployed now; try again later")
             }
         }
     }
@@ -144,8 +144,8 @@ impl From<NotCancelled> for Problem {
 }
 
 fn not_cancelled(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(%error, "a deployment could not be cancelled");
-    Problem::new(ProblemKind::Unavailable, "it cannot be cancelled now; come again")
+    tracing::error!(%error, "deployment could not be cancelled");
+    Problem::new(ProblemKind::Unavailable, "it cannot be cancelled now; try again later")
 }
 
 impl From<CreatedDeployment> for DeployAnswer {

@@ -43,7 +43,7 @@ const COME_AGAIN: Duration = Duration::from_secs(2);
 pub(super) const RESUME: &[Parameter] = &[Parameter::text(
     "Last-Event-ID",
     Form::NAME,
-    "The id of the last event that was heard: while it is the current one, it is not sent again.",
+    "The id of the last event received; the service does not send that event again.",
 )];
 
 /// Tells of one deployment until it has ended.
@@ -64,8 +64,11 @@ pub(super) async fn follow(
     }
     let opened = opened(&call)?;
     let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
-        tracing::warn!(limit = call.shared.state.limits.streams, "too many streams at once");
-        let detail = "too many deployments are followed at once; come again";
+        tracing::warn!(
+            limit = call.shared.state.limits.streams,
+            "limit of concurrent event streams reached"
+        );
+        let detail = "too many deployments are followed at once; try again later";
         return Err(Problem::new(ProblemKind::Overloaded, detail));
     };
     let now = call.deployments().clock.now();
@@ -96,7 +99,11 @@ fn opened(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
     }
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
     let opened = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
-        tracing::warn!(caller = call.caller.account(), most, "a caller follows too much at once");
+        tracing::warn!(
+            caller = call.caller.account(),
+            most,
+            "limit of a caller's event streams reached"
+        );
         let detail = format!("{} follows {most} deployments already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });

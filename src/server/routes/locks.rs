@@ -22,9 +22,13 @@ const LONGEST_OWNER: usize = 254;
 
 /// What the list may be asked.
 pub(super) const QUERY: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Those that can stop a deployment to this cluster."),
-    Parameter::text("owner", Form::OWNER, "Those that can stop an app of this team."),
-    Parameter::text("app", Form::APP, "Those that can stop this app, `namespace/slug`."),
+    Parameter::text(
+        "target",
+        Form::TARGET,
+        "Only locks that can stop a deployment to this target.",
+    ),
+    Parameter::text("owner", Form::OWNER, "Only locks that can stop an app of this owner."),
+    Parameter::text("app", Form::APP, "Only locks that can stop this app, `namespace/slug`."),
 ];
 
 /// The locks that can stop what is asked for. One of an app is seen by who may see the app.
@@ -125,8 +129,8 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
 }
 
 fn unavailable(error: &BackendError) -> Problem {
-    tracing::error!(%error, "locks could not be read or written");
-    Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; come again")
+    tracing::error!(%error, "locks could not be read or stored");
+    Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; try again later")
 }
 
 impl From<NotLocked> for Problem {

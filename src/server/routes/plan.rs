@@ -97,8 +97,8 @@ impl From<DryRunError> for Problem {
             DryRunError::Unmeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
             DryRunError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             DryRunError::Fault(error) => {
-                tracing::error!(%error, "a dry run failed");
-                Self::new(ProblemKind::Unavailable, "it cannot be planned now; come again")
+                tracing::error!(%error, "dry run failed");
+                Self::new(ProblemKind::Unavailable, "it cannot be planned now; try again later")
             }
         }
     }

@@ -25,7 +25,7 @@ type Body<T> = Result<Payload<T>, Problem>;
 
 /// The parameters of the list of holds.
 pub(super) const HOLDS: &[Parameter] =
-    &[Parameter::text("target", Form::TARGET, "Only on this target.")];
+    &[Parameter::text("target", Form::TARGET, "Only holds on this target.")];
 
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
@@ -113,10 +113,10 @@ impl From<NotRolledBack> for Problem {
 }
 
 fn unavailable(error: &BackendError) -> Problem {
-    tracing::error!(%error, "a rollback or hold could not be recorded or read");
+    tracing::error!(%error, "rollback or hold could not be read or stored");
     Problem::new(
         ProblemKind::Unavailable,
-        "this cannot be recorded now; nothing was done, come again",
+        "this cannot be recorded now; nothing was done, try again later",
     )
 }
 

@@ -25,7 +25,7 @@ use crate::server::state::Shared;
 pub(super) const PLATFORM: &[Parameter] = &[Parameter::text(
     "repository",
     Form::REPOSITORY,
-    "Those that this service's repository may be seen on: `OWNER/NAME`.",
+    "Only targets on which the caller may see this service repository: `OWNER/NAME`.",
 )
 .required()];
 

@@ -99,7 +99,7 @@ pub enum NotPublic {
     #[error("{0} is not a public address")]
     Address(IpAddr),
     /// The name leads to addresses none of which is public.
-    #[error("{0} leads to {1}, which is not a public address")]
+    #[error("{0} resolves to {1}, which is not a public address")]
     LeadsTo(String, IpAddr),
 }
 
