@@ -61,13 +61,13 @@ impl Audit {
             return output::data(output, &AuditPage::from(found));
         }
         if found.entries.is_empty() {
-            output::print("nobody did anything\n")?;
+            output::print("there are no entries\n")?;
         } else {
             output::print(&list(&found.entries, TimeFormatter::system(), output::width()))?;
         }
         // For people; programs asked for so many.
         if found.next.is_some() {
-            output::note("there are older ones: ask with --limit or --until\n");
+            output::note("there are older entries: use --limit or --until\n");
         }
         Ok(())
     }

@@ -136,7 +136,7 @@ impl RestoreArgs {
         });
         self.output.print(&data, || {
             let kept = restored.kept.as_ref();
-            let kept = kept.map(|kept| format!("what was there is kept as {}\n", kept.display()));
+            let kept = kept.map(|kept| format!("the former database is kept as {}\n", kept.display()));
             format!(
                 "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \
                  `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
@@ -180,7 +180,7 @@ fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
     let notes: String = notes.iter().map(note_line).collect();
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
-         {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \
+         {removals} removals, {apps} apps\n{GOOD}{done}{GOOD:#} {} deployments, {} \
          removals, {} owners of apps, to {database}\n{notes}",
         added.deployments, added.removals, added.owners
     )
@@ -191,7 +191,7 @@ fn not_copied(error: NotCopied) -> CliError {
     let text = error.to_string();
     match &error {
         NotCopied::NotEmbedded { .. } => CliError::usage(text).hint(
-            "PostgreSQL copies itself: `pg_dump --format=custom --file=FILE DATABASE`, and \
+            "use PostgreSQL's own commands: `pg_dump --format=custom --file=FILE DATABASE`, and \
              `pg_restore --clean --if-exists --dbname=DATABASE FILE` while no service runs; \
              docs/operations.md has both",
         ),

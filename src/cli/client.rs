@@ -64,7 +64,7 @@ pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
 fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = builder.user_agent(AGENT).referer(false).build();
-    client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
+    client.map_err(|error| CliError::io(format!("cannot create an HTTP client: {error}")))
 }
 
 /// A token goes by https, or without leaving this machine: else everybody on the way could read it.
@@ -86,7 +86,7 @@ pub(super) async fn read_body(
 ) -> Result<Vec<u8>, CliError> {
     let too_long = || {
         let most = LONGEST_BODY / (1024 * 1024);
-        CliError::io(format!("{address} answers with more than {most} MiB; no more of it is read"))
+        CliError::io(format!("the answer of {address} is larger than {most} MiB"))
             .hint("ask for less (--limit), or make sure that this is the address of the service")
     };
     if response.content_length().is_some_and(|length| length > LONGEST_BODY as u64) {
@@ -273,7 +273,7 @@ impl ServiceEndpoint {
     pub(super) fn moved(&self, response: &reqwest::Response) -> CliError {
         let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         let to = to.and_then(|to| response.url().join(to).ok());
-        let error = CliError::usage(format!("{} leads elsewhere", self.url()));
+        let error = CliError::usage(format!("{} redirects to another address", self.url()));
         match to {
             Some(to) => error.hint(format!(
                 "if that is the service, set the server to {}",
@@ -304,7 +304,7 @@ impl ServiceEndpoint {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
             429 => error.hint("wait for a minute"),
-            409 if loses_data => error.hint("add --with-data if that may be lost"),
+            409 if loses_data => error.hint("add --with-data to allow the loss"),
             _ => error,
         }
     }

@@ -105,14 +105,16 @@ impl SettingKey {
     fn check(self, value: &str) -> CommandOutcome {
         let url = (self == Self::Server).then(|| reqwest::Url::parse(value));
         match url {
-            Some(Err(_)) => Err(CliError::usage(format!("{value} is no address"))
+            Some(Err(_)) => Err(CliError::usage(format!("{value} is not an address"))
                 .hint("write it like https://deployer.example.com")),
             Some(Ok(url)) if !matches!(url.scheme(), "http" | "https") => {
-                Err(CliError::usage(format!("{value} is reached by neither http nor https")))
+                Err(CliError::usage(format!("{value} begins with neither http:// nor https://")))
             }
             Some(Ok(url)) if !url.username().is_empty() || url.password().is_some() => {
-                Err(CliError::usage("an address with a name or a password in it ends in messages")
-                    .hint("take it out; `bart login` or BART_TOKEN say who you are"))
+                Err(CliError::usage(
+                    "the address has a user name or a password in it, which messages would show",
+                )
+                .hint("remove it; use `bart login` or BART_TOKEN"))
             }
             Some(Ok(_)) | None => Ok(()),
         }

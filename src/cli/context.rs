@@ -111,7 +111,7 @@ impl AppSelector {
             (Some(text), _) => key(text),
             (None, None) => Ok(waml()?.app.clone()),
             (None, Some(repository)) => {
-                Err(CliError::usage(format!("which app of {repository} is meant?"))
+                Err(CliError::usage(format!("which app of {repository} do you mean?"))
                     .hint("name the app with --app NAMESPACE/SLUG"))
             }
         }

@@ -87,8 +87,11 @@ impl Following<'_> {
             Way::Stream(open) => {
                 let (response, parser) = &mut **open;
                 let event = listen(response, parser).await.ok_or_else(|| {
-                    CliError::io(format!("{} breaks off again and again", self.server.url()))
-                        .passing()
+                    CliError::io(format!(
+                        "the connection to {} broke repeatedly",
+                        self.server.url()
+                    ))
+                    .passing()
                 })?;
                 self.last = event.id.or(self.last.take());
                 read(&event.data).map(|picture| Heard::Picture(Box::new(picture)))

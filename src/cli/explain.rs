@@ -82,11 +82,10 @@ impl Explain {
         let explained = world.waml.as_ref().map_err(Clone::clone);
         let explained = explained.and_then(|waml| values(waml, &self.target, &world, &part));
         match explained {
-            Ok(values) if values.is_empty() => Err(CliError::usage(format!(
-                "nothing is set at `{part}` for `{}`",
-                self.target
-            ))
-            .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
+            Ok(values) if values.is_empty() => {
+                Err(CliError::usage(format!("nothing is set at `{part}` for `{}`", self.target))
+                    .hint("write it as in violations, `env[0].value`; omit it to see everything"))
+            }
             Ok(values) => self.output.print(&values, || list(&values)),
             Err(rejection) => {
                 Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
@@ -150,7 +149,7 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
             continue;
         }
         for value in values.iter_mut().filter(|value| is_within(&value.path, part)) {
-            let why = format!("the template `{}` makes nothing of it", template.id());
+            let why = format!("the template `{}` does not use it", template.id());
             value.without_effect.get_or_insert(why);
         }
     }

@@ -53,8 +53,8 @@ fn read(view: CodeHostAnswer) -> Result<Host, String> {
                 client_id: login.map(|login| login.client_id),
             })
         }
-        ("github", ..) => Err("it does not say where its GitHub is".to_owned()),
-        (other, ..) => Err(format!("its code host {other:?} is none that this bart knows")),
+        ("github", ..) => Err("it does not name the addresses of its GitHub".to_owned()),
+        (other, ..) => Err(format!("this bart does not know its code host {other:?}")),
     }
 }
 

@@ -113,7 +113,8 @@ impl LockArgs {
             let LockSummary { id, scope, until, .. } = &*placed;
             let until = ends(*until);
             format!(
-                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
+                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} \
+                 --reason TEXT` removes it{DIM:#}\n"
             )
         })
     }

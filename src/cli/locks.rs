@@ -116,7 +116,7 @@ impl OperatorUnlockArgs {
             Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
             Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
             Err(gone) => Err(CliError::refused(why_gone(&gone))
-                .hint("`the-deployer locks` lists those that are placed")),
+                .hint("`the-deployer locks` lists the active ones")),
         }
     }
 }
@@ -126,10 +126,10 @@ fn why_gone(gone: &NotUnlocked) -> String {
     match gone {
         NotUnlocked::Gone { id, by, at, why } => {
             let ago = TimeFormatter::system().ago(*at);
-            format!("there is no lock {id} any more: {by} took it away, {ago}: {why}")
+            format!("there is no lock {id} any more: {by} removed it, {ago}: {why}")
         }
         NotUnlocked::RanOut(id) => {
-            format!("there is no lock {id} any more: it ran out by itself")
+            format!("there is no lock {id} any more: it expired")
         }
         NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => gone.to_string(),
     }

@@ -128,7 +128,7 @@ pub(super) async fn newest_id(
     match newest.map(|one| DeployId::parse(one.id)) {
         Some(Ok(id)) => Ok(id),
         Some(Err(error)) => {
-            Err(CliError::io(format!("the service names a deployment oddly: {error}")))
+            Err(CliError::io(format!("the service sent an invalid deploy id: {error}")))
         }
         None => {
             let none = CliError::refused("there is no such deployment yet")

@@ -230,7 +230,7 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
                 PartialApp::Repository(repository) => repository.as_str(),
             };
             let names = suggest::list(names.iter().map(String::as_str));
-            Err(CliError::refused(format!("which app of {said} is meant?"))
+            Err(CliError::refused(format!("which app of {said} do you mean?"))
                 .hint(format!("name one of {names} with --app")))
         }
     }

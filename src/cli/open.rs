@@ -67,7 +67,10 @@ impl Open {
         let url = reqwest::Url::parse(&place.url).ok();
         // Anything else might be a program to a system's opener.
         let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-            return Err(CliError::refused(format!("{:?} is no address of a page", place.url)));
+            return Err(CliError::refused(format!(
+                "{:?} is not the address of a web page",
+                place.url
+            )));
         };
         if !self.print {
             open(&url)?;

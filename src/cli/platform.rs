@@ -150,11 +150,12 @@ impl KnownTargets {
         };
         let said = match (&self.from, &self.snapshot) {
             (Origin::Unknown(why), _) => format!(
-                "what targets offer is not known here ({why}), so nothing is refused for it: see --server and --platform"
+                "what the targets offer is unknown ({why}), so no violation depends on it: see \
+                 --server and --platform"
             ),
             (Origin::Cache(why), Some(snapshot)) => format!(
-                "{why}: targets are taken to offer what they did when the service answered last ({}), and nothing \
-                 is refused for it",
+                "{why}: the plan uses what the targets offered when the service answered last \
+                 ({}), and no violation depends on it",
                 of(snapshot)
             ),
             (Origin::File(path), Some(snapshot)) if is_old(snapshot) => {
@@ -166,7 +167,7 @@ impl KnownTargets {
                 if hidden.is_empty() {
                     return String::new();
                 }
-                format!("it is not known what {} offers: you may not see it", hidden.join(", "))
+                format!("what {} offers is unknown: you may not see it", hidden.join(", "))
             }
         };
         note_line(said)

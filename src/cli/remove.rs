@@ -71,8 +71,10 @@ impl Remove {
     /// Shows what would go, and waits for the app's name.
     async fn confirm(&self, app: &AppKey) -> CommandOutcome {
         if !std::io::stdin().is_terminal() {
-            return Err(CliError::usage("this is no terminal to confirm a removal on")
-                .hint("add --yes, or look at it first with --dry-run"));
+            return Err(CliError::usage(
+                "a removal needs confirmation, and standard input is not a terminal",
+            )
+            .hint("add --yes, or see what it would do with --dry-run"));
         }
         let would = self.ask(app, true).await?;
         if would.outcome != "would-remove" {
@@ -99,10 +101,10 @@ fn page(removed: &RemovalAnswer) -> String {
             "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
             TimeFormatter::system().ago(removed.asked_at),
             removed.actor,
-            removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
-                "commit {}",
-                short(commit)
-            )),
+            removed.commit.as_deref().map_or(
+                "by a commit of another program".to_owned(),
+                |commit| format!("commit {}", short(commit))
+            ),
             removed.reason,
         ),
         _ => format!("{NOTE}would remove{NOTE:#} {BOLD}{app}{BOLD:#} from {target}\n"),

@@ -141,8 +141,7 @@ impl Render {
         if sure {
             return Ok(rejected);
         }
-        let message =
-            format!("what {} offers is not known for sure, and the app needs it", self.target);
+        let message = format!("what {} offers is unknown, and the app needs it", self.target);
         Ok(CliError::usage(message)
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }

@@ -156,12 +156,12 @@ impl RollbackArgs {
         }
         let watched = tokio::select! {
             followed = self.follow(id, newest) => followed.map_err(|error| {
-                CliError::io(format!("rollback {id} goes on, and cannot be followed: {error}"))
+                CliError::io(format!("rollback {id} continues, and cannot be followed: {error}"))
             }),
             () = tokio::time::sleep(self.timeout) => Err(CliError::io(format!(
-                "rollback {id} has not ended within {:?}; it goes on", self.timeout
+                "rollback {id} has not ended within {:?}; it continues", self.timeout
             ))),
-            _ = stop => Err(CliError::interrupted(format!("rollback {id} goes on without you"))),
+            _ = stop => Err(CliError::interrupted(format!("rollback {id} continues"))),
         };
         watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
     }
@@ -171,8 +171,9 @@ impl RollbackArgs {
         id: &str,
         newest: &mut Option<Verbatim<DeploymentSummary>>,
     ) -> CommandOutcome {
-        let id = DeployId::parse(id)
-            .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
+        let id = DeployId::parse(id).map_err(|error| {
+            CliError::io(format!("the service sent an invalid deploy id: {error}"))
+        })?;
         let mut events = self.context.server.follow(&id);
         while let Some(Picture { summary: now, .. }) = events.next().await? {
             let is_over = now.state.is_final();
@@ -217,14 +218,14 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
                 format!("{BAD}not rolled back{BAD:#} {place}: {summary}\n")
             }
             State::Queued | State::Running | State::Pushing => {
-                format!("{NOTE}asked for{NOTE:#} rollback {id} of {place}\n")
+                format!("{NOTE}requested{NOTE:#} rollback {id} of {place}\n")
             }
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
     if let Some(RevisionRollback { by, reason, .. }) = warning {
         text += &format!(
-            "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
+            "{NOTE}warning{NOTE:#}: {by} rolled back from this revision before: {reason}\n"
         );
     }
     text += &notes.iter().map(note_line).collect::<String>();
@@ -236,19 +237,25 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
 
 /// Returns what keeps automation off the app by now.
 fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
-    let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
+    let unhold = format!("`bart unhold {target} --reason TEXT` releases it");
     let said = match state {
         Some(State::Failed | State::Cancelled | State::Superseded) => match after {
             Ok(None) => "none was taken: automation may deploy".to_owned(),
             Ok(Some(HoldSummary { by, reason, .. })) => {
-                format!("this took none; {by} holds it since before: {reason}; {unhold}")
+                format!(
+                    "none was taken by this rollback; {by} holds the app since before: {reason}; \
+                     {unhold}"
+                )
             }
-            Err(_) => "this took none; `bart status` shows whether there is another".to_owned(),
+            Err(_) => {
+                "none was taken by this rollback; `bart status` shows whether there is another"
+                    .to_owned()
+            }
         },
         _ if !hold => return String::new(),
         Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
         None | Some(State::Queued | State::Running | State::Pushing) => {
-            format!("once it is done automation does not deploy over it; {unhold}")
+            format!("when the rollback is done, automation will not deploy over it; {unhold}")
         }
     };
     format!("{NOTE}hold{NOTE:#}: {said}\n")

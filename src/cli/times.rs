@@ -28,7 +28,7 @@ fn past_from(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 /// Reads a moment at which something is to end.
 pub(super) fn end(text: &str) -> Result<Timestamp, String> {
     time_text::moment(text).ok_or_else(|| match time_text::duration(text) {
-        Some(_) => format!("{MOMENTS}; how long is said with --for"),
+        Some(_) => format!("{MOMENTS}; for a duration use --for"),
         None => MOMENTS.to_owned(),
     })
 }

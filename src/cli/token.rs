@@ -55,7 +55,7 @@ impl TokenArgs {
         refuse_invisible("--name", &name).map_err(CliError::usage)?;
         let globs = targets.iter().chain(&apps).map(|glob| (glob, globset::Glob::new(glob)));
         if let Some((glob, Err(error))) = globs.into_iter().find(|(_, glob)| glob.is_err()) {
-            return Err(CliError::usage(format!("{glob:?} is no glob: {}", error.kind())));
+            return Err(CliError::usage(format!("{glob:?} is not a glob: {}", error.kind())));
         }
         let made = secret::token().map_err(CliError::failed)?;
         let mut entry = serde_json::Map::from_iter([
@@ -70,8 +70,8 @@ impl TokenArgs {
         // JSON is YAML, and quotes what must be quoted.
         output.print(&json!({"token": made.text, "config": entry}), || {
             format!(
-                "{GOOD}token{GOOD:#}  {}\n\nGive it to whoever is to have it; it is not shown \
-                 again. Add this to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
+                "{GOOD}token{GOOD:#}  {}\n\nGive it to its user; it is not shown again. Add this \
+                 to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
                 made.text
             )
         })

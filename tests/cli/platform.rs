@@ -62,7 +62,7 @@ async fn what_is_rendered_here_is_what_the_service_writes_and_what_it_refuses_is
     drop(process);
     let gone = [("BART_SERVER", nowhere.as_str())];
     let again = developer.runs(&gone, &[&render[..], &["again"]].concat()).await;
-    let remembered = "targets are taken to offer what they did when the service answered last";
+    let remembered = "the plan uses what the targets offered when the service answered last";
     again.ended(0, &["cannot reach ", remembered]);
     assert_eq!(manifests(&developer.work().join("again")), rendered);
 

@@ -93,8 +93,11 @@ fn fresh(dir: &Path) -> CommandOutcome {
     }
     std::fs::create_dir_all(dir).map_err(&unusable)?;
     if std::fs::read_dir(dir).map_err(&unusable)?.next().is_some() {
-        return Err(CliError::usage(format!("{} is not empty, and no demo's", dir.display()))
-            .hint("name another folder with --dir"));
+        return Err(CliError::usage(format!(
+            "{} is not empty, and no demo made it",
+            dir.display()
+        ))
+        .hint("name another folder with --dir"));
     }
     std::fs::write(dir.join(MARKER), "made by `the-deployer demo`; it is made anew each time\n")
         .map_err(unusable)

@@ -97,7 +97,7 @@ fn chapters() -> [Chapter; 3] {
             title: "A WAML with mistakes",
             waml: broken_waml(),
             tag: "1.2.202206170900-sha.deadbeef",
-            reason: "a bad day",
+            reason: "five mistakes",
             ends: State::Failed,
         },
     ]

@@ -160,7 +160,7 @@ fn token(
     };
     let login = login.ok_or_else(|| {
         let unused = given(environment, true).map_or("", |_| UNUSED);
-        missing(format!("who are you at {api_url}? There is no GitHub token{unused}"))
+        missing(format!("there is no GitHub token for {api_url}{unused}"))
     })?;
     if login.api_url != api_url {
         let was = login.api_url;
@@ -168,7 +168,7 @@ fn token(
     }
     let now = clock::Clock::system().now();
     if login.until.is_some_and(|until| until <= now) {
-        return Err(missing(format!("the login of {} has ended", login.name)));
+        return Err(missing(format!("the login of {} has expired", login.name)));
     }
     Ok(login.token)
 }

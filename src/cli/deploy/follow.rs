@@ -104,7 +104,7 @@ async fn watch(
 ) {
     let told = |phase| send.send((place, phase));
     let Ok(id) = DeployId::parse(id.as_str()) else {
-        let _gone = told(Phase::Lost(format!("the service names it oddly: {id}"))).await;
+        let _gone = told(Phase::Lost(format!("the service sent an invalid deploy id: {id}"))).await;
         return;
     };
     let mut following = server.follow(&id);
@@ -115,7 +115,7 @@ async fn watch(
         };
         let phase = match heard {
             Ok(Some(picture)) => phase(picture.summary.value, &picture.stages),
-            Ok(None) => Phase::Lost("the service has nothing more to say of it".to_owned()),
+            Ok(None) => Phase::Lost("the service ended the stream of events".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
         let over = phase.is_over();

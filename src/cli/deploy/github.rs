@@ -144,20 +144,20 @@ fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> Cl
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     match status.as_u16() {
         401 => {
-            refused("the token has ended or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
+            refused("the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
         }
         403 => refused(&format!("the token needs `deployments: write` on {repository}")),
         404 => refused(&format!(
             "the token does not see {repository}, or may not deploy it: it needs `deployments: write` there"
         )),
         409 => refused(&format!(
-            "the checks that are asked for are not green on {git_ref}{}",
+            "the required checks have not succeeded on {git_ref}{}",
             contexts(&said)
         )),
         422 if message.contains("No ref found") => {
             refused(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
         }
-        422 => refused("compare what was asked for with what GitHub says"),
+        422 => refused("compare the request with GitHub's message"),
         _ => CliError::io(format!("GitHub answers {status}: {message}"))
             .hint("nothing was created; try again"),
     }

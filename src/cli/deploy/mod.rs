@@ -332,12 +332,12 @@ fn stopped(rows: &[TargetRow]) -> CliError {
     if open.is_empty() {
         return CliError::interrupted("nothing is under way");
     }
-    let what = format!("the deployment to {} goes on without you", open.join(", "));
+    let what = format!("the deployment to {} continues", open.join(", "));
     CliError::interrupted(what).hint(how_to_go_on(rows))
 }
 
 fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {
-    let message = format!("not all have ended within {timeout:?}; they go on");
+    let message = format!("not all deployments ended within {timeout:?}; they continue");
     CliError::io(message).hint(how_to_go_on(rows))
 }
 
@@ -350,7 +350,7 @@ fn how_to_go_on(rows: &[TargetRow]) -> String {
         Some(id) => {
             format!("`bart logs {id} --follow` follows it, `bart cancel {id}` stops one that waits")
         }
-        None => "`bart status` shows what became of them".to_owned(),
+        None => "`bart status` shows their states".to_owned(),
     }
 }
 

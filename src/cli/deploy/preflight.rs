@@ -57,7 +57,8 @@ pub(super) fn check(
         if !format.is_data() {
             let others = templates.map_or("", |_| ", or name others with --templates");
             output::note(&format!(
-                "nothing was deployed: mend these first, commit and push{others}; --no-check leaves this check out\n"
+                "nothing was deployed: fix these first, commit and push{others}; --no-check skips \
+                 this check\n"
             ));
         }
         return Err(error);
@@ -73,7 +74,7 @@ fn warned(violations: &[Violation], sources: &SourceTexts) -> String {
     let warnings = diagnostics::render(violations, sources);
     format!(
         "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
-         DIR, or leave the check out with --no-check\n"
+         DIR, or skip the check with --no-check\n"
     )
 }
 

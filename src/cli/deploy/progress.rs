@@ -100,7 +100,7 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), more) = match phase {
         Phase::Asked => {
-            let more = format!("{seconds:.0} s, waiting for the service to hear of it");
+            let more = format!("{seconds:.0} s, waiting for the service to receive it");
             ((NOTE, spinner), (NOTE, "asked"), (DIM, more))
         }
         Phase::Going { id: _, state, doing } => {
@@ -133,7 +133,7 @@ fn fitted(parts: &[(Style, String)], width: usize) -> String {
 fn plain(row: &TargetRow, seconds: f64) -> String {
     let TargetRow { target, phase } = row;
     match phase {
-        Phase::Asked => format!("{target}: asked\n"),
+        Phase::Asked => format!("{target}: created\n"),
         Phase::Going { id, state, doing } => {
             let doing = if doing.is_empty() { String::new() } else { format!(", {doing}") };
             format!("{target}: {}{doing} ({id})\n", state.as_str())
@@ -180,7 +180,7 @@ mod tests {
             [
                 "✓ dev     succeeded  done",
                 "⠋ prod-1  running    3 s  render",
-                "⠋ prod-2  asked      3 s, waiting for the service to hear of it",
+                "⠋ prod-2  asked      3 s, waiting for the service to receive it",
             ]
         );
     }
@@ -207,7 +207,7 @@ mod tests {
             [
                 "dev: succeeded in 3.2 s: done (20261121-054812123-3f9a2c)",
                 "prod-1: running, render (20261121-054812123-3f9a2c)",
-                "prod-2: asked",
+                "prod-2: created",
             ]
         );
     }

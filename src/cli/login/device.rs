@@ -78,7 +78,7 @@ fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     }
     output::note(&format!(
         "Open {BOLD}{verification_uri}{BOLD:#}\nand type the code {BOLD}{user_code}{BOLD:#}\n\
-         Waiting for you there; Ctrl-C gives up, and nothing is kept.\n"
+         Waiting for your confirmation there; Ctrl-C cancels the login.\n"
     ));
     Ok(())
 }
@@ -125,7 +125,7 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
         Some("authorization_pending") => return Ok(Next::Continue(seconds)),
         Some("slow_down") => return Ok(Next::Continue(interval.unwrap_or(seconds + SLOWER))),
         Some("expired_token") => too_late(),
-        Some("access_denied") => CliError::refused("you said no at GitHub"),
+        Some("access_denied") => CliError::refused("the login was denied at GitHub"),
         Some("device_flow_disabled") => {
             CliError::refused("the App does not let people log in from a terminal")
                 .hint("its owner ticks `Enable Device Flow` in the App's settings")
@@ -142,7 +142,7 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
 }
 
 fn too_late() -> CliError {
-    CliError::refused("nobody typed the code in time").hint("run `bart login` again")
+    CliError::refused("the code was not entered in time").hint("run `bart login` again")
 }
 
 /// Tells GitHub something; its refusals of this kind come with status 200, or 400 and up.
@@ -160,7 +160,7 @@ async fn post<T: DeserializeOwned>(
         if !status.is_client_error() {
             return CliError::io(format!("{web_url} does not answer like GitHub ({status})"));
         }
-        CliError::refused(format!("{web_url} refuses to log anybody in with this client id ({status})"))
+        CliError::refused(format!("{web_url} rejects this client id ({status})"))
             .hint("compare it with `Client ID` in the App's settings, where `Enable Device Flow` must be ticked")
     })
 }
@@ -221,7 +221,7 @@ mod tests {
     fn every_refusal_says_what_to_do() {
         for (json, says) in [
             (r#"{"error": "expired_token"}"#, "in time"),
-            (r#"{"error": "access_denied"}"#, "you said no"),
+            (r#"{"error": "access_denied"}"#, "was denied"),
             (r#"{"error": "device_flow_disabled"}"#, "from a terminal"),
             (r#"{"error": "incorrect_client_credentials"}"#, "client id"),
             (r#"{"error": "\u001b[31m"}"#, "GitHub answers"),

@@ -53,8 +53,7 @@ impl LogIn {
     pub(super) async fn run(self, settings: Settings) -> CommandOutcome {
         let server = &self.service.server;
         let Host::GitHub { api_url, web_url, client_id } = Host::fetch(server).await? else {
-            let message =
-                format!("{} keeps its repositories itself; nobody logs in there", server.url());
+            let message = format!("{} has local repositories and needs no login", server.url());
             return Err(CliError::refused(message));
         };
         client::only_safely(server.url())?;
@@ -92,7 +91,7 @@ impl LogOut {
 }
 
 fn no_client(server: &str) -> CliError {
-    CliError::refused(format!("{server} does not say with what people log in")).hint(
+    CliError::refused(format!("{server} does not offer logins: it names no client id")).hint(
         "its operator sets `forge.github.login.client_id`; or give bart a token: \
          `gh auth token | bart login --with-token`",
     )
@@ -125,7 +124,7 @@ async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
     let status = answer.status();
     if !status.is_success() {
         return Err(CliError::refused(format!("{api_url} does not take the token ({status})"))
-            .hint("make sure that it is a token of that GitHub, and has not ended"));
+            .hint("make sure that it is a token of that GitHub, and has not expired"));
     }
     let user: Option<Json> = client::read_json(api_url, answer).await?;
     let name = user.as_ref().and_then(|user| user["login"].as_str());

@@ -91,7 +91,7 @@ impl Settings {
         let text = if_there(fs::read_to_string(&path), &path)?.unwrap_or_default();
         parse(&name, &text).map_err(|rejection| {
             CliError::usage(format!("the settings cannot be used: {rejection}"))
-                .hint(format!("mend {name}, or set them anew with `bart config set KEY VALUE`"))
+                .hint(format!("correct {name}, or set them anew with `bart config set KEY VALUE`"))
         })
     }
 
@@ -157,7 +157,7 @@ pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> CommandOutc
     let old = if_there(fs::read_to_string(path), path)?.unwrap_or_default();
     let new = changed(&old, key, value);
     parse(&name, &new)
-        .map_err(|rejection| CliError::usage(format!("{name} was left as it is: {rejection}")))?;
+        .map_err(|rejection| CliError::usage(format!("{name} was not changed: {rejection}")))?;
     write_private(path, new.as_bytes())
 }
 

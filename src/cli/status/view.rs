@@ -45,7 +45,7 @@ pub(super) fn of_app(found: &OneApp, times: TimeFormatter) -> String {
     let (hidden, seen): (Vec<_>, Vec<_>) = found.targets.iter().partition(|one| one.hidden);
     let rows: Vec<_> = seen.into_iter().map(|target| row(target, times)).collect();
     if rows.is_empty() && hidden.is_empty() {
-        text += "it is on no target yet\n";
+        text += "the app is on no target yet\n";
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
@@ -96,8 +96,8 @@ fn words(cell: &str) -> String {
 
 fn word(word: &str) -> String {
     let colour = match word {
-        "edited by hand" | "Argo CD not told" => BAD,
-        "locked" | "held" | "restored" | "Argo CD not told yet" => NOTE,
+        "edited by hand" | "Argo CD not notified" => BAD,
+        "locked" | "held" | "restored" | "Argo CD not notified yet" => NOTE,
         "never deployed" => DIM,
         _ if word.ends_with(" failed") || word.starts_with("unknown: ") => BAD,
         _ => return word.to_owned(),
@@ -140,8 +140,8 @@ fn state(app: &AppDetail) -> String {
     words.extend((!app.locks.is_empty()).then(|| "locked".to_owned()));
     words.extend(app.hold.as_ref().map(|_| "held".to_owned()));
     words.extend(match app.sync.state.as_str() {
-        "waiting" => Some("Argo CD not told yet".to_owned()),
-        "given-up" => Some("Argo CD not told".to_owned()),
+        "waiting" => Some("Argo CD not notified yet".to_owned()),
+        "given-up" => Some("Argo CD not notified".to_owned()),
         _ => None,
     });
     words.join(", ")
@@ -305,7 +305,7 @@ mod tests {
         TARGET  LIVE  WHEN     BY     STATE
         dev     -     -        -      never deployed
         far     -     -        -      unknown: no answer
-        prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not told
+        prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not notified
         test    -     -        -      edited by hand, 1.11 failed
         note: you may not see it on hidden, pay
         missing: what is in far: it cannot be reached
