@@ -1,4 +1,4 @@
-//! `bart`: the one tool besides GitHub that a developer needs.
+//! `bart`: the command line of developers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::waml::document;
 
-/// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
+/// Deploys services, and shows what is deployed where.
 ///
-/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app
-/// from the WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or
-/// `bart config set server URL`. validate, render, explain and schema need no service and no network.
+/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app from the
+/// WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or `bart config set server
+/// URL`. validate, render, explain and schema need no service and no network.
 #[derive(Debug, Parser)]
 #[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]
 pub struct Bart {
@@ -31,7 +31,7 @@ pub struct Bart {
     command: Command,
 }
 
-/// What `bart --help` and `docs/bart.md` say of all commands.
+/// The text after the options in `bart --help` and `docs/bart.md`.
 const AFTER: &str = "\
 Exit codes:
   0    done; what was followed has succeeded
@@ -56,10 +56,9 @@ enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Explain(explain::Explain),
-    /// Prints the JSON Schema of the WAML, which editors complete and check with.
+    /// Prints the JSON Schema of the WAML, for completion and checks in editors.
     ///
-    /// Save it and name it in the first line of `.weave.yaml`:
-    /// `# yaml-language-server: $schema=./waml.schema.json`
+    /// Save it and name it in the first line of `.weave.yaml`: `# yaml-language-server: $schema=./waml.schema.json`
     Schema,
     Deploy(deploy::Deploy),
     Builds(builds::BuildsArgs),
@@ -93,7 +92,7 @@ impl Bart {
             Command::Completion(command) => return command.run(),
             command => command,
         };
-        // Everything else takes its defaults from the settings.
+        // All other commands take their defaults from the settings.
         let settings = settings?;
         match command {
             Command::Validate(command) => on_runtime(command.run()),

@@ -1,4 +1,4 @@
-//! `bart render`: the manifests that a deployment would push, without any service.
+//! `bart render` renders the manifests of a deployment, without a service.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan, questions};
 use crate::waml::Waml;
 
-/// The service does not hold up a command that can do without it.
+/// The longest wait for the service: the command can do without it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Public hosts that are no GitHub: no service has its repositories there.
+/// Public hosts that are not GitHub: no service has its repositories there.
 const NO_GITHUB: [&str; 6] = [
     "gitlab.com",
     "bitbucket.org",
@@ -35,10 +35,9 @@ const NO_GITHUB: [&str; 6] = [
 
 /// Renders the manifests of a WAML for one target, as a deployment would push them.
 ///
-/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers is
-/// asked of the service where one is named, remembered where it does not answer, or read from --platform. The
-/// repository names the image where the WAML does not. Prints one YAML stream, or writes one file per object with
-/// --out.
+/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers comes
+/// from the service if one is named, from its last answer if it does not answer, or from --platform. The repository
+/// names the image if the WAML does not. Prints one YAML stream, or writes one file per object with --out.
 #[derive(Debug, Args)]
 pub(super) struct Render {
     #[command(flatten)]
@@ -85,7 +84,7 @@ impl Render {
         }
     }
 
-    /// The repository, if its name is one at the service's code host: of another host's the image is another, too.
+    /// Returns the repository, if the service's code host can have it: another host's image is another, too.
     async fn repository(&self) -> Result<RepoName, CliError> {
         let repository = self.local.whose.repository()?;
         let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
@@ -100,7 +99,7 @@ impl Render {
         }
     }
 
-    /// Returns what is planned. Where nobody says which repository this is, it must not matter.
+    /// Returns the input of the plan. If no repository is known, it must not matter.
     fn input(
         &self,
         waml: &Arc<Waml>,
@@ -128,7 +127,7 @@ impl Render {
         if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
     }
 
-    /// Returns why it cannot be rendered.
+    /// Returns the reason why it cannot be rendered.
     fn refused(
         &self,
         input: &Input,

@@ -1,4 +1,4 @@
-//! `the-deployer config token`: a token for the API, and what goes into the configuration.
+//! `the-deployer config token` makes a token for the API, and prints its part of the configuration.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -17,16 +17,16 @@ use crate::support::text::refuse_invisible;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct TokenArgs {
-    /// Whose it is; in the audit log their acts bear this name
+    /// The name of its user, which the audit log shows with each act
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What it is good for
+    /// The permissions of the token
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
-    /// On which targets, as a glob; several times for more than one. Default: all
+    /// Only these targets, as a glob; several times for more than one. Default: all
     #[arg(long = "target", value_name = "GLOB")]
     targets: Vec<String>,
-    /// For which apps, as a glob over NAMESPACE/APP; several times for more than one. Default: all
+    /// Only these apps, as a glob over NAMESPACE/APP; several times for more than one. Default: all
     #[arg(long = "app", value_name = "GLOB")]
     apps: Vec<String>,
     /// How to print the result
@@ -34,10 +34,10 @@ pub(super) struct TokenArgs {
     output: Format,
 }
 
-/// What a token is good for; the least is the default.
+/// The permissions of a token; the least is the default.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Scope {
-    /// See what there is
+    /// See apps and deployments
     #[default]
     Read,
     /// Deploy, roll back, hold, lock and remove apps

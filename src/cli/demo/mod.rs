@@ -1,5 +1,4 @@
-//! `the-deployer demo`: the whole main job on the embedded default, over real HTTP with a real
-//! signed event.
+//! `the-deployer demo` shows three deployments on the embedded default, over real HTTP with a signed event.
 //!
 //! ```text
 //! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
@@ -24,21 +23,20 @@ use crate::support::clock::Clock;
 
 /// Shows the main job: a signed event becomes manifests in a git repository.
 ///
-/// Makes an example service repository, starts the service on the embedded default, sends it a
-/// deployment event over HTTP, and prints each stage with its time as it happens; then a second
-/// deployment with a changed WAML, and a broken one with its violations. Everything stays in the
-/// folder to be looked at.
+/// It makes an example service repository, starts the service on the embedded default, sends it a deployment event over
+/// HTTP, and prints each stage with its time; then a second deployment with a changed WAML, and a broken one with its
+/// violations. Everything stays in the folder for a look around.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// End after the three deployments, instead of leaving the service running
     #[arg(long)]
     exit: bool,
-    /// The folder for everything; one that an earlier demo made is made anew
+    /// The folder for everything; one of an earlier demo is replaced
     #[arg(long, value_name = "DIR", default_value = "demo")]
     dir: PathBuf,
 }
 
-/// Tells that a folder is a demo's, and may be made anew.
+/// The file that marks a demo's folder, which a later demo may replace.
 const MARKER: &str = ".the-deployer-demo";
 
 impl Demo {
@@ -69,7 +67,7 @@ impl Demo {
     }
 }
 
-/// `bart`, if it lies beside this program. Cargo builds it only when it is asked to.
+/// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.
 fn bart() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
     let here = std::env::current_dir().ok();
@@ -77,7 +75,7 @@ fn bart() -> Option<PathBuf> {
     beside.is_file().then(|| shown.unwrap_or(beside))
 }
 
-/// Returns what a person may do now: only what is there.
+/// Returns the commands that a person can try now: only those that exist.
 fn next_step(bart: Option<&Path>, server: &str) -> String {
     match bart {
         Some(bart) => format!("Ask it: {} status --all --server {server}", bart.display()),
@@ -85,7 +83,7 @@ fn next_step(bart: Option<&Path>, server: &str) -> String {
     }
 }
 
-/// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
+/// Makes the folder, and replaces one of an earlier demo; never touches another folder.
 fn fresh(dir: &Path) -> CommandOutcome {
     let unusable = CliError::file("use", dir);
     if dir.join(MARKER).is_file() {
@@ -103,8 +101,7 @@ fn fresh(dir: &Path) -> CommandOutcome {
         .map_err(unusable)
 }
 
-/// Takes everything away but what tells that the folder is a demo's: one that is killed in the
-/// middle can be made anew as well.
+/// Removes everything but the marker, so that a demo that is killed in the middle can be replaced as well.
 fn clear(dir: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
@@ -117,10 +114,10 @@ fn clear(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the demo's clusters offer: all that the small example makes something of.
+/// The configuration with what the demo's clusters offer: all that the small example uses.
 const CONFIG: &str = include_str!("the-deployer.yaml");
 
-/// The built-in settings and the demo's platform, with the folder for a home and whichever port is free.
+/// Returns the built-in settings and the demo's platform, with the folder as home and any free port.
 fn settings(dir: &Path) -> Result<Settings, CliError> {
     let file = dir.join("the-deployer.yaml");
     std::fs::write(&file, CONFIG).map_err(CliError::file("write", &file))?;

@@ -1,5 +1,4 @@
-//! Deployments are asked for one after the other. When one cannot be, the rest is not asked for, and what was
-//! and what was not is told.
+//! Creates deployments one after the other. After a refusal the rest is not created, and the message lists both.
 
 use std::collections::BTreeMap;
 
@@ -19,33 +18,35 @@ use crate::config;
 use crate::model::id::{ImageTag, TargetName};
 use crate::support::clock;
 
-/// The variable with a GitHub token for bart.
+/// The variable with bart's own GitHub token.
 const OURS: &str = "BART_GITHUB_TOKEN";
-/// Those of other tools, the first goes first. They are for a GitHub that is known without the service's word.
+/// The variables of other programs, in order of precedence. They are only for a GitHub that is known without the
+/// service.
 const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 const UNUSED: &str =
     " for it: GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
-/// Who is asked.
+/// The service or code host that creates the deployments.
 pub(super) enum CreationTarget<'a> {
     GitHub(GitHubSession),
     Service(&'a ServiceEndpoint),
 }
 
-/// What came of asking.
+/// The result of creating deployments.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// Those that there are now.
+    /// The deployments that were created.
     pub(super) made: Vec<FollowedDeployment>,
-    /// The targets for which there is none.
+    /// The targets without a deployment.
     pub(super) left: Vec<TargetName>,
-    /// Why there is none for the first of them; nothing, where somebody pressed Ctrl-C.
+    /// The reason of the first refusal; `None` after Ctrl-C.
     pub(super) failure: Option<CliError>,
 }
 
 impl<'a> CreationTarget<'a> {
-    /// For that host. A GitHub token never goes in the clear, or to whom anybody on the way to the service could name.
+    /// Makes the target for that host. A GitHub token never goes in the clear, nor to a host that an attacker on the
+    /// way to the service could name.
     pub(super) fn new(host: Host, server: &'a ServiceEndpoint) -> Result<Self, CliError> {
         Ok(match host {
             Host::Local => Self::Service(server),
@@ -58,8 +59,8 @@ impl<'a> CreationTarget<'a> {
         })
     }
 
-    /// Asks for all of them, until one is refused or somebody wants it to stop. None is left half-done: the
-    /// answer to what was asked is waited for.
+    /// Creates the deployments, until one is refused or the person presses Ctrl-C. It always waits for an answer, so
+    /// that none is left half-done.
     pub(super) async fn create_all(
         &self,
         release: &ReleaseToDeploy<'_>,
@@ -107,7 +108,7 @@ impl<'a> CreationTarget<'a> {
 }
 
 impl Set {
-    /// Returns what there is and what there is not, where it is only a part.
+    /// Describes what was created and what was not, if it is only a part.
     pub(super) fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
         let Self { made, left, failure: _ } = self;
         if made.is_empty() || left.is_empty() {
@@ -125,22 +126,22 @@ impl Set {
     }
 }
 
-/// Returns whether that is the GitHub of everybody, or the one that the git remote is at. Pure.
+/// Returns whether that is github.com, or the host of the git remote. Pure.
 fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
     let host = reqwest::Url::parse(api_url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
     let (Some(host), Some(remote)) = (host, remote_host) else { return api_url == GITHUB };
     api_url == GITHUB || host == remote || host == format!("api.{remote}")
 }
 
-/// The variable that counts. Pure.
+/// Returns the variable that counts. Pure.
 fn given(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
     let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
     let others = || OTHERS.iter().filter(|_| known).find_map(|name| value(name));
     value(OURS).or_else(others)
 }
 
-/// The developer's GitHub token: of the environment, else of the login. A service can name any host as its
-/// GitHub, so that tokens which were not meant for bart go only to one that is known otherwise.
+/// Returns the developer's GitHub token: of the environment, else of the login. A service can name any host as its
+/// GitHub, so tokens of other programs go only to a host that is known otherwise.
 fn token(
     environment: &BTreeMap<String, String>,
     server: &ServiceEndpoint,

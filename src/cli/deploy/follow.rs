@@ -1,4 +1,4 @@
-//! Deployments are looked for at the service, and followed until their ends.
+//! Finds created deployments at the service, and follows them until they end.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::cli::error::{CliError, CliErrorKind};
 use crate::model::deployment::StageTime;
 use crate::model::id::{DeployId, RepoName};
 
-/// How long between two questions; the first come sooner, because most deployments take some seconds.
+/// The pauses between requests; the first are shorter, because most deployments take some seconds.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(500), Duration::from_secs(1)];
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Questions without an answer, one after the other, until it is given up: about half a minute.
+/// The number of requests in a row without an answer after which following ends: about half a minute.
 const PATIENCE: usize = 16;
-/// A list has ours among its newest.
+/// The length of the list, which has the new deployments among its newest.
 const LISTED: u32 = 100;
 
 /// A deployment that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FollowedDeployment {
     pub(super) target: String,
-    /// The forge's number.
+    /// The code host's number.
     pub(super) forge_id: i64,
-    /// The service's id, where it is known already.
+    /// The service's id, if it is known already.
     pub(super) id: Option<String>,
 }
 
-/// How one of them is now, by its place in the list.
+/// The phase of a deployment, by its place in the list.
 pub(super) type FollowUpdate = (usize, Phase);
 
-/// Follows all deployments; their news arrives until all have ended.
+/// Follows all deployments; sends their phases until all have ended.
 pub(super) fn follow_all(
     server: &ServiceEndpoint,
     repository: &RepoName,
@@ -53,7 +53,7 @@ pub(super) fn follow_all(
     news
 }
 
-/// Looks for deployments that the service has not told of yet; each that is found is watched.
+/// Looks for deployments that the service has not reported yet; each that is found is watched.
 async fn find(
     server: ServiceEndpoint,
     repository: RepoName,
@@ -95,7 +95,7 @@ async fn find(
     }
 }
 
-/// Follows one to its end, or until nobody waits for it any more.
+/// Follows one deployment to its end, or until the receiver is closed.
 async fn watch(
     server: ServiceEndpoint,
     id: String,
@@ -126,7 +126,7 @@ async fn watch(
     }
 }
 
-/// Returns how far a deployment is. Pure.
+/// Returns the phase of a deployment. Pure.
 fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     let DeploymentSummary { id, state, finished_at, summary, .. } = overview;
     if finished_at.is_some() {

@@ -1,7 +1,7 @@
-//! `bart deploy`: asks for a deployment to each target, and follows them to their ends.
+//! `bart deploy` creates a deployment on each target, and follows them until they end.
 //!
 //! ```text
-//! the folder's commit ─▶ checked early ─▶ asked for, one after the other ─▶ followed, side by side
+//! the folder's commit ─▶ checked early ─▶ created, one after the other ─▶ followed, side by side
 //! ```
 
 mod tree; // which commit, and whether others have it
@@ -39,7 +39,7 @@ use crate::model::violation::Severity;
 use crate::support::clock::Clock;
 use crate::support::text::refuse_invisible;
 
-/// How often a terminal is drawn anew.
+/// The time between two frames on a terminal.
 const FRAME: Duration = Duration::from_millis(120);
 
 /// Deploys an image tag to one or more targets, and follows each deployment to its end.
@@ -74,13 +74,13 @@ pub(super) struct Deploy {
     /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
-    /// A sentence for people: why
+    /// A sentence for people: the reason
     #[arg(long, short, value_name = "TEXT", default_value = "", value_parser = description)]
     description: String,
-    /// A check that must be green on the commit at GitHub; may be given several times. Default: none
+    /// A check that must have succeeded on the commit at GitHub; may be given several times. Default: none
     #[arg(long, value_name = "NAME", conflicts_with = "require_all_contexts")]
     require_context: Vec<String>,
-    /// Every check on the commit must be green at GitHub, also those of earlier deployments
+    /// Require every check on the commit at GitHub, also those of earlier deployments
     #[arg(long)]
     require_all_contexts: bool,
     /// Targets that GitHub calls production environments
@@ -95,7 +95,7 @@ pub(super) struct Deploy {
     /// A folder of templates with `apps/` in it to check with, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
-    /// Leave the check on this machine out
+    /// Skip the check on this machine
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub(super) struct Deploy {
     service: ServiceArgs,
 }
 
-/// What became of one target; stable for programs.
+/// The result of one target; stable for programs.
 #[derive(Debug, Serialize)]
 struct Became {
     target: String,
@@ -125,7 +125,7 @@ impl Deploy {
         let known = KnownTargets::fetch(server, &repository).await;
         let tree = self.read_checked_tree(&known)?;
         let host = Host::fetch(server).await?;
-        // Whoever may not look could not follow either; nothing has been created yet.
+        // A caller who may not read deployments could not follow them either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
         let release = ReleaseToDeploy {
@@ -141,13 +141,13 @@ impl Deploy {
         let stop = interrupts();
         let set = forge.create_all(&release, &self.targets, &stop).await;
         output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
-        // Those that there are take their time; nobody is to wait for the news about the rest.
+        // The created deployments take their time; the person reads about the rest now.
         let failure = set.failure.as_ref().map(CliError::report_now);
         let followed = self.follow(&repository, &set, &tree, &stop).await;
         worse(failure, followed)
     }
 
-    /// Reads the commit, and checks its WAML as far as it is known here.
+    /// Reads the commit, and checks its WAML as far as this machine can.
     fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
         let tree = tree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
@@ -179,13 +179,13 @@ impl Deploy {
             return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
         }
         let waited = self.wait(repository, made, &mut rows, stop).await;
-        // Programs get what there is, whoever stopped waiting.
+        // Programs get the results so far, even after Ctrl-C.
         self.print(made, &rows, tree).await?;
         waited?;
         judge(&rows)
     }
 
-    /// Shows how they get on, until all have ended.
+    /// Shows the progress until all have ended.
     async fn wait(
         &self,
         repository: &RepoName,
@@ -215,7 +215,7 @@ impl Deploy {
         }
     }
 
-    /// The result: for programs all of it, for people why something failed.
+    /// Prints the result: all of it for programs, the reasons of failures for people.
     async fn print(
         &self,
         made: &[FollowedDeployment],
@@ -282,8 +282,8 @@ fn created(all: &[Became]) -> String {
     table(columns, all.iter().map(row).collect())
 }
 
-/// Returns the result of a command that has asked for a part and followed it: who stopped waiting has the last
-/// word.
+/// Returns the result of a command that created and followed only a part: an error other than failed
+/// deployments, such as an interruption, goes before the failure.
 fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
@@ -292,7 +292,7 @@ fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome 
     }
 }
 
-/// Formats why a deployment failed, with its lines where that commit's file is here.
+/// Formats the reasons of a failure, with lines of the WAML if that commit's file is on this machine.
 fn reasons(one: &Became, tree: &Tree) -> String {
     let Some(detail) = &one.deployment else { return String::new() };
     if detail.violations.is_empty() {
@@ -354,7 +354,7 @@ fn how_to_go_on(rows: &[TargetRow]) -> String {
     }
 }
 
-/// Cancelled by the first Ctrl-C; the second ends the process at once.
+/// Returns a token that the first Ctrl-C cancels; the second ends the process at once.
 fn interrupts() -> CancellationToken {
     let token = CancellationToken::new();
     let stop = token.clone();
