@@ -4,17 +4,17 @@
 //! describes them. Services and programs are not of one age: answers are read by who does not know all of their keys,
 //! and a key that an older service does not send has a default. Of requests no unknown key is taken.
 
-pub mod apps; // what is where, and removals
-pub mod audit; // who did what
-pub mod builds; // what could be deployed
-pub mod deployments; // what happened
+pub mod apps; // lists of apps, one app, removals
+pub mod audit; // the audit log
+pub mod builds; // builds that can be deployed
+pub mod deployments; // deployments and their logs
 pub(crate) mod forms; // patterns of names and texts
-pub mod locks; // what people keep back
-pub mod plans; // what a deployment would do
+pub mod locks; // locks
+pub mod plans; // dry runs
 pub mod problem; // errors
-pub mod revisions; // what an app was
-pub mod rollbacks; // a former revision made live again, and holds
-pub mod service; // who calls, and what there is to deploy from and to
+pub mod revisions; // revisions of an app
+pub mod rollbacks; // rollbacks and holds
+pub mod service; // the caller, the code host and the targets
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};

@@ -29,31 +29,31 @@ mod init;
 mod demo;
 mod config;
 mod token;
-mod ledger; // what acts on the record share
+mod ledger; // the database of the configuration, for acts
 mod audit;
 mod owners;
 mod locks;
-mod backup; // and restore, and rebuild
+mod backup; // backup, restore, rebuild
 mod validators;
 mod templates;
-mod error; // kind, hint, exit code
+mod error; // the error of a command: kind, hint, exit code
 mod output; // text for people, JSON for programs
 pub(crate) mod diagnostics; // violations as a compiler shows them
-mod offline; // reading a WAML and planning with no service
+mod offline; // input of commands that need no service
 mod platform; // what targets offer
-mod context; // which app a command is about, at which service
+mod context; // the app and the service of a command
 mod client; // the service's API
-mod names; // did you mean
-mod verbatim; // what it answers, as it came
-mod event_stream; // its events
+mod names; // suggestions for mistyped names
+mod verbatim; // answers passed on unchanged
+mod event_stream; // the service's stream of events
 mod table; // tables that fit the terminal
-mod changes; // what becomes of objects, as a terminal shows it
+mod changes; // changes of objects, as a terminal shows them
 mod deployment; // deployments as a terminal shows them
-mod times; // how people write and read times
-mod host; // where the service has its repositories
-mod settings; // what is set up on this machine
+mod times; // times in arguments and results
+mod host; // the service's code host
+mod settings; // the settings of this machine
 #[cfg(test)]
-mod secrets_tests; // no secret is shown
+mod secrets_tests; // no command shows a secret
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::event_stream::fuzz as fuzz_event_stream;

@@ -1,6 +1,6 @@
 //! `bart status` shows apps, their deployments in progress and locks, and what the service waits for.
 
-mod view; // as text
+mod view; // the result as text
 
 use std::collections::BTreeSet;
 

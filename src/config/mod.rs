@@ -11,33 +11,33 @@
 //! where the two would have one name), the way from the former to the latter, and its tests.
 //! The environment is read in [`environment`] only; everything else is handed in.
 
-pub mod settings; // the whole: the file, and what the program uses
+pub mod settings; // the whole: the file, and the settings made from it
 
-pub mod server; // where the server listens
-pub mod storage; // where state is kept
-pub mod limits; // bounds
-pub mod auth; // who may call, and see the pages
-pub mod forge; // the code host, and as whom we come to it
-pub mod webhook; // which of its events are for us
+pub mod server; // the listener and the public address
+pub mod storage; // the database and the data folder
+pub mod limits; // limits
+pub mod auth; // authentication of callers
+pub mod forge; // the code host and its credentials
+pub mod webhook; // the filter of its events
 pub mod waml; // the developers' file
-pub mod templates; // where templates come from
-pub mod manifests; // where manifests are pushed to
-pub mod access; // as whom git repositories are reached
+pub mod templates; // the source of templates
+pub mod manifests; // manifest repositories
+pub mod access; // credentials of git repositories
 pub mod ssh; // the same over ssh: keys and known hosts
-pub mod signing; // how commits are signed
-pub mod clusters; // the clusters that may be deployed to
-pub mod argocd; // how Argo CD sees them, and is told of pushes
-pub mod lookups; // registries, and where secrets are looked up
-pub mod outbound; // how everything outside is reached by HTTP
-pub mod slack; // people on Slack
-pub mod event_webhooks; // programs that receive events
+pub mod signing; // signatures of commits
+pub mod clusters; // the targets
+pub mod argocd; // the targets in Argo CD, and its notification of pushes
+pub mod lookups; // registries and secret stores
+pub mod outbound; // proxy and certificates of outgoing HTTP
+pub mod slack; // Slack messages
+pub mod event_webhooks; // webhooks with events
 pub mod credential; // a secret as the file names it
 pub mod secret; // secrets in files and variables
 
-mod policies; // what a cluster asks of what is deployed to it
-mod resolver; // what the ways from the file to settings share
-mod mask; // what may be shown
-mod offline; // what commands need that work without the service
+mod policies; // policies of a target
+mod resolver; // from the file to settings, shared parts
+mod mask; // masks secrets
+mod offline; // settings of commands that need no service
 mod report; // violations at the place of a value
 mod variables; // THE_DEPLOYER_*
 

@@ -1,15 +1,15 @@
-//! Acts: their bodies are bounded, and with an `Idempotency-Key` each is done once.
+//! Executes acts: bounds their bodies, and executes each act with an `Idempotency-Key` once.
 //!
 //! ```text
 //! key new ──▶ at work ─┬─▶ done (2xx): the answer is kept for a day, and a repeat gets it
 //!                      └─▶ refused: nothing was done, so a repeat is judged anew
 //! ```
 //!
-//! The handler hands a [`Reply`](crate::store::Reply) to what does the act, and the answer is kept in the act's own transaction
-//! (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing
-//! was done. With a key an act goes on to its end although the caller has gone, so that the repeat, which is
-//! what the key is for, finds its answer. What changes nothing, a plan or a dry run, is done anew each time:
-//! nothing of it is kept, so that who may only read fills no database.
+//! The handler passes a [`Reply`](crate::store::Reply) to the use case, which stores the answer in the act's own
+//! transaction (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing was
+//! done. With a key an act continues to its end even if the caller disconnects, so that the repeat finds its answer. A
+//! plan or a dry run changes nothing: it runs anew each time and stores nothing, so that callers with the right to read
+//! cannot fill the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,20 +30,20 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Begin, IdempotencyKey, KeyLease, StoreError, StoredAnswer};
 
-/// An act is a reason and a few names.
+/// The largest body of an act, in bytes: a reason and a few names.
 const ACT: usize = 64 * 1024;
-/// A plan may bring a WAML, of which 256 KiB are read; as JSON it is longer.
+/// The largest body of a plan, in bytes: it may have a WAML of 256 KiB, which is longer as JSON.
 const PLAN: usize = 1024 * 1024;
 const LONGEST_KEY: usize = 100;
 
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The lease of a request's key, if it has one; each request that acts carries this.
+/// The lease of a request's key, if it has one; each acting request carries this.
 #[derive(Clone, Default)]
 pub(super) struct RequestKey(pub(super) Option<KeyLease>);
 
-/// Around all routes of the API.
+/// The middleware around all routes of the API.
 pub(super) async fn idempotent(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -54,7 +54,7 @@ pub(super) async fn idempotent(
     }
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    // What is only planned is done anew each time.
+    // Plans run anew each time.
     let is_plan = path.ends_with("/plan");
     let most = if is_plan { PLAN } else { ACT };
     let body = read(&shared, &parts.headers, body, most).await?;
@@ -136,7 +136,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     key.map(|key| Some(key.to_owned())).ok_or_else(wrong)
 }
 
-/// On its own: whoever stops waiting may come again for the answer.
+/// Runs on a task of its own: a caller who disconnects can come back for the answer.
 async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) -> Response {
     let working = {
         let (shared, lease) = (shared.clone(), lease.clone());
@@ -150,7 +150,7 @@ async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) ->
         Ok(response) => response,
         Err(fault) => {
             tracing::error!(%fault, "act failed: its task panicked");
-            // What it did has its answer, or its record: the key is free otherwise.
+            // An act that was done has stored its answer or record; otherwise the key is free again.
             let Deployments { store, clock, .. } = &shared.state.deployments;
             log(store.release_key(&lease, clock.now()).await);
             let detail = "internal error; the service's log has more";
@@ -159,7 +159,7 @@ async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) ->
     }
 }
 
-/// The answer of an act was kept with it. Of one that found nothing to do it is kept here.
+/// Stores the answer of an act that found nothing to do; any other stored its answer itself.
 async fn settle(shared: &Shared, lease: &KeyLease, response: Response) -> Response {
     let Deployments { store, clock, .. } = &shared.state.deployments;
     if !response.status().is_success() {

@@ -1,5 +1,5 @@
-//! What happens around every request: an id, a log line, a bound on time and number, and an answer
-//! even when a handler panics.
+//! The layers around every request: an id, a log line, limits on time and number, and an answer even when a handler
+//! panics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,20 +20,19 @@ use crate::server::state::Shared;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Around all routes: an id that the log and the answer carry, an answer after a panic, and errors
-/// that people can read.
+/// Wraps all routes: an id for the log and the answer, an answer after a panic, and errors as pages for browsers.
 pub(super) fn around(router: Router, shared: &Arc<Shared>) -> Router {
     answered(router).layer(from_fn_with_state(shared.clone(), identified))
 }
 
-/// An answer after a panic too, and errors that people can read.
+/// Adds an answer after a panic, and errors as pages for browsers.
 fn answered(router: Router) -> Router {
     router
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panicked()))
         .layer(from_fn(pages::readable))
 }
 
-/// Around routes that do work: at most so many of that class at once, each for at most so long.
+/// Wraps routes that do work: at most so many of that class at once, each for at most so long.
 pub(super) fn bounded(
     router: Router<Arc<Shared>>,
     shared: &Arc<Shared>,
@@ -44,12 +43,12 @@ pub(super) fn bounded(
     timed.layer(from_fn_with_state(state, within_bounds))
 }
 
-/// Around routes that take their slots themselves: each request takes at most so long.
+/// Wraps routes that take their slots themselves: each request for at most so long.
 pub(super) fn timed(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     router.layer(from_fn_with_state(shared.clone(), in_time))
 }
 
-/// A caller's own id is not taken: it would be a foreign text in our log.
+/// Gives a request its id. A caller's own id is not used: it would be a foreign text in the log.
 async fn identified(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
@@ -91,7 +90,7 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
     })
 }
 
-/// The panic's own text is on standard error and may hold anything; it goes no further.
+/// Makes the answer after a panic. The panic's text is on standard error and may contain anything; it goes no further.
 fn panicked() -> Response {
     tracing::error!("request handler panicked");
     let detail = "internal error; the service's log has more under this request's id";

@@ -4,8 +4,8 @@
 //! Without a proxy of ours the standard variables count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
 
 pub mod body; // a body up to a limit
-pub mod public; // only public addresses, for what strangers name
-pub mod retry_after; // when a server wants to be asked again
+pub mod public; // only public addresses, for foreign host names
+pub mod retry_after; // the header Retry-After
 
 use std::sync::Arc;
 use std::time::Duration;

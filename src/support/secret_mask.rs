@@ -4,8 +4,8 @@
 //! much: whatever can be the value of a variable, or of a key that names a secret, is read in every way in
 //! which YAML could mean it. It takes time in proportion to the text. Pure.
 
-mod comments; // what comments say
-mod siblings; // what stands around a value
+mod comments; // secrets in comments
+mod siblings; // the neighbours of a value
 
 use std::borrow::Cow;
 use std::ops::Range;

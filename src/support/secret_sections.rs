@@ -3,7 +3,7 @@
 //!
 //! Goes by the text alone, as `secret_mask` does, which shows the file. Takes time in proportion to the text. Pure.
 
-mod harmless; // what may be shown
+mod harmless; // values that may be shown
 
 use std::ops::Range;
 

@@ -4,8 +4,8 @@
 //! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
 //! ```
 
-mod story; // what is shown, step by step
-mod watch; // stages, as they happen
+mod story; // the deployments of the demo
+mod watch; // stages, read from the log
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};

@@ -4,12 +4,12 @@
 //! the folder's commit ─▶ checked early ─▶ created, one after the other ─▶ followed, side by side
 //! ```
 
-mod tree; // which commit, and whether others have it
-mod preflight; // what would be refused anyway, and what is held
+mod tree; // the commit to deploy, and whether it was pushed
+mod preflight; // checks before anything is created; holds
 mod github; // GitHub Deployments
-mod create; // deployments asked for, one after the other
-mod follow; // looked for, and followed to the end
-mod progress; // what a person sees meanwhile
+mod create; // creates deployments one after the other
+mod follow; // finds them at the service, and follows them
+mod progress; // progress on the terminal
 
 use std::path::PathBuf;
 use std::time::Duration;

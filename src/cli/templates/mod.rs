@@ -1,7 +1,7 @@
 //! `the-deployer templates` checks templates before they are deployed.
 
 mod impact;
-mod wamls; // what templates are tried with
+mod wamls; // the WAMLs of a comparison
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
-//! From a request to a caller: whose token it carries, where it comes from, and whether they come
-//! too often.
+//! Authenticates a request: finds the caller of its token and its origin, and applies the rate limits.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,24 +19,24 @@ use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
-/// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
+/// The prefixes of people's tokens at GitHub ("About authentication to GitHub", GitHub Docs).
 const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
-/// What begins an App's.
+/// The prefixes of tokens of GitHub Apps.
 const OF_APPS: [&str; 2] = ["ghs_", "ghr_"];
-/// No token is longer; an App's of 2026 has some 520 characters.
+/// The longest token, in bytes; an App's of 2026 has some 520 characters.
 const LONGEST: usize = 2048;
 
-/// Which door a caller comes through.
+/// The routes that a caller uses, which decides how it sends its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerSurface {
-    /// With a token.
+    /// The API: with a bearer token.
     Api,
-    /// The same, or with the token as the password, which is what browsers know.
+    /// The pages: with a bearer token, or with the token as the password, which is what browsers know.
     Page,
 }
 
 impl Authenticator {
-    /// The request with its caller, if there may be one.
+    /// Returns the request with its caller, or the problem.
     pub(crate) async fn admit(
         &self,
         mut request: Request,
@@ -53,7 +52,7 @@ impl Authenticator {
         Ok(request)
     }
 
-    /// Returns where a request comes from, if the server listens on a socket.
+    /// Returns the origin of a request, if the server listens on a socket.
     pub(crate) fn client_ip(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
         peer(extensions).map(|peer| self.admission.proxies.origin(peer, headers))
     }
@@ -85,13 +84,12 @@ impl Authenticator {
         self.stranger(text, from, door).await
     }
 
-    /// Checks the host: where nobody is asked for a token, a browser may have been led here by a
-    /// page of another's.
+    /// Checks the host: if no token is needed, a page of another site may have led the browser here.
     pub(crate) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
         if self.asks_nobody() { self.admission.site.check_host(request) } else { Ok(()) }
     }
 
-    /// Returns whether nothing is configured that callers could be asked for.
+    /// Returns whether callers need no token.
     fn asks_nobody(&self) -> bool {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
@@ -114,9 +112,9 @@ impl Authenticator {
         }
     }
 
-    /// One whose token is none of ours. Who is not known pays for a wrong token before it is looked
-    /// at, so that many at once pay each, and gets that back unless it is wrong. Ours, and those
-    /// that GitHub knew a little earlier, are let in all the same.
+    /// Authenticates a token that is not configured. An unknown token pays for a wrong one before it is checked, so
+    /// that many at once pay each, and gets that back unless it is wrong. Configured tokens, and those that GitHub knew
+    /// a little earlier, are not limited.
     async fn stranger(
         &self,
         text: String,
@@ -155,8 +153,7 @@ impl Authenticator {
         })
     }
 
-    /// Finds the person of a token. At most [`STRANGERS`] tokens that are not known yet are looked up
-    /// at once.
+    /// Finds the person of a token. At most [`STRANGERS`] unknown tokens are looked up at once.
     async fn identify_person(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
         let ask = || {
             self.strangers.try_acquire().map_err(|_| {
@@ -184,8 +181,8 @@ impl Authenticator {
         Problem::new(ProblemKind::Unauthorized, detail)
     }
 
-    /// Counts a request of the caller. A caller who is asked for nothing is not counted: it is one
-    /// machine's own business.
+    /// Counts a request of the caller against its rate limit. Callers without a token are not counted: they are on one
+    /// machine.
     fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
         if matches!(caller.standing, RightsSource::Everybody) {
             return Ok(());
@@ -200,7 +197,7 @@ impl Authenticator {
     }
 }
 
-/// At the door a token that GitHub does not answer to is a wrong one.
+/// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
 fn not_told_of_login(error: IdentityError) -> Problem {
     match error {
         IdentityError::Forbidden(why) => Problem::new(ProblemKind::Unauthorized, why),
@@ -218,7 +215,7 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim().to_owned())
 }
 
-/// Returns what a browser sends after it was told a name and a password.
+/// Returns the password of HTTP Basic, as a browser sends it.
 fn password(headers: &HeaderMap) -> Option<String> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

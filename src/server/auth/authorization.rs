@@ -1,4 +1,4 @@
-//! What callers may do: asked in one place.
+//! Authorizes callers: the one place that decides what they may do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use crate::server::auth::caller::{Caller, Resource, RightsSource};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::store::StoreError;
 
-/// How many questions of one list are asked at once.
+/// The number of lookups that run at once for one list.
 const AT_ONCE: usize = 8;
 
 impl Authenticator {
-    /// Fails unless the caller may do that. Asked first by every handler.
+    /// Fails unless the caller has the permission on the resource. Every handler calls it first.
     pub(crate) async fn authorize(
         &self,
         caller: &Caller,
@@ -34,7 +34,7 @@ impl Authenticator {
         decision
     }
 
-    /// Returns whether the caller may see that; an error is that it cannot be found out.
+    /// Returns whether the caller may see the resource; an error means that this cannot be determined.
     pub(crate) async fn can_read(
         &self,
         caller: &Caller,
@@ -47,7 +47,7 @@ impl Authenticator {
         }
     }
 
-    /// Those of a list that the caller may see.
+    /// Returns the elements of a list that the caller may see.
     pub(crate) async fn filter_visible<T>(
         &self,
         caller: &Caller,
@@ -75,8 +75,8 @@ impl Authenticator {
         Ok(both.filter(|(_, one)| visible.contains(one)).map(|(item, _)| item).collect())
     }
 
-    /// Returns what is asked to find out whether the caller may see that: of people their
-    /// repositories, wherever they are deployed to.
+    /// Returns the resource that decides whether the caller may see this one: for people the repository, wherever it is
+    /// deployed.
     async fn read_as(&self, caller: &Caller, resource: &Resource) -> Result<Resource, Problem> {
         let of_person = matches!(caller.standing, RightsSource::Person(_));
         let repository = match resource {
@@ -87,7 +87,7 @@ impl Authenticator {
         Ok(repository.map_or_else(|| resource.clone(), |one| Resource::Repository(one, None)))
     }
 
-    /// The repository that GitHub decides by; none where nobody knows it.
+    /// Returns the repository by whose permissions GitHub decides; `None` if it is not known.
     async fn repository_of(&self, resource: &Resource) -> Result<Option<RepoName>, Problem> {
         match resource {
             Resource::Everywhere | Resource::Target(_) => Ok(None),
@@ -126,8 +126,8 @@ impl Authenticator {
         )))
     }
 
-    /// Teams first: who may read everything, asks GitHub once for a whole list. Where they cannot
-    /// be asked about, the repository may be known to be enough.
+    /// Decides by teams first: a person who may read everything costs one call to GitHub for a whole list. If teams
+    /// cannot be read, the permission on the repository may be enough.
     async fn person_may(
         &self,
         caller: &Caller,
@@ -186,7 +186,7 @@ impl Authenticator {
             teams.extend(github.readers.iter().cloned());
         }
         match self.is_in_one(token, &caller.name, &teams).await {
-            // A token that cannot show teams is good for what needs none.
+            // A token that cannot show teams can still do what needs none.
             Err(IdentityError::Forbidden(_)) => Ok(false),
             said => said.map_err(not_told),
         }
@@ -241,7 +241,7 @@ fn require(
     }
 }
 
-/// The same answer whether the resource is there or not: who may not see it, is told no more.
+/// Makes the same problem whether the resource exists or not: a caller who may not see it learns nothing.
 fn unseen(caller: &Caller, resource: &Resource) -> Problem {
     forbidden(format!(
         "{} may not see {resource}, or there is no such thing: GitHub decides by its repository",
@@ -281,7 +281,7 @@ fn unknown(error: &StoreError) -> Problem {
     )
 }
 
-/// Describes to callers what GitHub did not tell.
+/// Makes the problem for an identity that GitHub did not confirm.
 pub(super) fn not_told(error: IdentityError) -> Problem {
     match error {
         IdentityError::InvalidToken => Problem::new(

@@ -1,7 +1,7 @@
-//! Under which names we may be called where nobody is asked for a token. Pure.
+//! Checks the `Host` of requests if no token is needed. Pure.
 //!
-//! A page of anybody's can have its own name lead to this machine, and a browser then takes us for
-//! the page's own server (DNS rebinding); only the `Host` that it sends tells it apart.
+//! Any web page can make its own name resolve to this machine, and a browser then takes this service for the page's
+//! server (DNS rebinding); only the `Host` that the browser sends shows it.
 
 use axum::extract::Request;
 use axum::http::Uri;
@@ -11,12 +11,12 @@ use axum::http::uri::Authority;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::host::is_loopback;
 
-/// Our own names beside those of this machine.
+/// The service's own host name, beside those of this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Site(Option<String>);
 
 impl Site {
-    /// The host of `server.external_url`, if it has one.
+    /// Reads the host of `server.external_url`, if it has one.
     pub fn of(external_url: &str) -> Self {
         let uri: Option<Uri> = external_url.parse().ok();
         Self(uri.and_then(|uri| uri.host().map(str::to_owned)))

@@ -1,4 +1,4 @@
-//! What GitHub says of people, asked with their own tokens and kept for a short while.
+//! Asks GitHub about people with their own tokens, and caches the answers for a short while.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -30,7 +30,7 @@ impl Authenticator {
         }
     }
 
-    /// Returns what they may on a repository.
+    /// Returns the person's permission on a repository.
     pub(super) async fn on_repository(
         &self,
         token: &SecretString,
@@ -44,7 +44,7 @@ impl Authenticator {
         }
     }
 
-    /// Returns whether the person, under that name, are in one of the teams.
+    /// Returns whether the person, under that name, is in one of the teams.
     pub(super) async fn is_in_one(
         &self,
         token: &SecretString,
@@ -55,7 +55,7 @@ impl Authenticator {
         for team in teams {
             match self.ask(token, TokenQuestion::In(team.clone(), login.to_owned())).await {
                 Ok(TokenReply::IsMember(true)) => return Ok(true),
-                // Of another organization it may be shown.
+                // The token may still show a team of another organization.
                 Ok(TokenReply::Hidden(why)) | Err(IdentityError::Forbidden(why)) => {
                     refused = Some(why);
                 }

@@ -1,6 +1,6 @@
-//! Operations become an `OpenAPI` document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
+//! Renders operations as an `OpenAPI` document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
 //!
-//! Its schemas are JSON Schema 2020-12, which 3.1 takes as they are.
+//! Its schemas are JSON Schema 2020-12, which 3.1 accepts unchanged.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::model::deployment::State;
 use crate::server::openapi::operation::{Is, Operation, Parameter, RouteAnswer};
 use crate::server::problem::ProblemKind;
 
-/// The status of what the caller has already.
+/// The status of an answer that the caller has already.
 const NOT_MODIFIED: &str = "304";
 const SCHEMAS: &str = "/components/schemas";
 
@@ -24,7 +24,7 @@ const ABOUT: &str = "Deployments, apps, revisions, rollbacks, locks and the audi
                      ignores keys that it does not know. Errors are `application/problem+json` \
                      (RFC 9457): `type` is stable and for programs, `detail` is for people.";
 
-/// How any route may fail.
+/// The problems of every route.
 const ANY: &[ProblemKind] = &[
     ProblemKind::BadRequest,
     ProblemKind::Unauthorized,
@@ -35,7 +35,7 @@ const ANY: &[ProblemKind] = &[
     ProblemKind::TookTooLong,
     ProblemKind::Internal,
 ];
-/// How a route with a body may fail as well.
+/// The further problems of a route with a body.
 const WITH_BODY: &[ProblemKind] = &[
     ProblemKind::SlowBody,
     ProblemKind::KeyInUse,
@@ -44,7 +44,7 @@ const WITH_BODY: &[ProblemKind] = &[
     ProblemKind::Unprocessable,
     ProblemKind::KeyReused,
 ];
-/// How no route fails that anybody may call.
+/// The problems that a public route does not have.
 const OF_CALLERS: &[ProblemKind] =
     &[ProblemKind::Unauthorized, ProblemKind::Forbidden, ProblemKind::TooMany];
 
@@ -70,11 +70,11 @@ pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
             }},
         },
     });
-    // Our own values have string keys: they can be written.
+    // Own values have string keys, so they can be written.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// What types look like, each described once.
+/// The schemas of types, each described once.
 struct Shapes {
     given: SchemaGenerator,
     taken: SchemaGenerator,
@@ -86,9 +86,9 @@ impl Shapes {
             settings.meta_schema = None;
             settings.definitions_path = SCHEMAS.into();
         });
-        // What is taken is small, and may look otherwise than what is given under the same name.
+        // Request types are small, and may differ from answers under the same name.
         let taken = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
-        // That an answer of an older service may lack a key is no promise of what is given.
+        // A key that an older service may omit is still promised by this one.
         let given =
             settings.for_serialize().with_transform(RecursiveTransform(|one: &mut Schema| {
                 one.remove("default");
@@ -173,7 +173,7 @@ impl Shapes {
     }
 }
 
-/// The names between braces.
+/// Returns the names between braces.
 fn in_path(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }

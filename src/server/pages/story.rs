@@ -1,4 +1,4 @@
-//! What happened to a deployment, in order: one sentence each, in the words of its page. Pure.
+//! The log of a deployment: one sentence for each event, in order. Pure.
 
 use jiff::Timestamp;
 
@@ -10,16 +10,16 @@ use crate::server::pages::deployment::{DeploymentStory, total, whom};
 use crate::server::pages::words;
 use crate::store::Notification;
 
-/// One thing that happened.
+/// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimelineEntry {
-    /// When.
+    /// The time.
     pub(crate) at: Timestamp,
-    /// What: one sentence. Names and code stand between backticks.
+    /// One sentence. Names and code stand between backticks.
     pub(crate) text: String,
 }
 
-/// All that happened so far.
+/// Returns all entries so far.
 pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
     let DeploymentStory { deployment, told, places: _ } = log;
     let mut lines =
@@ -27,7 +27,7 @@ pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
     lines.extend(told.iter().filter_map(step));
     lines.extend(ended(deployment));
     lines.extend(told.iter().filter_map(delivered));
-    // What is told of one moment stays in the order above.
+    // Entries of the same time stay in the order above.
     lines.sort_by_key(|line| line.at);
     lines
 }
@@ -56,7 +56,7 @@ fn describe_request(deployment: &Deployment) -> String {
     )
 }
 
-/// The deployment's own steps are those that the forge is told of; its end has more to it.
+/// Returns the entry for a status of the code host; the end of a deployment has entries of its own.
 fn step(told: &Notification) -> Option<TimelineEntry> {
     let text = match (&told.sink, told.status.state) {
         (Sink::Forge, ForgeState::InProgress) => "a worker started".to_owned(),
@@ -66,7 +66,7 @@ fn step(told: &Notification) -> Option<TimelineEntry> {
     Some(TimelineEntry { at: told.at, text })
 }
 
-/// Returns how far it came, and how it ended.
+/// Returns the entries about the progress and the end.
 fn ended(deployment: &Deployment) -> Vec<TimelineEntry> {
     let Some(at) = deployment.finished_at else { return Vec::new() };
     let mut texts = Vec::new();
@@ -123,13 +123,13 @@ fn end(deployment: &Deployment) -> String {
     let state = deployment.state.as_str();
     match (deployment.state, deployment.summary.trim()) {
         (_, "") => state.to_owned(),
-        // The sentence says it.
+        // The summary has it all.
         (State::Superseded | State::Cancelled, summary) => summary.to_owned(),
         (_, summary) => format!("{state}: {summary}"),
     }
 }
 
-/// Returns who heard of it, and who did not.
+/// Returns the entry for a message that was delivered, or given up.
 fn delivered(told: &Notification) -> Option<TimelineEntry> {
     let whom = whom(&told.sink);
     let what = told.status.state.as_str();

@@ -1,5 +1,4 @@
-//! `/api/v1/apps`: what is where, as the manifest repositories have it; one app as it is now, its revisions, and its
-//! removal.
+//! `/api/v1/apps`: lists apps from the manifest repositories, shows one with its revisions, and removes it.
 
 use axum::Json;
 
@@ -32,7 +31,7 @@ use crate::server::openapi::{Form, Is, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
-/// How many names a message lists.
+/// The number of names that a message lists.
 const NAMED: usize = 20;
 
 /// The parameters of the list of apps.
@@ -53,7 +52,7 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
 ];
 
-/// The apps that pass the filter, by target, namespace and name.
+/// Lists the apps that pass the filter, by target, namespace and name.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -65,7 +64,7 @@ pub(super) async fn list(
     Ok(Json(page.into()))
 }
 
-/// One app on one target.
+/// Shows one app on one target.
 pub(super) async fn one(
     call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
@@ -76,7 +75,7 @@ pub(super) async fn one(
     Ok(Json(AppDetail::new(spot, app)))
 }
 
-/// Its revisions.
+/// Lists the revisions of an app.
 pub(super) async fn revisions(
     call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
@@ -86,7 +85,7 @@ pub(super) async fn revisions(
     Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
 }
 
-/// One of its revisions.
+/// Shows one revision.
 pub(super) async fn revision(
     call: AuthenticatedRequest,
     InPath((spot, id)): InPath<(AppInstance, DeployId)>,
@@ -185,7 +184,7 @@ impl From<NotRemoved> for Problem {
     }
 }
 
-/// The same words for whatever takes away what keeps data.
+/// Makes the problem of an act that would lose data, in the same words for each act.
 pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
     let objects = enumerate(objects.iter().map(ToString::to_string));
     let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
@@ -231,7 +230,7 @@ impl From<AppsPage> for AppPage {
 }
 
 impl AppDetail {
-    /// Takes the answer apart; a new field asks here whether it is to be seen.
+    /// Makes the answer. It names every field, so that a new field asks here whether to be shown.
     pub(super) fn new(spot: AppInstance, now: AppNow) -> Self {
         let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
             now;
@@ -276,7 +275,7 @@ impl LiveRevision {
 }
 
 impl LiveRollback {
-    /// Returns `None` for a deployment that is no rollback.
+    /// Makes the part about a rollback; `None` for a deployment that is none.
     fn from_deployment(deployment: Deployment) -> Option<Self> {
         let Deployment { id, request, rollback, finished_at, .. } = deployment;
         let Rollback { from, reason, .. } = rollback?;
@@ -359,7 +358,7 @@ impl From<RolledBackFrom> for RevisionRollback {
     }
 }
 
-/// Takes the record apart; a new field asks here whether it is to be seen.
+/// Names every field of the record, so that a new field asks here whether to be shown.
 impl From<Gone> for RemovalAnswer {
     fn from(gone: Gone) -> Self {
         let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;

@@ -1,4 +1,4 @@
-//! `/api/v1/audit`: who did what, why, and from where.
+//! `/api/v1/audit`: lists the audit log.
 
 use axum::Json;
 
@@ -24,7 +24,7 @@ pub(super) const QUERY: &[Parameter] = &[
     query::CURSOR,
 ];
 
-/// The newest entries that pass the filters.
+/// Lists the newest entries that pass the filters.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,

@@ -1,4 +1,4 @@
-//! `/api/v1/builds`: what could be deployed, and where it is.
+//! `/api/v1/builds`: lists the builds that can be deployed, and where each is live.
 
 use axum::Json;
 
@@ -15,13 +15,13 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, limit, quote_value};
 
 const DEFAULT_LIMIT: u32 = 20;
-/// Each build of most registries is a question or three.
+/// The largest page: most registries take one to three requests for each build.
 const MOST: u32 = 100;
 
-/// A registry is not asked about older ones, page by page.
+/// The number of builds after which no older ones are listed: a registry has no index by time.
 const OLDEST: u32 = 1_000;
 
-/// What the list may be asked.
+/// The parameters of the list.
 pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
     Parameter::text(
@@ -33,7 +33,7 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::new("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
 
-/// The newest builds of an app, from the registry of its image.
+/// Lists the newest builds of an app, from the registry of its image.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -49,7 +49,7 @@ pub(super) async fn list(
     list_visible(&call, &image, query.page).await
 }
 
-/// The newest builds of the app of a WAML.
+/// Lists the newest builds of the app of a WAML.
 pub(super) async fn of_waml(
     call: AuthenticatedRequest,
     Payload(body): Payload<BuildsRequest>,
@@ -58,13 +58,13 @@ pub(super) async fn of_waml(
     let on = |target: Option<TargetName>| Resource::Repository(request.repository.clone(), target);
     call.authorize(Scope::Read, on(request.target.clone())).await?;
     let image = call.deployments().find_image_of_waml(request.clone()).await?;
-    // A repository may have apps that a token is not for, and a WAML may name any.
+    // A repository may have apps outside the token's rights, and a WAML may name any.
     let resource = Resource::App(image.target.clone(), image.app.clone());
     if call.caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &resource, &[])) {
         let detail = format!("the token may not see {}, of which the WAML is", image.app);
         return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    // The registry is asked with the operator's login, and a WAML may name any image.
+    // The service uses the operator's login at the registry, and a WAML may name any image.
     if !image.is_named_like_its_repository() {
         let deploys = call.authorize(Scope::Deploy, on(Some(image.target.clone()))).await;
         deploys.map_err(|problem| of_another_image(problem, &image))?;
@@ -72,7 +72,7 @@ pub(super) async fn of_waml(
     list_visible(&call, &image, request.page).await
 }
 
-/// Returns why the builds of an image are not listed whose name is not the repository's.
+/// Explains why the builds of an image with another name than the repository are not listed.
 fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
     if problem.kind() != ProblemKind::Forbidden {
         return problem;
@@ -84,7 +84,7 @@ fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
     Problem::new(ProblemKind::Forbidden, detail)
 }
 
-/// The builds, with what is live on the targets that the caller may see.
+/// Lists the builds, with what is live on the targets that the caller may see.
 async fn list_visible(
     call: &AuthenticatedRequest,
     image: &AppImage,
@@ -95,8 +95,7 @@ async fn list_visible(
     Ok(Json(call.deployments().list_builds(image, &visible, page).await?.into()))
 }
 
-/// Checks who asks without naming a target: who may not see the app is not told whether there is
-/// one, or where.
+/// Checks a caller who names no target: one who may not see the app does not learn whether it exists, or where.
 async fn sees_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
     let sees = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,

@@ -1,4 +1,4 @@
-//! `/api/v1/locks`: what people keep back, and why.
+//! `/api/v1/locks`: lists, places and removes locks.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -17,10 +17,10 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 use crate::support::text::find_invisible;
 
-/// As long as an e-mail address may be.
+/// The longest owner, in characters: an e-mail address.
 const LONGEST_OWNER: usize = 254;
 
-/// What the list may be asked.
+/// The parameters of the list.
 pub(super) const QUERY: &[Parameter] = &[
     Parameter::text(
         "target",
@@ -31,7 +31,7 @@ pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("app", Form::APP, "Only locks that can stop this app, `namespace/slug`."),
 ];
 
-/// The locks that can stop what is asked for. One of an app is seen by who may see the app.
+/// Lists the locks that pass the filter. A lock on an app is visible to callers who may see the app.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -67,7 +67,7 @@ pub(super) async fn place(
     Ok((StatusCode::CREATED, Json(placed.into())))
 }
 
-/// Takes a lock away.
+/// Removes a lock.
 pub(super) async fn remove(
     call: AuthenticatedRequest,
     InPath(id): InPath<LockId>,
@@ -84,8 +84,8 @@ pub(super) async fn remove(
     Ok(Json((id, lock).into()))
 }
 
-/// Returns what it takes to place a lock of that scope, or to take it away: the right to deploy all
-/// that it stops; what many teams share is the operators'.
+/// Returns the permission that is needed to place or remove a lock of that scope: to deploy everything that it stops; a
+/// scope of many teams needs an operator.
 fn right(scope: &LockScope) -> (Scope, Resource) {
     match scope {
         LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),

@@ -1,5 +1,4 @@
-//! `/api/v1`: what happened, and what people do, as JSON. Here is the contract of all routes; each handler is in its
-//! noun's file.
+//! `/api/v1`: the JSON API. This file has the contract of all routes; each handler is in the file of its noun.
 
 use std::sync::Arc;
 
@@ -28,21 +27,20 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::server::{idempotency, query};
 
-mod apps; // what is where, and removals
-mod audit; // who did what
-mod builds; // what could be deployed
-pub(super) mod deployments; // what happened
-mod events; // what happens
-mod locks; // what people keep back
-mod plan; // what a deployment would do
-mod rollbacks; // a former revision made live again, and holds
-mod service; // who calls, and what there is to deploy from and to
+mod apps; // apps, revisions and removals
+mod audit; // the audit log
+mod builds; // builds that can be deployed
+pub(super) mod deployments; // deployments and their logs
+mod events; // streams of events
+mod locks; // locks
+mod plan; // dry runs
+mod rollbacks; // rollbacks and holds
+mod service; // the caller, the code host and the targets
 
-/// Where all of it is.
+/// The path of the API.
 pub(super) const BASE: &str = "/api/v1";
 
-/// All routes that answer in time, behind the API's tokens; and the document of all routes, which
-/// everybody may read.
+/// Builds all routes that answer in time, behind authentication; and the public document of all routes.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     let (working, free) = (working(), free());
     let mut operations = working.operations;
@@ -57,7 +55,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .layer(from_fn(conditional))
 }
 
-/// Those that stay open, which have bounds of their own.
+/// Builds the routes of streams, which have limits of their own.
 pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     open().router.layer(from_fn_with_state(shared.clone(), authenticated))
 }
@@ -216,7 +214,7 @@ fn working() -> Routes<Arc<Shared>> {
         .gives::<Identity>(200, "You.")
 }
 
-/// Those that need no token: whoever wants to log in must know where.
+/// Builds the public routes: a person must know the code host to log in.
 fn free() -> Routes<Arc<Shared>> {
     Routes::new()
         .get("/forge", service::forge)
@@ -250,7 +248,7 @@ async fn authenticated(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    // Streams have no bound on time around them, and GitHub may be slow.
+    // Streams have no time limit around them, and GitHub may be slow.
     let limit = shared.state.limits.request_timeout;
     let admitted =
         tokio::time::timeout(limit, shared.state.auth.admit(request, CallerSurface::Api)).await;

@@ -1,4 +1,4 @@
-//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`.
+//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`: rollbacks and holds.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -72,7 +72,7 @@ pub(super) async fn release(
     Ok(Json(hold.ok_or_else(|| Problem::new(ProblemKind::NotFound, nothing))?.into()))
 }
 
-/// Reads what is held or released, and why, once it is known that the caller may.
+/// Reads the app and the reason of a hold or release, after the permission is checked.
 async fn read_hold(
     call: &AuthenticatedRequest,
     spot: AppInstance,
@@ -83,7 +83,7 @@ async fn read_hold(
     Ok((spot, reason(&why).map_err(unprocessable)?))
 }
 
-/// All holds, or those of a target.
+/// Lists all holds, or those of a target.
 pub(super) async fn holds(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
