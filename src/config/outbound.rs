@@ -1,4 +1,4 @@
-//! How everything outside is reached by HTTP.
+//! Outgoing HTTP: the proxy and the trusted certificates.
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -11,32 +11,29 @@ use crate::config::resolver::Resolver;
 use crate::support::http::public::{Network, parse_network};
 use crate::support::http::{self, Proxy, host_of};
 
-/// The standard variables that name proxies.
+/// The standard variables of proxies.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// How everything outside is reached by HTTP: GitHub, Slack, git repositories, registries, Vault,
-/// clusters.
+/// Outgoing HTTP: to GitHub, Slack, git repositories, registries, Vault and clusters.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Outbound {
-    /// A file with certificates of authorities that are trusted beside those that the machine
-    /// trusts, as PEM.
+    /// A file with certificates of authorities that the service trusts beside those that the machine trusts, as PEM.
     ca: Option<String>,
-    /// The proxy: `http://HOST:PORT` or `https://HOST:PORT`. Default: what `HTTPS_PROXY` and
-    /// `HTTP_PROXY` say.
+    /// The proxy: `http://HOST:PORT` or `https://HOST:PORT`. Default: `HTTPS_PROXY` and `HTTP_PROXY`.
     #[schemars(extend("format" = "url"))]
     proxy: Option<String>,
-    /// Who we are to the proxy. Default: anybody.
+    /// The user name at the proxy. Default: no login.
     #[schemars(extend("format" = "line"))]
     proxy_username: Option<String>,
-    /// The password to that name.
+    /// The password of that user.
     proxy_password: Option<Secret>,
-    /// What is reached without the proxy: hosts, which stand for those below them too, addresses
-    /// and networks such as `10.0.0.0/8`. Default: what `NO_PROXY` says.
+    /// Destinations without the proxy: hosts with those below them, addresses, and networks such as `10.0.0.0/8`.
+    /// Default: `NO_PROXY`.
     no_proxy: Option<Vec<String>>,
-    /// Networks of yours, such as `10.1.0.0/16`, that hosts which others name may lead to: registries that only `*`
-    /// stands for, and where registries send the service on. Default: none, only public addresses.
+    /// Private networks, such as `10.1.0.0/16`, to which foreign host names may resolve: those of registries that only
+    /// `*` covers, and of redirects by registries. Default: none, only public addresses.
     private_networks: Option<Vec<String>>,
 }
 
@@ -105,7 +102,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Each certificate, if it is one that can sign.
+    /// Reads each certificate, if it is one that can sign.
     fn authorities(&mut self, file: &str, pem: &[u8]) -> Option<Vec<Vec<u8>>> {
         let mut store = RootCertStore::empty();
         let certificates = CertificateDer::pem_slice_iter(pem).map(|one| {

@@ -1,5 +1,5 @@
-//! What a cluster asks of what is deployed to it: read here, so that no rule meets a window or a glob that cannot be
-//! read.
+//! Checks the policies of a target when the configuration is loaded, so that no rule meets a window or a glob that
+//! cannot be read.
 
 use crate::config::resolver::Resolver;
 use crate::model::lock::{NamespacePolicy, Policies};

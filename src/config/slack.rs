@@ -1,4 +1,4 @@
-//! People on Slack.
+//! Slack messages.
 
 use std::collections::BTreeMap;
 
@@ -24,32 +24,32 @@ pub(super) struct Slack {
     token: Option<Secret>,
     /// The address of an incoming webhook, which is a secret: everything goes into its one channel.
     webhook: Option<Secret>,
-    /// Where messages go whose WAML names no channel, or one that does not take them: `#deploys`.
+    /// The channel for messages whose WAML names no channel, or one that refuses them: `#deploys`.
     #[schemars(extend("format" = "line"))]
     default_channel: Option<String>,
     /// The API's address. Default: Slack's own.
     #[schemars(extend("format" = "url"))]
     api_url: Option<String>,
-    /// Who somebody is on Slack, by their login: a user id (`U0123456789`) or an e-mail address.
+    /// The Slack users by their login at the code host: a user id (`U0123456789`) or an e-mail address.
     people: Option<BTreeMap<String, String>>,
-    /// How logins become e-mail addresses: a text with `{login}` in it, `{login}@example.com`. People
-    /// are also looked for by the public address of their profile.
+    /// The pattern by which logins become e-mail addresses: `{login}@example.com`. The service also looks for people by
+    /// the public address of their profile.
     #[schemars(extend("format" = "line"))]
     email: Option<String>,
-    /// Whether who started a deployment is written to when it fails. Default: yes.
+    /// Send a direct message to the actor of a failed deployment. Default: yes.
     direct_messages: Option<bool>,
 }
 
-/// Slack, as people are told on it.
+/// The settings of Slack.
 #[derive(Debug, Clone)]
 pub struct SlackSettings {
-    /// By which way.
+    /// The way to Slack: by a bot's token or a webhook.
     pub door: SlackTransport,
-    /// Where messages go that have no channel, or whose channel does not take them.
+    /// The channel for messages that have no channel, or whose channel refuses them.
     pub default_channel: Option<Channel>,
-    /// Who somebody is.
+    /// The users by login.
     pub people: people::PeopleSettings,
-    /// Whether who started a deployment is written to.
+    /// True to send direct messages to actors.
     pub direct_messages: bool,
 }
 
@@ -125,7 +125,7 @@ impl Resolver<'_> {
         url.trim_end_matches('/').to_owned()
     }
 
-    /// Others are shown beside it, and are easily mistaken for it.
+    /// Warns of a token that is not a bot's: Slack shows others beside it, which are easily mistaken for it.
     fn is_a_bots(&mut self, token: &SecretString) {
         let token = token.expose_secret();
         if !token.starts_with("xoxb-") && !token.starts_with("xoxe.xoxb-") {
@@ -147,7 +147,7 @@ impl Resolver<'_> {
         let mut found = BTreeMap::new();
         for (login, text) in people {
             let path = format!("notify.slack.people.{login}");
-            // A login with brackets is no path; then the whole map is shown.
+            // A login with brackets is no path; then the place is the whole map.
             let path = if login.contains(['[', '.']) { "notify.slack.people" } else { &path };
             let Some(someone) = someone(&text) else {
                 let message = format!("`{login}` is given neither a user id nor an e-mail address");

@@ -1,4 +1,4 @@
-//! How a git repository is reached over ssh: the key, and whom we believe to be the host.
+//! Git over ssh: the key, and the accepted host keys.
 
 use std::path::{Path, PathBuf};
 
@@ -13,19 +13,19 @@ use crate::git::ssh;
 use crate::model::ssh::SshAddress;
 use crate::support::credential::Credential;
 
-/// How to come in over ssh.
+/// The credentials of git over ssh.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ssh {
-    /// The private key, without a passphrase, as `ssh-keygen` writes it. A file is read anew for
-    /// each exchange, so that it may be renewed.
+    /// The private key, without a passphrase, as `ssh-keygen` writes it. A file is read for each exchange, so that it
+    /// may be renewed.
     key: Secret,
-    /// The file with the host keys that are believed, as `ssh-keyscan` writes it. No other host is.
+    /// The file with the accepted host keys, as `ssh-keyscan` writes it. No other host is accepted.
     known_hosts: String,
 }
 
 impl Resolver<'_> {
-    /// Over ssh there is a key and no token; without host keys anybody on the way could be the host.
+    /// Reads the key and the host keys: without host keys anybody on the way could pose as the host.
     pub(super) fn over_ssh(
         &mut self,
         path: &str,
@@ -74,7 +74,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns what keeps a key from being used, and what to do; its text is not shown.
+/// Finds the problem of a key that cannot be used, with its help; the key's text is not shown.
 fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
     if !text.contains("PRIVATE KEY-----") {
         return Some((
@@ -88,7 +88,7 @@ fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
     ))
 }
 
-/// An OpenSSH key names its cipher after its magic; a PEM says it in words.
+/// Returns whether the key has a passphrase: an OpenSSH key names its cipher after its magic, a PEM says it in words.
 fn has_passphrase(text: &str) -> bool {
     const MAGIC: &[u8] = b"openssh-key-v1\0";
     let lines = text.lines().map(str::trim);
@@ -98,7 +98,7 @@ fn has_passphrase(text: &str) -> bool {
     text.contains("ENCRYPTED") || cipher.is_some_and(|cipher| !cipher.starts_with(b"none"))
 }
 
-/// Returns whether a line of the file may be of that host: by its name, by a pattern or hashed.
+/// Returns whether a line of the file may name that host: by its name, by a pattern or hashed.
 fn may_name(text: &str, host: &str) -> bool {
     text.lines().map(str::trim).filter(|line| !line.starts_with('#')).any(|line| {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with('@'));
