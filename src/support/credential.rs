@@ -1,27 +1,27 @@
-//! A secret that may change while we run: agents and kubelets write a new token into the same file every hour.
+//! A secret that may change at run time: agents and kubelets write a new token into the same file every hour.
 
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use tokio::io::AsyncReadExt as _;
 
-/// No token is longer; a path that leads to something else is a mistake.
+/// The largest token, in bytes; a path to something else is a mistake.
 const LARGEST: u64 = 64 * 1024;
 
 /// A secret that was read once, and the file that it may be read from again.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// As it was when the settings were made.
+    /// The text as it was when the settings were made.
     pub secret: SecretString,
-    /// Where it may change; the file holds nothing else.
+    /// The file in which it may change, and which has nothing else in it.
     pub file: Option<PathBuf>,
 }
 
 impl Credential {
-    /// Reads its text now, without the newline at its end: a file is read anew.
+    /// Reads the text, without the newline at its end: a file is read anew.
     ///
     /// # Errors
-    /// When the file cannot be read, is empty, or holds what no header can carry.
+    /// When the file cannot be read, is empty, or has characters that no header can carry.
     pub async fn text(&self) -> Result<SecretString, String> {
         let Some(path) = &self.file else { return Ok(self.secret.clone()) };
         let failed = |why: String| format!("the service's token in {}: {why}", path.display());
