@@ -34,10 +34,10 @@ pub struct Bart {
 /// The text after the options in `bart --help` and `docs/bart.md`.
 const AFTER: &str = "\
 Exit codes:
-  0    done; what was followed has succeeded
+  0    done; followed deployments have succeeded
   1    violations, a deployment that failed or was superseded, or a refusal
   2    wrong usage, or something that could not be read or reached in time
-  130  interrupted by Ctrl-C; what bart said last tells how to go on
+  130  interrupted by Ctrl-C; the last message says how to continue
 
 Environment:
   BART_SERVER        the service's address, before the settings
@@ -46,10 +46,10 @@ Environment:
   BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN count
                      as well for github.com, for the GitHub of the git remote, and for that of the login
   NO_COLOR           no colour, if it is set and not empty
-  HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
+  HTTPS_PROXY        the proxy, with HTTP_PROXY and NO_PROXY
 
 Results go to standard output, everything else to standard error. Colour is for terminals only. For programs
-there is `--output json` and `--output yaml`, whose keys are stable: new ones may come, none goes.";
+there is `--output json` and `--output yaml`, whose keys are stable: new ones may be added, none is removed.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

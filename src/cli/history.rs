@@ -172,7 +172,7 @@ fn list(found: &RevisionList, times: TimeFormatter) -> String {
     }
     if found.hand_edited {
         text.push('\n');
-        text += &note_line("none of them is live: somebody edited the manifests by hand");
+        text += &note_line("none of them is live: the manifests were edited by hand");
     }
     text
 }

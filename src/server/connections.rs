@@ -4,7 +4,7 @@
 //! Accepted ─▶ Head ─▶ Working ─▶ Answering ─▶ Idle ─▶ Head …
 //!                       │  ▲  └▶ Streaming
 //!                       ▼  │
-//!                      Reading     a body that nobody has vouched for yet
+//!                      Reading     an unverified body
 //! ```
 //! A new connection is never refused: the one that has earned its place least is closed for it; if none can be closed,
 //! the new one waits in the kernel's queue. Knows nothing of HTTP and sockets.

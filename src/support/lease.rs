@@ -41,7 +41,7 @@ impl Moment {
 
 /// The end of a lease, which its holder may extend. Clones share it.
 #[derive(Debug, Clone)]
-#[must_use = "a lease that nobody looks at keeps nobody from acting too late"]
+#[must_use = "a lease that is not checked lets its holder act too late"]
 pub struct Lease(Option<Arc<Mutex<Moment>>>);
 
 impl Lease {

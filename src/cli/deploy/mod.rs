@@ -44,17 +44,17 @@ const FRAME: Duration = Duration::from_millis(120);
 
 /// Deploys an image tag to one or more targets, and follows each deployment to its end.
 ///
-/// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
-/// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
-/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names. A WAML
-/// that nobody could deploy is refused before anything is created, by what the service says that its targets offer; what
-/// depends on templates, which may be others than those in bart, is a warning, and with --templates a refusal.
+/// bart creates a GitHub Deployment for each target with your own GitHub token; the service receives it as GitHub's
+/// event. If the service's code host is local, bart creates the deployment there directly. It deploys the commit that
+/// is checked out in the working folder, or the one that --ref names. A WAML that no service would accept is refused
+/// before anything is created, with regard to what the service's targets offer. Violations that depend on templates,
+/// which may be others than those in bart, are warnings; with --templates they are errors.
 ///
-/// `GH_TOKEN` and `GITHUB_TOKEN` are taken for github.com, and for the GitHub that the git remote is at, or that you
-/// are logged in to. For another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
+/// `GH_TOKEN` and `GITHUB_TOKEN` are used for github.com, and for the GitHub of the git remote or of your login. For
+/// another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
 ///
-/// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
-/// which were not created.
+/// Ctrl-C never leaves half a deployment: the created ones continue, and bart says how to follow them, and which were
+/// not created.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

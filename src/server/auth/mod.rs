@@ -1,9 +1,9 @@
 //! Authentication and authorization: who calls, and what the caller may do.
 //!
 //! ```text
-//! token ─▶ one of ours? ─────────────▶ Rights: scope, targets, apps      (token_rights)
+//! token ─▶ configured? ──────────────▶ Rights: scope, targets, apps      (token_rights)
 //!       └▶ like GitHub's? ─ GitHub ──▶ Person                            (people, token_cache)
-//! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or what GitHub says of the repository and its teams
+//! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or GitHub's permissions on the repository and its teams
 //! ```
 //!
 //! A text that is no configured token and does not look like GitHub's is sent nowhere: it may be a configured token
