@@ -1,8 +1,8 @@
 //! The command lines: one file for each command of `bart` (developers) and of `the-deployer` (operators).
 //!
 //! A command parses its arguments, calls the service or the library, and prints. A failure becomes an `error::CliError`
-//! with a hint and an exit code: 0 done, 1 violations, a failed deployment or a refusal, 2 wrong usage or something that
-//! could not be read or reached.
+//! with a hint and an exit code: 0 done, 1 violations, a failed deployment or a refusal, 2 wrong usage or something
+//! that could not be read or reached.
 //!
 //! Begin with [`bart`] and [`deployer`], which list the commands. They share `context` (the app and the service),
 //! `client` (requests to the service), `offline` (plans without one), `output` (text, JSON and YAML) and `error`.
