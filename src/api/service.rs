@@ -91,7 +91,7 @@ pub struct ReadinessCheck {
     pub name: String,
     /// True if it works.
     pub ready: bool,
-    /// What the service waits for, if it does not work.
+    /// The dependency's problem that the service waits for, if it does not work.
     pub waiting_for: Option<String>,
     /// A further note.
     #[serde(default, skip_serializing_if = "Option::is_none")]

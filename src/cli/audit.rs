@@ -45,7 +45,7 @@ pub(super) struct Audit {
     /// The largest number of entries
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = offline::count::<500>)]
     limit: u32,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

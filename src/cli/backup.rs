@@ -32,7 +32,7 @@ pub(super) struct Backup {
     /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -43,10 +43,10 @@ pub(super) struct Backup {
 /// and to replace a database that has more than the backup, unless --force is given. The former database is kept beside
 /// it, with `.before-` and an id after its name.
 ///
-/// What happened since the backup is not in it. Before you start the service again, run `the-deployer rebuild --merge`:
-/// it adds what the manifest repositories know. Without it, a deployment that waited at the time of the backup could be
-/// made once more, over newer ones. The service checks whether messages that waited then have arrived before it sends
-/// them.
+/// The backup does not have what happened since. Before you start the service again, run `the-deployer rebuild
+/// --merge`: it adds what the manifest repositories know. Without it, a deployment that waited at the time of the
+/// backup could be made once more, over newer ones. The service checks whether messages that waited then have arrived
+/// before it sends them.
 ///
 /// Exit codes: 0 restored, 1 refused, 2 it could not be restored. After 1 and 2 the database is what
 /// it was.
@@ -63,7 +63,7 @@ pub(super) struct RestoreArgs {
     /// The person who restores; for the audit log
     #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
     by: String,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -98,7 +98,7 @@ pub(super) struct Rebuild {
     /// The person who rebuilds; for the audit log
     #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
     by: String,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -12,7 +12,7 @@ const VERSION: &str = "metadata.labels[\"app.kubernetes.io/version\"]";
 /// The longest value that is shown, in characters; the data has the rest.
 const LONGEST: usize = 100;
 
-/// How much is shown of an object that changes.
+/// The detail in which a changed object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownChange {
     /// Its name.

@@ -33,7 +33,7 @@ pub(super) enum Config {
 pub(super) struct ConfigCheckArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

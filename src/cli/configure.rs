@@ -41,7 +41,7 @@ pub(super) enum Configure {
     },
     /// Prints all settings
     List {
-        /// How to print the list
+        /// The format of the list
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
@@ -54,9 +54,9 @@ pub(super) enum Configure {
 pub(super) enum SettingKey {
     /// The service's address
     Server,
-    /// How results are printed: text, json or yaml
+    /// The format of results: text, json or yaml
     Output,
-    /// How times are shown: relative or absolute
+    /// The style of times: relative or absolute
     Times,
     /// The client id that `bart login` presents to GitHub, if the service does not name one
     #[value(name = "github_client_id")]

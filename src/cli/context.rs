@@ -21,7 +21,7 @@ pub(super) const WAML_FILE: &str = ".weave.yaml";
 pub(super) struct ServiceArgs {
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
 }
@@ -33,7 +33,7 @@ pub(super) struct Context {
     pub(super) about: AppSelector,
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
 }
@@ -69,9 +69,9 @@ pub(super) struct Names {
 /// An app that is named in part: the service may know the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PartialApp {
-    /// Only its slug.
+    /// An app of which the slug is known.
     Slug(Slug),
-    /// Only its repository.
+    /// An app of which the repository is known.
     Repository(RepoName),
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Explain {
     /// The target under `deploy`
     #[arg(long, short)]
     target: TargetName,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

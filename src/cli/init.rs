@@ -27,7 +27,7 @@ pub(super) struct Init {
     /// Replace files that people have edited
     #[arg(long)]
     force: bool,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

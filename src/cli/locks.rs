@@ -65,7 +65,7 @@ pub(super) struct OperatorUnlockArgs {
 pub(super) struct OperatorLocksArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -46,7 +46,7 @@ pub(super) struct Open {
     about: AppSelector,
     #[command(flatten)]
     server: ServiceEndpoint,
-    /// How to print the list or the address
+    /// The format of the list or the address
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -30,7 +30,7 @@ pub(super) struct List {
     /// Only apps of this target
     #[arg(long)]
     target: Option<TargetName>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -51,7 +51,7 @@ pub(super) struct Render {
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -64,7 +64,7 @@ pub(super) struct RollbackArgs {
     /// Do not wait until the rollback is done
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until the rollback is done: `90s`, `15m`, `1h`
+    /// The longest wait for the end of the rollback: `90s`, `15m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]

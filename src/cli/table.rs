@@ -21,7 +21,7 @@ pub(super) struct Column {
     paint: Option<fn(&str) -> String>,
 }
 
-/// How a column gets narrower.
+/// The way in which a column gets narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     /// It does not: people copy ids.

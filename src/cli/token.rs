@@ -29,7 +29,7 @@ pub(super) struct TokenArgs {
     /// Only these apps, as a glob over NAMESPACE/APP; several times for more than one. Default: all
     #[arg(long = "app", value_name = "GLOB")]
     apps: Vec<String>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -28,7 +28,7 @@ pub(super) struct Validate {
     /// Only this target; without it, every target under `deploy`
     #[arg(long, short)]
     target: Option<TargetName>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -21,7 +21,7 @@ pub(super) struct Validators {
     /// A folder of templates with `apps/` in it, whose `policies/` are listed too
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
-    /// How to print the list
+    /// The format of the list
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

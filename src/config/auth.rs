@@ -14,7 +14,7 @@ use crate::model::id::TeamName;
 use crate::support::globs::Globs;
 use crate::support::text::refuse_invisible;
 
-/// Who may call the API and see the pages.
+/// The callers of the API and the readers of the pages.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Auth {
@@ -23,8 +23,8 @@ pub(super) struct Auth {
     /// People with GitHub tokens of their own, if `forge.github` is set: each has the permissions on an app that GitHub
     /// grants on its repository. `{}` is enough. Default: people cannot call.
     pub(super) github: Option<GitHubCallers>,
-    /// Who may see the pages: `token`, everybody with one of the tokens; `open`, everybody who can reach the listener.
-    /// Default: `token`.
+    /// The readers of the pages: `token`, everybody with one of the tokens; `open`, everybody who can reach the
+    /// listener. Default: `token`.
     pub(super) pages: Option<Pages>,
 }
 

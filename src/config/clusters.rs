@@ -27,7 +27,7 @@ pub(super) struct Cluster {
     /// Its name, as in `deploy` of a WAML and as environment on GitHub.
     #[schemars(extend("format" = "target"))]
     pub(super) name: String,
-    /// How careful one must be with it.
+    /// Its kind: `production` or `development`.
     environment: Environment,
     /// The domain of the apps' hosts: `prod.example.com`.
     domain: String,
@@ -43,11 +43,11 @@ pub(super) struct Cluster {
     /// Free labels, for selections.
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
-    /// What it offers, if that differs from the `platform` of all.
+    /// Its own offers, if they differ from the `platform` of all.
     #[serde(default)]
     #[schemars(with = "Option<Platform>")]
     platform: Option<Json>,
-    /// Which apps and releases it accepts, and when.
+    /// The rules on the apps and releases that it accepts, and on the times.
     #[serde(default)]
     policies: Option<Policies>,
     /// The cluster in Argo CD.

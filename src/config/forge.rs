@@ -57,7 +57,7 @@ pub(super) struct GitHub {
     /// Default: all that can be targets.
     #[serde(default)]
     environments: Option<Vec<String>>,
-    /// How often the service looks for missed events, `1s` to a day, or `off`. Default: `5m`.
+    /// The time between searches for missed events, `1s` to a day, or `off`. Default: `5m`.
     #[serde(default)]
     sweep: Option<String>,
     /// The `task` of deployments that the service takes. Default: `deploy`.

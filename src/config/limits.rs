@@ -20,8 +20,8 @@ const REQUESTS_PER_MINUTE: u32 = 1200;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
-    /// How many deployments are processed at once. Most of the time they wait, for the code host or for a push: this
-    /// also limits how many go into one push. Default: 128.
+    /// The number of deployments that are processed at once. Most of the time they wait, for the code host or for a
+    /// push: this also limits how many go into one push. Default: 128.
     #[schemars(range(min = 1, max = 256))]
     workers: Option<u32>,
     /// The time without a sign of life after which another worker takes a deployment over: `30s`.

@@ -37,7 +37,7 @@ pub(super) struct Registry {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Lookups {
-    /// Where to check that secrets exist: `vault`, `kubernetes` or `none`. Default: `none`.
+    /// The store in which secrets are looked up: `vault`, `kubernetes` or `none`. Default: `none`.
     secrets: Option<SecretsIn>,
     /// The credentials of the Vault that `platform.secrets.vault` names.
     vault: Option<VaultAccess>,

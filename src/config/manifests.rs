@@ -56,7 +56,7 @@ pub(super) struct ManifestRepository {
     /// The key that signs commits. Default: commits are not signed.
     #[serde(default)]
     pub(super) signing: Option<Signing>,
-    /// How often the service may push to the repository. Default: on github.com GitHub's advice, 3 at once and 6 a
+    /// The push budget of the repository. Default: on github.com GitHub's advice, 3 at once and 6 a
     /// minute; elsewhere 100 at once and 1,200 a minute.
     #[serde(default)]
     push_budget: Option<PushBudget>,
@@ -65,7 +65,7 @@ pub(super) struct ManifestRepository {
     push: Option<PushBy>,
 }
 
-/// How often a repository may be pushed to. Changes that wait go into one push, with a commit for each deployment.
+/// A limit on the pushes to a repository. Changes that wait go into one push, with a commit for each deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PushBudget {
@@ -111,7 +111,7 @@ pub struct ManifestRepositorySettings {
     pub clone_dir: PathBuf,
     /// True for the local repository that the service makes itself if it is missing.
     pub embedded: bool,
-    /// How often it may be pushed to.
+    /// The push budget.
     pub budget: writer::PushAllowance,
     /// The service that pushes.
     pub push: PushBy,

@@ -55,7 +55,7 @@ pub(super) struct File {
     pub(super) manifests: Option<Manifests>,
     /// The clusters that the service deploys to; without clusters every target is accepted.
     pub(super) clusters: Option<Vec<Cluster>>,
-    /// What every cluster offers; a cluster's own `platform` is merged over it.
+    /// The offers of every cluster; a cluster's own `platform` is merged over it.
     #[schemars(with = "Option<Platform>")]
     pub(super) platform: Option<Json>,
     /// Outgoing HTTP: the proxy and the trusted certificates.
@@ -64,7 +64,7 @@ pub(super) struct File {
     pub(super) registries: Option<Vec<Registry>>,
     /// The receivers of messages about deployments, beside the code host.
     pub(super) notify: Option<Notify>,
-    /// Who may call the API and see the pages.
+    /// The callers of the API and the readers of the pages.
     pub(super) auth: Option<Auth>,
     /// Limits.
     pub(super) limits: Option<Limits>,
@@ -113,7 +113,7 @@ pub struct Settings {
     pub tokens: Vec<ApiToken>,
     /// The people who may call the API with a GitHub token of their own, if any may.
     pub people: Option<GitHubTeams>,
-    /// Who may see the pages.
+    /// The readers of the pages.
     pub pages: Pages,
     /// Limits.
     pub limits: LimitSettings,

@@ -37,7 +37,7 @@ pub(super) struct TemplatesRepository {
     /// The folder in it that has `apps/`. Default: its root.
     #[serde(default)]
     path: Option<String>,
-    /// How often the service fetches it without a push event, `1s` to a day. Default: `5m`.
+    /// The time between fetches without a push event, `1s` to a day. Default: `5m`.
     #[serde(default)]
     refresh: Option<String>,
     /// A token that may read. A file is read for each exchange, so that it may be renewed.

@@ -50,7 +50,7 @@ pub struct WebhookSettings {
 pub enum WebhookSecret {
     /// The configuration.
     Given(SecretString),
-    /// That file, made at first start: see `secret::keep`.
+    /// A file, made at first start: see `secret::keep`.
     Kept(PathBuf),
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::support::time::saturating_add;
 
-/// What to do after an error.
+/// The way to continue after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
     /// The error may pass: retry, with a growing delay.

@@ -89,7 +89,7 @@ pub(super) struct Deploy {
     /// Create the deployments, and do not wait for their ends
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait for their ends: `90s`, `15m`, `1h`
+    /// The longest wait for their ends: `90s`, `15m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     /// A folder of templates with `apps/` in it to check with, instead of the built-in ones

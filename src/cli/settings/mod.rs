@@ -28,16 +28,16 @@ pub(super) struct Settings {
     /// The service's address.
     #[schemars(extend("format" = "url"))]
     pub(super) server: Option<String>,
-    /// How results are printed: `text`, `json` or `yaml`.
+    /// The format of results: `text`, `json` or `yaml`.
     pub(super) output: Option<Output>,
-    /// How times are shown: `relative` or `absolute`.
+    /// The style of times: `relative` or `absolute`.
     pub(super) times: Option<Times>,
     /// The client id that `bart login` presents to GitHub, if the service does not name one.
     #[schemars(extend("format" = "line"))]
     pub(super) github_client_id: Option<String>,
 }
 
-/// How results are printed.
+/// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Output {
@@ -46,7 +46,7 @@ pub(super) enum Output {
     Yaml,
 }
 
-/// How times are shown.
+/// The style of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Times {

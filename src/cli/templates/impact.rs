@@ -50,7 +50,7 @@ pub(crate) struct ImpactArgs {
     /// Show the lines that change
     #[arg(long)]
     diff: bool,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -43,7 +43,7 @@ pub(super) struct TemplatesCheckArgs {
     /// The folder that has `apps/`
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

@@ -38,7 +38,7 @@ pub struct FingerprintKey([u8; 32]);
 pub(super) enum TokenQuestion {
     Who,
     On(RepoName),
-    /// Whether the owner, under that login, is in the team.
+    /// The question whether the owner, under that login, is in the team.
     In(TeamName, String),
 }
 
