@@ -26,7 +26,7 @@ pub(super) enum ShownChange {
 /// Formats the changes object by object. Unless lines are shown, objects that only change their version share one line.
 pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
     // Each object carries the version: a new version alone is no news.
-    let (labelled, told): (Vec<&Change>, Vec<&Change>) = changes
+    let (labelled, others): (Vec<&Change>, Vec<&Change>) = changes
         .iter()
         .partition(|change| shown != ShownChange::Lines && is_only_the_version(change));
     let object = |change: &Change| {
@@ -37,7 +37,7 @@ pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
         };
         heading(change) + &inside
     };
-    let mut text: String = told.into_iter().map(object).collect();
+    let mut text: String = others.into_iter().map(object).collect();
     text += &another_version(&labelled);
     text
 }
@@ -66,8 +66,8 @@ fn heading(change: &Change) -> String {
 }
 
 fn fields(change: &Change) -> String {
-    let told = change.fields.iter().filter(|field| field.path != VERSION);
-    let mut text: String = told.map(field).collect();
+    let fields = change.fields.iter().filter(|field| field.path != VERSION);
+    let mut text: String = fields.map(field).collect();
     if change.more_fields > 0 {
         text += &format!("    {DIM}and {} fields more{DIM:#}\n", change.more_fields);
     }

@@ -71,8 +71,8 @@ fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliE
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     let url =
         Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
-    let here = url.host_str().is_some_and(is_loopback);
-    if url.scheme() == "https" || (url.scheme() == "http" && here) {
+    let is_local = url.host_str().is_some_and(is_loopback);
+    if url.scheme() == "https" || (url.scheme() == "http" && is_local) {
         return Ok(());
     }
     Err(CliError::usage(format!("a token would go to {address} in the clear"))
@@ -288,7 +288,7 @@ impl ServiceEndpoint {
         let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
         let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
-        let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
+        let message = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let kind = match status.as_u16() {
             408 | 500.. => CliErrorKind::Passing,
             409 if at_work => CliErrorKind::Passing,
@@ -298,7 +298,7 @@ impl ServiceEndpoint {
             401..=428 | 430..500 => CliErrorKind::InTheWay,
             _ => CliErrorKind::Io,
         };
-        let error = CliError::new(kind, format!("{} refuses: {said}", self.url()));
+        let error = CliError::new(kind, format!("{} refuses: {message}", self.url()));
         match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
@@ -310,12 +310,12 @@ impl ServiceEndpoint {
 }
 
 /// Returns the service's address, derived from the redirect of one request.
-fn base(to: &Url, asked: &Url, server: &str) -> String {
+fn base(to: &Url, requested: &Url, server: &str) -> String {
     let (mut to, server) = (to.clone(), Url::parse(server).ok());
     to.set_query(None);
     to.set_fragment(None);
     let prefix = server.as_ref().map_or("", |server| server.path().trim_end_matches('/'));
-    let below = asked.path().strip_prefix(prefix).unwrap_or_default();
+    let below = requested.path().strip_prefix(prefix).unwrap_or_default();
     to.as_str().trim_end_matches(below).trim_end_matches('/').to_owned()
 }
 

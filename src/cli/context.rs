@@ -46,7 +46,7 @@ pub(super) struct AppSelector {
     #[arg(long, value_name = "APP")]
     app: Option<String>,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
 }
 
 /// The repository of a command.
@@ -79,7 +79,7 @@ impl AppSelector {
     /// Returns the named part of the app, if it is not the whole name; `None` if nothing is named or something is
     /// wrong.
     pub(super) fn partial(&self) -> Option<PartialApp> {
-        match (&self.app, &self.whose.repository) {
+        match (&self.app, &self.selector.repository) {
             (Some(text), _) => Slug::parse(text.as_str()).ok().map(PartialApp::Slug),
             (None, Some(repository)) => Some(PartialApp::Repository(repository.clone())),
             (None, None) => None,
@@ -92,21 +92,21 @@ impl AppSelector {
     }
 
     /// Returns whether an argument names the app or repository.
-    pub(super) fn is_said(&self) -> bool {
-        self.app.is_some() || self.whose.repository.is_some()
+    pub(super) fn is_given(&self) -> bool {
+        self.app.is_some() || self.selector.repository.is_some()
     }
 
     /// Returns the names that arguments gave, with a target.
     pub(super) fn names(&self, target: Option<&TargetName>) -> Names {
         let app = self.app.as_ref().and_then(|text| key(text).ok());
-        let repository = self.whose.repository.clone();
+        let repository = self.selector.repository.clone();
         Names { target: target.cloned(), app, repository, owner: None }
     }
 
     /// Returns the named app, or that of the WAML; an error if only a repository is named, because the WAML in the
     /// working folder may be another's.
     pub(super) fn app(&self) -> Result<AppKey, CliError> {
-        match (&self.app, &self.whose.repository) {
+        match (&self.app, &self.selector.repository) {
             (Some(text), _) => key(text),
             (None, None) => Ok(waml()?.app.clone()),
             (None, Some(repository)) => {
@@ -130,13 +130,13 @@ impl AppSelector {
 
     /// Returns the service repository, named or from the git remote.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
-        self.whose.repository()
+        self.selector.repository()
     }
 }
 
 impl RepositorySelector {
     /// Returns whether an argument names the repository.
-    pub(super) fn is_said(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         self.repository.is_some()
     }
 
@@ -177,8 +177,8 @@ pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
 
 /// Reads the path and the bytes of the same file, even if its content is wrong.
 pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
-    let here = folder()?;
-    let file = nearest(&here).ok_or_else(|| {
+    let start = folder()?;
+    let file = nearest(&start).ok_or_else(|| {
         CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
             "run the command in a service's repository, or name the app with --app NAMESPACE/SLUG",
         )
@@ -215,8 +215,8 @@ pub(super) fn waml_file() -> Option<PathBuf> {
     nearest(&folder().ok()?)
 }
 
-fn nearest(here: &Path) -> Option<PathBuf> {
-    for folder in here.ancestors() {
+fn nearest(start: &Path) -> Option<PathBuf> {
+    for folder in start.ancestors() {
         let file = folder.join(WAML_FILE);
         if file.is_file() {
             return Some(file);
@@ -254,8 +254,8 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
 }
 
 /// Finds the repository of the remote `origin`, or of the only remote.
-fn remote(here: &Path) -> Result<RepoName, CliError> {
-    let (name, url) = origin(here)?;
+fn remote(start: &Path) -> Result<RepoName, CliError> {
+    let (name, url) = origin(start)?;
     if let (Some(host), Some(path)) = (host(&url), path_below_group(&url)) {
         // A part of the path is another repository's name, and its image would be another's.
         let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
@@ -284,8 +284,8 @@ fn unknown(why: impl std::fmt::Display) -> CliError {
 }
 
 /// Returns the name and the address of that remote.
-fn origin(here: &Path) -> Result<(String, String), CliError> {
-    let repository = git2::Repository::discover(here)
+fn origin(start: &Path) -> Result<(String, String), CliError> {
+    let repository = git2::Repository::discover(start)
         .map_err(|_| unknown("the working folder is in no git repository"))?;
     let names = repository.remotes().map_err(|error| unknown(error.message()))?;
     let names: Vec<&str> = names.iter().filter_map(|name| name.ok().flatten()).collect();
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn the_app_of_another_repository_is_not_the_one_that_is_here() {
         let repository = Some(RepoName::parse("acme/cart").unwrap());
-        let about = AppSelector { app: None, whose: RepositorySelector { repository } };
+        let about = AppSelector { app: None, selector: RepositorySelector { repository } };
         let said = format!("{:?}", about.app().unwrap_err());
         assert!(said.contains("which app of acme/cart") && said.contains("--app"), "{said}");
         let about = AppSelector { app: Some("devx/cart".to_owned()), ..about };

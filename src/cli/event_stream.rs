@@ -55,12 +55,12 @@ impl Following<'_> {
     pub(super) async fn next(&mut self) -> Result<Option<Picture>, CliError> {
         loop {
             match self.hear().await {
-                Ok(Heard::Picture(picture)) => {
+                Ok(StreamEvent::Picture(picture)) => {
                     self.tries = TRIES;
                     return Ok(Some(*picture));
                 }
-                Ok(Heard::Nothing) => self.tries = TRIES,
-                Ok(Heard::Over) => return Ok(None),
+                Ok(StreamEvent::Nothing) => self.tries = TRIES,
+                Ok(StreamEvent::Over) => return Ok(None),
                 Err(error) => {
                     if let Way::Stream(_) = self.way {
                         self.way = Way::Closed;
@@ -75,11 +75,11 @@ impl Following<'_> {
         }
     }
 
-    async fn hear(&mut self) -> Result<Heard, CliError> {
+    async fn hear(&mut self) -> Result<StreamEvent, CliError> {
         if let Way::Closed = self.way {
             self.way = match self.connect().await? {
                 Some(way) => way,
-                None => return Ok(Heard::Over),
+                None => return Ok(StreamEvent::Over),
             };
         }
         match &mut self.way {
@@ -93,10 +93,10 @@ impl Following<'_> {
                     .passing()
                 })?;
                 self.last = event.id.or(self.last.take());
-                read(&event.data).map(|picture| Heard::Picture(Box::new(picture)))
+                read(&event.data).map(|picture| StreamEvent::Picture(Box::new(picture)))
             }
             Way::Asking(before) => ask(self.server, &self.path, before).await,
-            Way::Closed => Ok(Heard::Nothing),
+            Way::Closed => Ok(StreamEvent::Nothing),
         }
     }
 
@@ -108,8 +108,8 @@ impl Following<'_> {
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let asked = self.server.authorized(request)?.send().await;
-        let response = asked.map_err(|error| self.server.unreachable(&error))?;
+        let sent = self.server.authorized(request)?.send().await;
+        let response = sent.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
         match status.as_u16() {
             204 => return Ok(None),
@@ -128,7 +128,7 @@ impl Following<'_> {
 }
 
 /// An event of the stream.
-enum Heard {
+enum StreamEvent {
     Picture(Box<Picture>),
     /// Nothing has changed.
     Nothing,
@@ -159,17 +159,17 @@ async fn ask(
     server: &ServiceEndpoint,
     path: &str,
     before: &mut Option<(State, String, usize)>,
-) -> Result<Heard, CliError> {
+) -> Result<StreamEvent, CliError> {
     let picture: Picture = server.get(path, &[]).await?;
     let Picture { summary: overview, stages } = &picture;
     let now = Some((overview.state, overview.summary.clone(), stages.len()));
-    let heard = match (now == *before, overview.state.is_final()) {
-        (true, true) => Heard::Over,
-        (true, false) => Heard::Nothing,
-        (false, _) => Heard::Picture(Box::new(picture)),
+    let event = match (now == *before, overview.state.is_final()) {
+        (true, true) => StreamEvent::Over,
+        (true, false) => StreamEvent::Nothing,
+        (false, _) => StreamEvent::Picture(Box::new(picture)),
     };
     *before = now;
-    Ok(heard)
+    Ok(event)
 }
 
 fn read(data: &str) -> Result<Picture, CliError> {

@@ -167,8 +167,8 @@ fn list(found: &RevisionList, times: TimeFormatter) -> String {
     for one in found.revisions.iter().filter(|one| !one.live) {
         let Some(RevisionRollback { by, reason, .. }) = &one.rolled_back else { continue };
         let reason = truncate_chars(reason, LONGEST_REASON);
-        let said = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
-        text += &wrap(&said, output::width());
+        let line = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        text += &wrap(&line, output::width());
     }
     if found.hand_edited {
         text.push('\n');

@@ -182,7 +182,7 @@ impl LocksArgs {
         let mut query = Vec::new();
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        if about.is_said() {
+        if about.is_given() {
             query.push(("app", server.find_app(about).await?.to_string()));
         }
         let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;

@@ -158,13 +158,13 @@ impl ServiceEndpoint {
     /// Reads those apps, in at most that many pages. The service leaves out apps that the caller may not see.
     pub(super) async fn apps(
         &self,
-        which: &[(&'static str, String)],
+        filter: &[(&'static str, String)],
         pages: usize,
     ) -> Result<AppPages, CliError> {
         let (mut seen, mut cursor) = (AppPages::default(), None::<String>);
         for _ in 0..pages {
             let mut query = vec![("limit", "200".to_owned())];
-            query.extend(which.iter().cloned());
+            query.extend(filter.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
             let page: AppPage<_, _> = self.get("/api/v1/apps", &query).await?;
             seen.apps.extend(page.apps);
@@ -223,13 +223,13 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
                 None => CliError::refused(message).hint("name the app with --app NAMESPACE/SLUG"),
             })
         }
-        (_, said) => {
-            let said = match said {
+        (_, name) => {
+            let name = match name {
                 PartialApp::Slug(slug) => slug.as_str(),
                 PartialApp::Repository(repository) => repository.as_str(),
             };
             let names = suggest::list(names.iter().map(String::as_str));
-            Err(CliError::refused(format!("which app of {said} do you mean?"))
+            Err(CliError::refused(format!("which app of {name} do you mean?"))
                 .hint(format!("name one of {names} with --app")))
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct LocalPlan {
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) whose: RepositorySelector,
+    pub(super) selector: RepositorySelector,
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
 }

@@ -100,8 +100,8 @@ impl Open {
         let detail: DeploymentDetail =
             self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
         // An older service does not send it.
-        let here = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
-        Ok(detail.log_url.unwrap_or_else(here))
+        let fallback = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
+        Ok(detail.log_url.unwrap_or_else(fallback))
     }
 
     /// Returns the address of the newest release that succeeded.

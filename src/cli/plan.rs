@@ -45,7 +45,7 @@ pub(super) struct PlanArgs {
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -60,7 +60,7 @@ impl PlanArgs {
             request.target = target.to_string();
             let planned = server.consult("/api/v1/plan", &request).await;
             let planned: Verbatim<PlanAnswer> =
-                server.suggest(planned, &self.whose.names(&target)).await?;
+                server.suggest(planned, &self.selector.names(&target)).await?;
             if !output.is_data() {
                 let gap = if plans.is_empty() { "" } else { "\n" };
                 output::print(&format!("{gap}{}", page(&planned, self.diff, &sources)))?;
@@ -94,7 +94,7 @@ impl PlanArgs {
     fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, SourceTexts), CliError> {
         let mut sources = SourceTexts::default();
         let mut request = PlanRequest {
-            repository: self.whose.repository()?.to_string(),
+            repository: self.selector.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),
             commit: None,

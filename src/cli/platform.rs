@@ -78,8 +78,8 @@ impl KnownTargets {
     pub(super) async fn fetch(server: &ServiceEndpoint, repository: &RepoName) -> Self {
         let cache = cache(server.url(), repository);
         let query = [("repository", repository.to_string())];
-        let asked = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
-        let why = match tokio::time::timeout(PATIENCE, asked).await {
+        let request = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
+        let why = match tokio::time::timeout(PATIENCE, request).await {
             Ok(Ok(mut snapshot)) => {
                 snapshot.taken_at = Some(Clock::system().now());
                 if let (Some(path), Ok(bytes)) = (&cache, serde_json::to_vec(&snapshot)) {
@@ -98,8 +98,8 @@ impl KnownTargets {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("{} did not answer within {PATIENCE:?}", server.url()),
         };
-        let kept = cache.and_then(|path| std::fs::read(path).ok());
-        match kept.and_then(|bytes| serde_json::from_slice::<ClusterSnapshot>(&bytes).ok()) {
+        let cached = cache.and_then(|path| std::fs::read(path).ok());
+        match cached.and_then(|bytes| serde_json::from_slice::<ClusterSnapshot>(&bytes).ok()) {
             Some(snapshot) => {
                 // New targets may exist since.
                 let snapshot = Some(ClusterSnapshot { complete: false, ..snapshot });
@@ -148,7 +148,7 @@ impl KnownTargets {
         let is_old = |snapshot: &ClusterSnapshot| {
             snapshot.taken_at.is_some_and(|at| times.now.duration_since(at) > OLD)
         };
-        let said = match (&self.from, &self.snapshot) {
+        let text = match (&self.from, &self.snapshot) {
             (Origin::Unknown(why), _) => format!(
                 "what the targets offer is unknown ({why}), so no violation depends on it: see \
                  --server and --platform"
@@ -170,7 +170,7 @@ impl KnownTargets {
                 format!("what {} offers is unknown: you may not see it", hidden.join(", "))
             }
         };
-        note_line(said)
+        note_line(text)
     }
 
     /// Returns the same for programs.

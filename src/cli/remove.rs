@@ -31,7 +31,7 @@ pub(super) struct Remove {
     app: Option<String>,
     /// The same, as other commands take it
     #[arg(id = "said", long = "app", value_name = "APP", conflicts_with = "app")]
-    said: Option<String>,
+    app_option: Option<String>,
     /// The reason; it is stored with the commit and in the database
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
@@ -51,7 +51,7 @@ pub(super) struct Remove {
 impl Remove {
     pub(super) async fn run(self) -> CommandOutcome {
         // A removal does not take the app of the working folder: an argument must name it.
-        let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
+        let named = self.app.as_deref().or(self.app_option.as_deref()).unwrap_or_default();
         let app = context::key(named)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;

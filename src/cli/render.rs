@@ -86,12 +86,12 @@ impl Render {
 
     /// Returns the repository, if the service's code host can have it: another host's image is another, too.
     async fn repository(&self) -> Result<RepoName, CliError> {
-        let repository = self.local.whose.repository()?;
-        let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
+        let repository = self.local.selector.repository()?;
+        let Some(host) = context::remote_host().filter(|_| !self.local.selector.is_given()) else {
             return Ok(repository);
         };
-        let asked = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
-        let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
+        let lookup = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
+        let of_service = if self.local.server.is_named() { lookup.await.ok() } else { None };
         match of_service.and_then(Result::ok) {
             Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
             None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),

@@ -129,7 +129,9 @@ impl StatusArgs {
         let Context { about, server, .. } = &self.context;
         match server.find_app(about).await {
             Ok(app) => self.app(app).await,
-            Err(_) if !about.is_said() && context::waml_file().is_none() => self.everything().await,
+            Err(_) if !about.is_given() && context::waml_file().is_none() => {
+                self.everything().await
+            }
             Err(error) => Err(error),
         }
     }
@@ -149,9 +151,9 @@ impl StatusArgs {
         let asking = targets.into_iter().map(|target| async move {
             (server.find(&format!("/api/v1/apps/{target}/{key}")).await, target)
         });
-        let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
+        let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
         let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
-        for (found, target) in asked {
+        for (found, target) in answers {
             targets.push(match found {
                 Ok(state) => Target { target, state, error: None, hidden: false },
                 Err(error) => {
@@ -210,10 +212,10 @@ impl StatusArgs {
         let Context { server, output, .. } = &self.context;
         let service = server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
-        let mut which = on.clone();
-        which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        which.extend(self.state.iter().map(|state| ("state", word(state))));
-        let found = server.apps(&which, usize::MAX).await;
+        let mut filter = on.clone();
+        filter.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        filter.extend(self.state.iter().map(|state| ("state", word(state))));
+        let found = server.apps(&filter, usize::MAX).await;
         if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
             let (target, owner) = (self.target.clone(), self.owner.clone());
             server.check_names(&Names { target, owner, ..Names::default() }).await?;

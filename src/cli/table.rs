@@ -189,7 +189,7 @@ fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
 
 /// Cuts the text to the width with a `…`, and keeps so many characters of its end.
 fn cut(text: &str, width: usize, end: usize) -> String {
-    let taken = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
+    let take_chars = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
         let fits = |c: &char| {
             let wide = c.width().unwrap_or(0);
             let fits = wide <= left;
@@ -198,9 +198,9 @@ fn cut(text: &str, width: usize, end: usize) -> String {
         };
         chars.take_while(fits).collect()
     };
-    let mut last = taken(&mut text.chars().rev(), end);
+    let mut last = take_chars(&mut text.chars().rev(), end);
     last.reverse();
-    let first = taken(&mut text.chars(), width.saturating_sub(end + 1));
+    let first = take_chars(&mut text.chars(), width.saturating_sub(end + 1));
     first.into_iter().chain(['…']).chain(last).collect()
 }
 

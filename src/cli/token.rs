@@ -57,10 +57,10 @@ impl TokenArgs {
         if let Some((glob, Err(error))) = globs.into_iter().find(|(_, glob)| glob.is_err()) {
             return Err(CliError::usage(format!("{glob:?} is not a glob: {}", error.kind())));
         }
-        let made = secret::token().map_err(CliError::failed)?;
+        let token = secret::token().map_err(CliError::failed)?;
         let mut entry = serde_json::Map::from_iter([
             ("name".to_owned(), json!(name)),
-            ("sha256".to_owned(), json!(made.sha256)),
+            ("sha256".to_owned(), json!(token.sha256)),
             ("scope".to_owned(), json!(word(&scope))),
         ]);
         let limits = [("targets", targets), ("apps", apps)].into_iter();
@@ -68,11 +68,11 @@ impl TokenArgs {
         entry.extend(limits.map(|(key, globs)| (key.to_owned(), json!(globs))));
         let entry = serde_json::Value::Object(entry);
         // JSON is YAML, and quotes what must be quoted.
-        output.print(&json!({"token": made.text, "config": entry}), || {
+        output.print(&json!({"token": token.text, "config": entry}), || {
             format!(
                 "{GOOD}token{GOOD:#}  {}\n\nGive it to its user; it is not shown again. Add this \
                  to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
-                made.text
+                token.text
             )
         })
     }

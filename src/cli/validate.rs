@@ -35,7 +35,7 @@ pub(super) struct Validate {
 
 impl Validate {
     pub(super) async fn run(&self) -> CommandOutcome {
-        let repository = self.local.whose.repository().ok();
+        let repository = self.local.selector.repository().ok();
         let known = self.local.known_targets(repository.as_ref()).await?;
         let world = self.local.source.open(self.output, &known)?;
         let mut violations = match &world.waml {
@@ -52,11 +52,11 @@ impl Validate {
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
         if self.output.is_data() {
-            let mut told = offline::as_json(&violations);
-            if let Some(map) = told.as_object_mut() {
+            let mut data = offline::as_json(&violations);
+            if let Some(map) = data.as_object_mut() {
                 map.insert("platform".to_owned(), known.as_json());
             }
-            output::data(self.output, &told)?;
+            output::data(self.output, &data)?;
         } else {
             // Before the violations, which may depend on it.
             let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));

@@ -105,11 +105,11 @@ impl Resolver<'_> {
             }
             lookups.registries.insert(host, registry);
         }
-        for (n, (name, asked)) in clusters.into_iter().enumerate() {
+        for (n, (name, section)) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}].lookups");
             let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
-            let (Some(asked), Some(target)) = (asked, target) else { continue };
-            if let Some(found) = self.secrets_of(&path, asked, &target) {
+            let (Some(section), Some(target)) = (section, target) else { continue };
+            if let Some(found) = self.secrets_of(&path, section, &target) {
                 lookups.secrets.insert(target.name, found);
             }
         }

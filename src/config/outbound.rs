@@ -46,7 +46,7 @@ impl Resolver<'_> {
             self.authorities(&file, &pem)
         });
         if proxy.is_none() {
-            self.without_a_proxy(&[
+            self.report_keys_without_proxy(&[
                 ("no_proxy", no_proxy.is_some()),
                 ("proxy_username", proxy_username.is_some()),
                 ("proxy_password", proxy_password.is_some()),
@@ -132,7 +132,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn without_a_proxy(&mut self, given: &[(&str, bool)]) {
+    fn report_keys_without_proxy(&mut self, given: &[(&str, bool)]) {
         for (key, _) in given.iter().filter(|(_, given)| *given) {
             let message = format!("`{key}` has no effect without `proxy`");
             let help = "add `proxy`; with HTTPS_PROXY, set the variable NO_PROXY";

@@ -171,9 +171,9 @@ impl Readers {
     }
 
     /// Evicts the reader that is furthest behind, of those that the filter allows.
-    fn evict(&mut self, may: impl Fn(&Reading) -> bool, now: Instant) -> bool {
+    fn evict(&mut self, allowed: impl Fn(&Reading) -> bool, now: Instant) -> bool {
         let old = |one: &&Reading| now.duration_since(one.since) >= GRACE;
-        let behind = self.reading.iter().filter(|(_, one)| may(one) && old(one));
+        let behind = self.reading.iter().filter(|(_, one)| allowed(one) && old(one));
         let worst = behind.max_by_key(|(_, one)| one.behind(now)).map(|(id, _)| *id);
         let Some(worst) = worst.and_then(|id| self.reading.remove(&id)) else { return false };
         worst.evicted.cancel();

@@ -165,18 +165,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
                 Problem::new(ProblemKind::UnsupportedMediaType, "send application/json")
             }
             JsonRejection::JsonDataError(error) => {
-                unprocessable(own_words("the JSON is wrong", &error.body_text()))
+                unprocessable(replace_beginning("the JSON is wrong", &error.body_text()))
             }
             JsonRejection::BytesRejection(_) => {
                 Problem::new(ProblemKind::TooLarge, "the body is too large, or incomplete")
             }
-            other => bad(own_words("the body is not JSON", &other.body_text())),
+            other => bad(replace_beginning("the body is not JSON", &other.body_text())),
         })
     }
 }
 
 /// Replaces the beginning of the library's message by the service's own words.
-fn own_words(what: &str, text: &str) -> String {
+fn replace_beginning(what: &str, text: &str) -> String {
     let place = text.split_once(": ").map_or(text, |(_, place)| place);
     format!("{what}: {place}")
 }

@@ -32,7 +32,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
     }
-    let asked = ConditionalHeaders::from_headers(request.headers());
+    let conditions = ConditionalHeaders::from_headers(request.headers());
     let response = next.run(request).await;
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -56,13 +56,13 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, value);
     }
-    if asked.has_tag(&tag) {
+    if conditions.has_tag(&tag) {
         headers.remove(CONTENT_TYPE);
         headers.remove(CONTENT_LENGTH);
         parts.status = StatusCode::NOT_MODIFIED;
         return Response::from_parts(parts, Body::empty());
     }
-    if !asked.gzip || body.len() < WORTH_IT {
+    if !conditions.gzip || body.len() < WORTH_IT {
         return Response::from_parts(parts, Body::from(body));
     }
     match compressed(body).await {
@@ -91,16 +91,16 @@ impl CachedDocument {
     }
 
     /// Answers a request with these headers.
-    pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
-        let asked = ConditionalHeaders::from_headers(asked);
+    pub(super) fn answer(&self, conditions: &HeaderMap) -> Response {
+        let conditions = ConditionalHeaders::from_headers(conditions);
         let always =
             [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
-        if asked.has_tag(&self.tag) {
+        if conditions.has_tag(&self.tag) {
             return (StatusCode::NOT_MODIFIED, always).into_response();
         }
         let json = [(CONTENT_TYPE, "application/json")];
         match &self.gzip {
-            Some(gzip) if asked.gzip => {
+            Some(gzip) if conditions.gzip => {
                 (always, json, [(CONTENT_ENCODING, "gzip")], gzip.clone()).into_response()
             }
             _ => (always, json, self.plain.clone()).into_response(),
@@ -149,9 +149,9 @@ fn tag(body: &[u8]) -> String {
 /// Compresses the body on another thread, which takes milliseconds for the largest; returns the body itself if that
 /// fails.
 async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
-    let kept = body.clone();
+    let original = body.clone();
     let done = tokio::task::spawn_blocking(move || gzip(&body));
-    done.await.ok().and_then(Result::ok).ok_or(kept)
+    done.await.ok().and_then(Result::ok).ok_or(original)
 }
 
 fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {

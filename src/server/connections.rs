@@ -273,11 +273,12 @@ impl Connections {
         }
     }
 
-    fn make_room(&self, table: &mut Table, now: Instant, may: impl Fn(&Entry) -> bool) -> bool {
-        let ranked = table.open.iter().filter(|(_, entry)| may(entry)).filter_map(|(id, entry)| {
-            let age = now.duration_since(entry.since);
-            Some(((entry.phase.gives_way(age)?, age), *id))
-        });
+    fn make_room(&self, table: &mut Table, now: Instant, allowed: impl Fn(&Entry) -> bool) -> bool {
+        let ranked =
+            table.open.iter().filter(|(_, entry)| allowed(entry)).filter_map(|(id, entry)| {
+                let age = now.duration_since(entry.since);
+                Some(((entry.phase.gives_way(age)?, age), *id))
+            });
         let Some((_, id)) = ranked.max_by_key(|(rank, _)| *rank) else { return false };
         table.close(id);
         self.count(CloseReason::MadeRoom);

@@ -123,12 +123,12 @@ async fn read(
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let mut given = headers.get_all(&KEY).iter();
-    let Some(value) = given.next() else { return Ok(None) };
+    let mut values = headers.get_all(&KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
     let legal = |key: &&str| {
         (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
     };
-    let key = value.to_str().ok().filter(legal).filter(|_| given.next().is_none());
+    let key = value.to_str().ok().filter(legal).filter(|_| values.next().is_none());
     let wrong = || {
         let detail = "Idempotency-Key: give one, of 1 to 100 visible ASCII characters";
         Problem::new(ProblemKind::BadRequest, detail)
@@ -185,8 +185,8 @@ fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
     response
 }
 
-fn log(kept: Result<(), StoreError>) {
-    if let Err(error) = kept {
+fn log(result: Result<(), StoreError>) {
+    if let Err(error) = result {
         tracing::error!(%error, "answer to an act could not be stored");
     }
 }

@@ -21,35 +21,38 @@ use crate::server::state::Shared;
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps all routes: an id for the log and the answer, an answer after a panic, and errors as pages for browsers.
-pub(super) fn around(router: Router, shared: &Arc<Shared>) -> Router {
-    answered(router).layer(from_fn_with_state(shared.clone(), identified))
+pub(super) fn wrap_all(router: Router, shared: &Arc<Shared>) -> Router {
+    with_error_answers(router).layer(from_fn_with_state(shared.clone(), add_request_id))
 }
 
 /// Adds an answer after a panic, and errors as pages for browsers.
-fn answered(router: Router) -> Router {
+fn with_error_answers(router: Router) -> Router {
     router
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panicked()))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panic_answer()))
         .layer(from_fn(pages::readable))
 }
 
 /// Wraps routes that do work: at most so many of that class at once, each for at most so long.
-pub(super) fn bounded(
+pub(super) fn with_limits(
     router: Router<Arc<Shared>>,
     shared: &Arc<Shared>,
     class: Class,
 ) -> Router<Arc<Shared>> {
     let state = (shared.clone(), class);
-    let timed = timed(router, shared);
-    timed.layer(from_fn_with_state(state, within_bounds))
+    let with_timeout = with_timeout(router, shared);
+    with_timeout.layer(from_fn_with_state(state, within_bounds))
 }
 
 /// Wraps routes that take their slots themselves: each request for at most so long.
-pub(super) fn timed(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+pub(super) fn with_timeout(
+    router: Router<Arc<Shared>>,
+    shared: &Arc<Shared>,
+) -> Router<Arc<Shared>> {
     router.layer(from_fn_with_state(shared.clone(), in_time))
 }
 
 /// Gives a request its id. A caller's own id is not used: it would be a foreign text in the log.
-async fn identified(
+async fn add_request_id(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
     next: Next,
@@ -91,7 +94,7 @@ async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next
 }
 
 /// Makes the answer after a panic. The panic's text is on standard error and may contain anything; it goes no further.
-fn panicked() -> Response {
+fn panic_answer() -> Response {
     tracing::error!("request handler panicked");
     let detail = "internal error; the service's log has more under this request's id";
     Problem::new(ProblemKind::Internal, detail).into_response()
@@ -124,7 +127,7 @@ mod tests {
             panic!("a bug, told to panic")
         }
         let router = Router::new().route("/bug", get(bug)).route("/well", get(async || "well"));
-        let router = answered(router);
+        let router = with_error_answers(router);
         let (status, kind, text) = send_get(&router, "/bug", "*/*").await;
         assert_eq!((status.as_u16(), kind.as_str()), (500, "application/problem+json"));
         let json: Value = serde_json::from_str(&text).unwrap();

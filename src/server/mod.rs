@@ -59,10 +59,10 @@ pub(crate) fn router(state: ServerState) -> Router {
     let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));
     let ready = Router::new().route("/readyz", get(probes::readyz));
-    let working = middleware::timed(webhooks, &shared)
-        .merge(middleware::bounded(api, &shared, Class::Api))
-        .merge(middleware::bounded(pages::routes(&shared), &shared, Class::Page))
-        .merge(middleware::bounded(ready, &shared, Class::Readiness));
+    let working = middleware::with_timeout(webhooks, &shared)
+        .merge(middleware::with_limits(api, &shared, Class::Api))
+        .merge(middleware::with_limits(pages::routes(&shared), &shared, Class::Page))
+        .merge(middleware::with_limits(ready, &shared, Class::Readiness));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
         .route("/metrics", get(probes::metrics))
@@ -71,5 +71,5 @@ pub(crate) fn router(state: ServerState) -> Router {
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::unknown_method)
         .with_state(shared.clone());
-    middleware::around(routes, &shared)
+    middleware::wrap_all(routes, &shared)
 }

@@ -92,9 +92,9 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, Strin
 
 /// Returns the same parameters for the page after that deployment.
 pub(super) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
-    let kept = pairs.iter().filter(|(name, _)| name != "cursor");
-    let kept = kept.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
-    kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
+    let others = pairs.iter().filter(|(name, _)| name != "cursor");
+    let others = others.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
+    others.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
 /// The parameters of a query: each is known, and given once.

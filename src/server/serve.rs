@@ -72,13 +72,13 @@ pub async fn serve(
     grace: Duration,
 ) -> Stopped {
     let tasks = TaskTracker::new();
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut timer = interval(LOOK);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exhausted = false;
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            _ = look.tick() => {
+            _ = timer.tick() => {
                 connections.expire(Instant::now(), false);
                 continue;
             }
@@ -87,12 +87,12 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 exhausted = false;
-                let admitted = tokio::select! {
+                let wait_for_place = tokio::select! {
                     () = stop.cancelled() => break,
-                    place = admitted(&connections, peer) => place,
+                    place = wait_for_place(&connections, peer) => place,
                 };
                 let client = Client { stream, peer, timeout: connections.limits().write_timeout };
-                tasks.spawn(client.answer(router.clone(), admitted, stop.clone()));
+                tasks.spawn(client.answer(router.clone(), wait_for_place, stop.clone()));
             }
             Err(error) if is_of_one(&error) => {}
             Err(error) => {
@@ -117,7 +117,7 @@ pub async fn serve(
         loop {
             tokio::select! {
                 () = tasks.wait() => return,
-                _ = look.tick() => connections.expire(Instant::now(), true),
+                _ = timer.tick() => connections.expire(Instant::now(), true),
             }
         }
     };
@@ -129,7 +129,7 @@ pub async fn serve(
 }
 
 /// Waits for a place for the connection; later ones wait in the kernel's queue.
-async fn admitted(connections: &Connections, peer: SocketAddr) -> ConnectionSlot {
+async fn wait_for_place(connections: &Connections, peer: SocketAddr) -> ConnectionSlot {
     loop {
         let now = Instant::now();
         if let Some(place) = connections.admit(peer.ip(), now) {

@@ -65,9 +65,9 @@ pub(super) async fn github(
             Ok(Json(json!({"pong": true})).into_response())
         }
         WebhookEvent::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
-        WebhookEvent::Push(push) => Ok(pushed(&shared, &push)),
-        WebhookEvent::PullRequest(request) => note(&shared, request).await,
-        WebhookEvent::Rerun(rerun) => make_again(&shared, rerun).await,
+        WebhookEvent::Push(push) => Ok(handle_push(&shared, &push)),
+        WebhookEvent::PullRequest(request) => store_pull_request(&shared, request).await,
+        WebhookEvent::Rerun(rerun) => repeat_preview(&shared, rerun).await,
         WebhookEvent::Refused(refusal) => Err(refused(&shared, &refusal)),
         WebhookEvent::Deployment(request) => accept(&shared, headers, request).await,
     }
@@ -83,7 +83,7 @@ fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
 }
 
 /// A push is a hint: nothing is stored, and a follower of the branch fetches it soon.
-fn pushed(shared: &Shared, push: &BranchPush) -> Response {
+fn handle_push(shared: &Shared, push: &BranchPush) -> Response {
     let BranchPush { repository, branch, after: _ } = push;
     if shared.state.deployments.notice_push(push) {
         tracing::info!(%repository, branch, "push accepted");
@@ -95,7 +95,7 @@ fn pushed(shared: &Shared, push: &BranchPush) -> Response {
     Json(json!({"ignored": reason})).into_response()
 }
 
-async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
+async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "pull request could not be stored");
@@ -120,7 +120,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
 }
 
 /// Repeats a preview. The check run of a deployment is not repeated: it shows how that one ended.
-async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
+async fn repeat_preview(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
     let repository = rerun.repository.clone();
     let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
         tracing::error!(%repository, %error, "request for a new preview could not be stored");

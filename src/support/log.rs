@@ -57,8 +57,9 @@ impl Drop for CapturedLog {
 }
 
 fn is_kept(line: &Metadata<'_>) -> bool {
-    let asked = |log: &Kept| *line.level() <= log.level && line.target().starts_with(log.target);
-    LOG.try_with(|log| log.borrow().as_ref().is_some_and(asked)).unwrap_or(false)
+    let is_wanted =
+        |log: &Kept| *line.level() <= log.level && line.target().starts_with(log.target);
+    LOG.try_with(|log| log.borrow().as_ref().is_some_and(is_wanted)).unwrap_or(false)
 }
 
 /// Writes to the log of the current thread.

@@ -122,7 +122,7 @@ impl<'a> ValueMask<'a> {
 fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let mut scan = Scan::new(text);
     scan.lines();
-    scan.aliased();
+    scan.mask_aliased();
     let Scan { mut secrets, variables, .. } = scan;
     secrets.extend(find_private_keys(text));
     secrets.extend(comments::find_named(text));
@@ -357,7 +357,7 @@ impl<'a> Scan<'a> {
                 let spans = if is_variable { &mut self.variables } else { &mut self.secrets };
                 spans.push(span.clone());
                 if !in_flow {
-                    self.goes_on_below(line, Below::Everything);
+                    self.note_lines_below(line, Below::Everything);
                 }
                 let open = value.quote.filter(|_| !value.is_closed);
                 let end = open.and_then(|quote| self.end_of_quoted(span.start + quote));
@@ -373,7 +373,7 @@ impl<'a> Scan<'a> {
                 }
                 let is_text = is_variable || value.is_block;
                 if !in_flow {
-                    self.goes_on_below(
+                    self.note_lines_below(
                         line,
                         if is_text { Below::Everything } else { Below::Scalars },
                     );
@@ -395,7 +395,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Records which lines below this one belong to its value: in a text all lines are text, whatever they look like.
-    fn goes_on_below(&mut self, line: &Line<'_>, below: Below) {
+    fn note_lines_below(&mut self, line: &Line<'_>, below: Below) {
         if self.below.last().is_none_or(|(_, outer)| *outer == Below::Scalars) {
             self.below.push((line.column, below));
         }
@@ -438,7 +438,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Masks the values that masked values refer to.
-    fn aliased(&mut self) {
+    fn mask_aliased(&mut self) {
         self.aliases.sort_unstable();
         let Self { aliases, anchors, secrets, .. } = self;
         let is_used = |name: &&str| aliases.binary_search(name).is_ok();

@@ -92,8 +92,8 @@ pub fn remove_invisible(text: &str) -> Cow<'_, str> {
     if places.is_empty() {
         return text.into();
     }
-    let kept = text.char_indices().filter(|(at, _)| places.binary_search(at).is_err());
-    kept.map(|(_, c)| c).collect::<String>().into()
+    let visible = text.char_indices().filter(|(at, _)| places.binary_search(at).is_err());
+    visible.map(|(_, c)| c).collect::<String>().into()
 }
 
 fn invisible(text: &str) -> impl Iterator<Item = (usize, char)> {

@@ -50,8 +50,8 @@ impl Demo {
         let stop = CancellationToken::new();
         let running = tokio::spawn(app.run(stop.clone()));
         let story = Story { dir: self.dir.clone(), address, settings, manifests, stages };
-        let told = story.run_chapters().await;
-        if told.is_ok() && !self.exit {
+        let result = story.run_chapters().await;
+        if result.is_ok() && !self.exit {
             output::print(&format!(
                 "\n{BOLD}The service is still running.{BOLD:#} {}\n{DIM}Ctrl-C ends it.{DIM:#}\n",
                 next_step(bart().as_deref(), &format!("http://{address}"))
@@ -63,15 +63,15 @@ impl Demo {
         ended
             .map_err(|fault| CliError::io(format!("the service ended by a fault: {fault}")))?
             .map_err(CliError::failed)?;
-        told
+        result
     }
 }
 
 /// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.
 fn bart() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
-    let here = std::env::current_dir().ok();
-    let shown = here.and_then(|here| Some(beside.strip_prefix(here).ok()?.to_owned()));
+    let current = std::env::current_dir().ok();
+    let shown = current.and_then(|current| Some(beside.strip_prefix(current).ok()?.to_owned()));
     beside.is_file().then(|| shown.unwrap_or(beside))
 }
 

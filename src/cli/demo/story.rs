@@ -141,12 +141,12 @@ impl Story {
         let path = format!("/api/v1/deployments/{id}");
         let until = tokio::time::sleep(LONGEST);
         tokio::pin!(until);
-        let mut look = tokio::time::interval(Duration::from_millis(5));
+        let mut poll = tokio::time::interval(Duration::from_millis(5));
         loop {
             tokio::select! {
                 biased;
                 Some(ended) = self.stages.recv() => show(&ended, id)?,
-                _ = look.tick() => {
+                _ = poll.tick() => {
                     let detail: DeploymentDetail = server.get(&path, &[]).await?;
                     if detail.summary.state.is_final() {
                         while let Ok(ended) = self.stages.try_recv() {
@@ -278,8 +278,8 @@ fn commit_waml(
     message: &str,
     seconds: i64,
 ) -> Result<CommitSha, git2::Error> {
-    let made = ManifestRepository::create_local(path, "main");
-    made.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    let repository = ManifestRepository::create_local(path, "main");
+    repository.map_err(|error| git2::Error::from_str(&error.to_string()))?;
     let repository = Repository::open_bare(path)?;
     let blob = repository.blob(waml.as_bytes())?;
     let mut tree = repository.treebuilder(None)?;

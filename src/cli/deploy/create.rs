@@ -37,7 +37,7 @@ pub(super) enum CreationTarget<'a> {
 #[derive(Debug)]
 pub(super) struct Set {
     /// The deployments that were created.
-    pub(super) made: Vec<FollowedDeployment>,
+    pub(super) created: Vec<FollowedDeployment>,
     /// The targets without a deployment.
     pub(super) left: Vec<TargetName>,
     /// The reason of the first refusal; `None` after Ctrl-C.
@@ -67,11 +67,11 @@ impl<'a> CreationTarget<'a> {
         targets: &[TargetName],
         stop: &CancellationToken,
     ) -> Set {
-        let mut set = Set { made: Vec::new(), left: targets.to_vec(), failure: None };
+        let mut set = Set { created: Vec::new(), left: targets.to_vec(), failure: None };
         while let Some(target) = set.left.first().filter(|_| !stop.is_cancelled()) {
             match self.create(release, target).await {
-                Ok(made) => {
-                    set.made.push(made);
+                Ok(created) => {
+                    set.created.push(created);
                     set.left.remove(0);
                 }
                 Err(error) => {
@@ -99,8 +99,8 @@ impl<'a> CreationTarget<'a> {
                     target: target.to_string(),
                     description: Some(description.to_owned()),
                 };
-                let asked: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
-                (asked.forge_id, Some(asked.id))
+                let answer: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
+                (answer.forge_id, Some(answer.id))
             }
         };
         Ok(FollowedDeployment { target: target.to_string(), forge_id, id })
@@ -110,16 +110,16 @@ impl<'a> CreationTarget<'a> {
 impl Set {
     /// Describes what was created and what was not, if it is only a part.
     pub(super) fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
-        let Self { made, left, failure: _ } = self;
-        if made.is_empty() || left.is_empty() {
+        let Self { created, left, failure: _ } = self;
+        if created.is_empty() || left.is_empty() {
             return None;
         }
-        let made: Vec<&str> = made.iter().map(|one| one.target.as_str()).collect();
+        let created: Vec<&str> = created.iter().map(|one| one.target.as_str()).collect();
         let left: Vec<&str> = left.iter().map(TargetName::as_str).collect();
         Some(format!(
             "{NOTE}note{NOTE:#}: deployments were created for {}, and none for {}\n\
              {NOTE}help{NOTE:#}: for the rest: `bart deploy {tag} {} --ref {git_ref}`\n",
-            made.join(", "),
+            created.join(", "),
             left.join(", "),
             left.join(" "),
         ))
@@ -134,7 +134,7 @@ fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
 }
 
 /// Returns the variable that counts. Pure.
-fn given(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
+fn pick_variable(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
     let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
     let others = || OTHERS.iter().filter(|_| known).find_map(|name| value(name));
     value(OURS).or_else(others)
@@ -153,14 +153,14 @@ fn token(
     }
     let login = logins::at(server.url())?;
     let is_login = login.as_ref().is_some_and(|login| login.api_url == api_url);
-    if let Some(token) = given(environment, known || is_login) {
+    if let Some(token) = pick_variable(environment, known || is_login) {
         return Ok(token.into());
     }
     let missing = |why: String| {
         CliError::usage(why).hint("log in with `bart login`, or set BART_GITHUB_TOKEN")
     };
     let login = login.ok_or_else(|| {
-        let unused = given(environment, true).map_or("", |_| UNUSED);
+        let unused = pick_variable(environment, true).map_or("", |_| UNUSED);
         missing(format!("there is no GitHub token for {api_url}{unused}"))
     })?;
     if login.api_url != api_url {
@@ -197,9 +197,15 @@ mod tests {
             all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let others = environment(&[("GH_TOKEN", " "), ("GITHUB_TOKEN", "b"), ("X", "y")]);
-        assert_eq!((given(&others, true), given(&others, false)), (Some("b"), None));
+        assert_eq!(
+            (pick_variable(&others, true), pick_variable(&others, false)),
+            (Some("b"), None)
+        );
         let ours = environment(&[("GH_TOKEN", "a"), ("BART_GITHUB_TOKEN", "c\n")]);
-        assert_eq!((given(&ours, true), given(&ours, false)), (Some("c"), Some("c")));
+        assert_eq!(
+            (pick_variable(&ours, true), pick_variable(&ours, false)),
+            (Some("c"), Some("c"))
+        );
     }
 
     #[test]

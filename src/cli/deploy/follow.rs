@@ -37,11 +37,11 @@ pub(super) type FollowUpdate = (usize, Phase);
 pub(super) fn follow_all(
     server: &ServiceEndpoint,
     repository: &RepoName,
-    made: &[FollowedDeployment],
+    created: &[FollowedDeployment],
 ) -> mpsc::Receiver<FollowUpdate> {
     let (send, news) = mpsc::channel(64);
     let mut unknown = Vec::new();
-    for (place, one) in made.iter().enumerate() {
+    for (place, one) in created.iter().enumerate() {
         match &one.id {
             Some(id) => drop(tokio::spawn(watch(server.clone(), id.clone(), place, send.clone()))),
             None => unknown.push((place, one.forge_id)),
@@ -102,24 +102,25 @@ async fn watch(
     place: usize,
     send: mpsc::Sender<FollowUpdate>,
 ) {
-    let told = |phase| send.send((place, phase));
+    let send_phase = |phase| send.send((place, phase));
     let Ok(id) = DeployId::parse(id.as_str()) else {
-        let _gone = told(Phase::Lost(format!("the service sent an invalid deploy id: {id}"))).await;
+        let _gone =
+            send_phase(Phase::Lost(format!("the service sent an invalid deploy id: {id}"))).await;
         return;
     };
     let mut following = server.follow(&id);
     loop {
-        let heard = tokio::select! {
-            heard = following.next() => heard,
+        let event = tokio::select! {
+            event = following.next() => event,
             () = send.closed() => return,
         };
-        let phase = match heard {
+        let phase = match event {
             Ok(Some(picture)) => phase(picture.summary.value, &picture.stages),
             Ok(None) => Phase::Lost("the service ended the stream of events".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
         let over = phase.is_over();
-        let _gone = told(phase).await;
+        let _gone = send_phase(phase).await;
         if over {
             return;
         }

@@ -79,8 +79,8 @@ impl GitHubSession {
         if status != StatusCode::CREATED {
             return Err(refused(status, &text, release));
         }
-        let made: Result<Deployment, _> = serde_json::from_slice(&text);
-        made.map(|made| made.id).map_err(|_| client::not_github(&self.api_url))
+        let created: Result<Deployment, _> = serde_json::from_slice(&text);
+        created.map(|created| created.id).map_err(|_| client::not_github(&self.api_url))
     }
 
     /// Finds the deployment of this request, if it was created.
@@ -136,8 +136,8 @@ fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, ke
 
 /// Explains GitHub's refusal, and what to do.
 fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
-    let said: Json = serde_json::from_slice(body).unwrap_or_default();
-    let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
+    let answer: Json = serde_json::from_slice(body).unwrap_or_default();
+    let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
     let ReleaseToDeploy { repository, git_ref, .. } = release;
     let refused =
@@ -152,7 +152,7 @@ fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> Cl
         )),
         409 => refused(&format!(
             "the required checks have not succeeded on {git_ref}{}",
-            contexts(&said)
+            contexts(&answer)
         )),
         422 if message.contains("No ref found") => {
             refused(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
@@ -164,8 +164,8 @@ fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> Cl
 }
 
 /// Lists the checks of a conflict with their states.
-fn contexts(said: &Json) -> String {
-    let errors = said.get("errors").and_then(Json::as_array).into_iter().flatten();
+fn contexts(answer: &Json) -> String {
+    let errors = answer.get("errors").and_then(Json::as_array).into_iter().flatten();
     let all = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
     let name = |one: &Json| {
         let text = |key| one.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();

@@ -99,7 +99,7 @@ pub(super) struct Deploy {
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -120,7 +120,7 @@ impl Deploy {
     pub(super) async fn run(mut self) -> CommandOutcome {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
-        let repository = self.whose.repository()?;
+        let repository = self.selector.repository()?;
         let server = &self.service.server;
         let known = KnownTargets::fetch(server, &repository).await;
         let tree = self.read_checked_tree(&known)?;
@@ -144,7 +144,7 @@ impl Deploy {
         // The created deployments take their time; the person reads about the rest now.
         let failure = set.failure.as_ref().map(CliError::report_now);
         let followed = self.follow(&repository, &set, &tree, &stop).await;
-        worse(failure, followed)
+        merge_outcomes(failure, followed)
     }
 
     /// Reads the commit, and checks its WAML as far as this machine can.
@@ -172,15 +172,15 @@ impl Deploy {
         tree: &Tree,
         stop: &CancellationToken,
     ) -> CommandOutcome {
-        let made = &set.made;
-        let mut rows: Vec<TargetRow> = made.iter().map(row).collect();
-        if self.no_wait || stop.is_cancelled() || made.is_empty() {
-            self.print(made, &rows, tree).await?;
+        let followed = &set.created;
+        let mut rows: Vec<TargetRow> = followed.iter().map(row).collect();
+        if self.no_wait || stop.is_cancelled() || followed.is_empty() {
+            self.print(followed, &rows, tree).await?;
             return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
         }
-        let waited = self.wait(repository, made, &mut rows, stop).await;
+        let waited = self.wait(repository, followed, &mut rows, stop).await;
         // Programs get the results so far, even after Ctrl-C.
-        self.print(made, &rows, tree).await?;
+        self.print(followed, &rows, tree).await?;
         waited?;
         judge(&rows)
     }
@@ -189,11 +189,11 @@ impl Deploy {
     async fn wait(
         &self,
         repository: &RepoName,
-        made: &[FollowedDeployment],
+        followed: &[FollowedDeployment],
         rows: &mut [TargetRow],
         stop: &CancellationToken,
     ) -> CommandOutcome {
-        let mut news = follow::follow_all(&self.service.server, repository, made);
+        let mut news = follow::follow_all(&self.service.server, repository, followed);
         let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
         let mut frames = tokio::time::interval(FRAME);
         let end = tokio::time::sleep(self.timeout);
@@ -218,12 +218,12 @@ impl Deploy {
     /// Prints the result: all of it for programs, the reasons of failures for people.
     async fn print(
         &self,
-        made: &[FollowedDeployment],
+        followed: &[FollowedDeployment],
         rows: &[TargetRow],
         tree: &Tree,
     ) -> CommandOutcome {
         let mut all = Vec::new();
-        for (one, row) in made.iter().zip(rows) {
+        for (one, row) in followed.iter().zip(rows) {
             let (id, state, summary) = summarize_phase(one, &row.phase);
             let over = matches!(row.phase, Phase::Ended { .. });
             let deployment = match id.as_deref().filter(|_| over) {
@@ -250,25 +250,25 @@ fn description(text: &str) -> Result<String, String> {
     refuse_invisible("the description", text).map(|()| text.to_owned())
 }
 
-fn row(made: &FollowedDeployment) -> TargetRow {
-    let phase = made.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
+fn row(followed: &FollowedDeployment) -> TargetRow {
+    let phase = followed.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
         id: id.clone(),
         state: State::Queued,
         doing: String::new(),
     });
-    TargetRow { target: made.target.clone(), phase }
+    TargetRow { target: followed.target.clone(), phase }
 }
 
 /// Returns the id, the state and the summary of a deployment, as far as they are known.
 fn summarize_phase(
-    made: &FollowedDeployment,
+    deployment: &FollowedDeployment,
     phase: &Phase,
 ) -> (Option<String>, Option<State>, Option<String>) {
     match phase.clone() {
-        Phase::Asked => (made.id.clone(), None, None),
+        Phase::Asked => (deployment.id.clone(), None, None),
         Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
         Phase::Ended { id, state, summary } => (Some(id), Some(state), Some(summary)),
-        Phase::Lost(why) => (made.id.clone(), None, Some(why)),
+        Phase::Lost(why) => (deployment.id.clone(), None, Some(why)),
     }
 }
 
@@ -284,7 +284,7 @@ fn created(all: &[Became]) -> String {
 
 /// Returns the result of a command that created and followed only a part: an error other than failed
 /// deployments, such as an interruption, goes before the failure.
-fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
+fn merge_outcomes(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
         (Some(failure), Err(error)) if error.kind == CliErrorKind::Rejected => Err(failure),

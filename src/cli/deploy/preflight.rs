@@ -43,7 +43,7 @@ pub(super) fn check(
     let world = LocalInput { waml, templates: compiled, sources };
     let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
         Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
-        Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
+        Err(certain) => find_unnamed_violations(&world, &certain, templates.is_some()),
     };
     // Before the violations, which may depend on it.
     if !format.is_data() {
@@ -101,14 +101,14 @@ fn find_violations(
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
     let sure = distinct(sure.into_iter().chain(waml.violations.clone()));
-    let mut doubts = doubts_beside(&sure, distinct(doubts));
+    let mut doubts = uncertain_violations(&sure, distinct(doubts));
     sort(&mut doubts);
     (sure, doubts)
 }
 
 /// Does the same for a WAML that does not name its app: no service accepts it, and its other violations depend on
 /// templates.
-fn found_unnamed(
+fn find_unnamed_violations(
     world: &LocalInput,
     certain: &Rejection,
     all_templates: bool,
@@ -116,12 +116,12 @@ fn found_unnamed(
     let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
     let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
     let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
-    let doubts = doubts_beside(&sure, doubts);
+    let doubts = uncertain_violations(&sure, doubts);
     (sure, doubts)
 }
 
 /// Returns the uncertain violations as warnings, without those that are also certain.
-fn doubts_beside(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
+fn uncertain_violations(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
     let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
     doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
 }
@@ -228,7 +228,7 @@ mod tests {
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
             Ok(_) => find_violations(&world, &[target], false, &known),
-            Err(certain) => found_unnamed(&world, &certain, false),
+            Err(certain) => find_unnamed_violations(&world, &certain, false),
         };
         sure.into_iter().chain(doubts).collect()
     }

@@ -47,7 +47,7 @@ pub(super) struct Progress {
     live: bool,
     drawn: usize,
     tick: usize,
-    told: Vec<Option<Phase>>,
+    printed: Vec<Option<Phase>>,
 }
 
 impl Progress {
@@ -55,7 +55,7 @@ impl Progress {
     pub(super) fn new() -> Self {
         let error = std::io::stderr();
         let plain = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
-        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, told: Vec::new() }
+        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, printed: Vec::new() }
     }
 
     /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
@@ -72,11 +72,11 @@ impl Progress {
             (self.drawn, self.tick) = (rows.len(), self.tick + 1);
             return;
         }
-        self.told.resize(rows.len(), None);
-        for (row, told) in rows.iter().zip(&mut self.told) {
-            if told.as_ref() != Some(&row.phase) {
+        self.printed.resize(rows.len(), None);
+        for (row, printed) in rows.iter().zip(&mut self.printed) {
+            if printed.as_ref() != Some(&row.phase) {
                 output::note(&plain(row, seconds));
-                *told = Some(row.phase.clone());
+                *printed = Some(row.phase.clone());
             }
         }
     }

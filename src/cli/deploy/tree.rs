@@ -23,21 +23,21 @@ pub(super) struct Tree {
 }
 
 /// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
-pub(super) fn read_tree(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+pub(super) fn read_tree(folder: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
     let unknown = |why: String| {
         CliError::usage(format!("which commit is to be deployed? {why}"))
             .hint("name a branch, a tag or a commit with --ref")
     };
-    let found = Repository::discover(here);
+    let found = Repository::discover(folder);
     match (found, git_ref) {
         (Ok(git), Some(git_ref)) => Ok(of_ref(&git, git_ref)),
         (Ok(git), None) => of_head(&git).map_err(|error| unknown(error.message().to_owned())),
-        (Err(_), Some(git_ref)) => Ok(strange(git_ref)),
+        (Err(_), Some(git_ref)) => Ok(unknown_ref(git_ref)),
         (Err(_), None) => Err(unknown("the working folder is in no git repository".to_owned())),
     }
 }
 
-fn strange(git_ref: &str) -> Tree {
+fn unknown_ref(git_ref: &str) -> Tree {
     let warnings =
         vec![format!("{git_ref} is not on this machine, so its {WAML_FILE} is not checked here")];
     Tree { git_ref: git_ref.to_owned(), waml: None, warnings }
@@ -48,7 +48,7 @@ fn strange(git_ref: &str) -> Tree {
 fn of_ref(git: &Repository, git_ref: &str) -> Tree {
     let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
     let found = names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
-    let Some(commit) = found else { return strange(git_ref) };
+    let Some(commit) = found else { return unknown_ref(git_ref) };
     Tree { git_ref: git_ref.to_owned(), waml: waml_of(git, &commit), warnings: Vec::new() }
 }
 

@@ -181,13 +181,13 @@ fn folder_on(system: &str, environment: &BTreeMap<String, String>) -> Option<Pat
         Some(PathBuf::from(text))
     };
     // The specification has relative paths ignored (XDG Base Directory, "Basics").
-    let said = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let configured = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
     let usual = || match system {
         "macos" => Some(folder("HOME")?.join("Library/Application Support")),
         "windows" => folder("APPDATA"),
         _ => Some(folder("HOME")?.join(".config")),
     };
-    said.or_else(usual).map(|folder| folder.join("bart"))
+    configured.or_else(usual).map(|folder| folder.join("bart"))
 }
 
 /// Writes a file under another name and renames it, so that no reader sees half of it; makes a missing folder. Only its

@@ -39,9 +39,9 @@ fn app_columns(times: TimeFormatter) -> [Column; 6] {
 /// Formats an app on its targets.
 pub(super) fn of_app(found: &OneApp, times: TimeFormatter) -> String {
     let known = found.targets.iter().find_map(|target| target.state.as_ref());
-    let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
-    let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
-    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, whose.join("  "));
+    let owners = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
+    let owners: Vec<_> = owners.into_iter().flatten().flatten().collect();
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, owners.join("  "));
     let (hidden, seen): (Vec<_>, Vec<_>) = found.targets.iter().partition(|one| one.hidden);
     let rows: Vec<_> = seen.into_iter().map(|target| row(target, times)).collect();
     if rows.is_empty() && hidden.is_empty() {

@@ -73,11 +73,11 @@ impl ImpactArgs {
         };
         let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, settings.clusters);
         let impacts = impact::compare(&cases, &from.templates, &to.templates, &facts);
-        let told = Told { impacts, unreadable };
-        let json = told.json(&from, &to, self.diff);
-        self.output.print(&json, || told.text(&from, &to, self.diff))?;
+        let comparison = Comparison { impacts, unreadable };
+        let json = comparison.json(&from, &to, self.diff);
+        self.output.print(&json, || comparison.text(&from, &to, self.diff))?;
         if !self.output.is_data() {
-            output::note(&told.violations(&sources));
+            output::note(&comparison.violations(&sources));
         }
         Ok(())
     }
@@ -107,13 +107,13 @@ impl ImpactArgs {
 }
 
 /// The result of the comparison.
-struct Told {
+struct Comparison {
     impacts: Vec<impact::Impact>,
     /// The WAMLs that could not be read, with the reasons.
     unreadable: Vec<(String, String)>,
 }
 
-impl Told {
+impl Comparison {
     fn count(&self, verdict: ImpactVerdict) -> usize {
         self.impacts.iter().filter(|impact| impact.verdict == verdict).count()
     }

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use crate::model::audit::AuthMethod;
 use crate::model::person::{IdentityError, Person};
 use crate::server::auth::admission::{Authenticator, STRANGERS, holder};
-use crate::server::auth::authorization::not_told;
+use crate::server::auth::authorization::identity_problem;
 use crate::server::auth::caller::{Caller, RequestId, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::problem::{Problem, ProblemKind};
@@ -40,14 +40,14 @@ impl Authenticator {
     pub(crate) async fn admit(
         &self,
         mut request: Request,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Request, Problem> {
         let from = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
-        let mut caller = self.identify(request.headers(), from, door).await?;
+        let mut caller = self.identify(request.headers(), from, surface).await?;
         caller.from = from.map(|from| from.to_string());
         caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-        self.may_come(&caller)?;
+        self.check_rate(&caller)?;
         request.extensions_mut().insert(caller);
         Ok(request)
     }
@@ -61,17 +61,20 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Caller, Problem> {
-        if self.asks_nobody() {
+        if self.needs_no_token() {
             return Ok(Caller::anybody("unknown, on this machine"));
         }
-        let given = match door {
+        let token = match surface {
             CallerSurface::Api => bearer(headers),
             CallerSurface::Page => password(headers).or_else(|| bearer(headers)),
         };
-        let Some(text) = given else {
-            return Err(Problem::new(ProblemKind::Unauthorized, self.asked_for(door)));
+        let Some(text) = token else {
+            return Err(Problem::new(
+                ProblemKind::Unauthorized,
+                self.describe_credentials(surface),
+            ));
         };
         if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
@@ -81,21 +84,21 @@ impl Authenticator {
                 RightsSource::Token(token.rights.clone()),
             ));
         }
-        self.stranger(text, from, door).await
+        self.authenticate_unknown(text, from, surface).await
     }
 
     /// Checks the host: if no token is needed, a page of another site may have led the browser here.
     pub(crate) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
-        if self.asks_nobody() { self.admission.site.check_host(request) } else { Ok(()) }
+        if self.needs_no_token() { self.admission.site.check_host(request) } else { Ok(()) }
     }
 
     /// Returns whether callers need no token.
-    fn asks_nobody(&self) -> bool {
+    fn needs_no_token(&self) -> bool {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
-    fn asked_for(&self, door: CallerSurface) -> &'static str {
-        match (door, self.admission.github.is_some()) {
+    fn describe_credentials(&self, surface: CallerSurface) -> &'static str {
+        match (surface, self.admission.github.is_some()) {
             (CallerSurface::Api, false) => {
                 "send a configured API token as `Authorization: Bearer TOKEN`"
             }
@@ -115,39 +118,40 @@ impl Authenticator {
     /// Authenticates a token that is not configured. An unknown token pays for a wrong one before it is checked, so
     /// that many at once pay each, and gets that back unless it is wrong. Configured tokens, and those that GitHub knew
     /// a little earlier, are not limited.
-    async fn stranger(
+    async fn authenticate_unknown(
         &self,
         text: String,
         from: Option<IpAddr>,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Caller, Problem> {
-        let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
+        let client = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
         let looks = self.admission.github.is_some() && is_of_person(&text);
         let known = looks && self.known_person(&token);
         if !known {
-            self.pay(&whence)?;
+            self.pay(&client)?;
         }
-        let said = if looks {
+        let person = if looks {
             self.identify_person(&token, known).await
         } else {
-            Err(self.unknown_token(&text, door))
+            Err(self.unknown_token(&text, surface))
         };
-        let wrong = said.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
+        let wrong =
+            person.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
         match (wrong, known) {
-            (true, true) => drop(self.pay(&whence)),
-            (false, false) => lock(&self.failures).release(&whence),
+            (true, true) => drop(self.pay(&client)),
+            (false, false) => lock(&self.failures).release(&client),
             (true, false) | (false, true) => {}
         }
         if wrong {
-            tracing::info!(from = whence, "token refused");
+            tracing::info!(from = client, "token refused");
         }
-        Ok(Caller::new(said?.login, AuthMethod::GitHub, RightsSource::Person(token)))
+        Ok(Caller::new(person?.login, AuthMethod::GitHub, RightsSource::Person(token)))
     }
 
-    fn pay(&self, whence: &str) -> Result<(), Problem> {
-        lock(&self.failures).try_acquire(whence, self.deployments.clock.now()).map_err(|wait| {
-            tracing::warn!(from = whence, "token rate limit reached");
+    fn pay(&self, client: &str) -> Result<(), Problem> {
+        lock(&self.failures).try_acquire(client, self.deployments.clock.now()).map_err(|wait| {
+            tracing::warn!(from = client, "token rate limit reached");
             let detail = "too many wrong tokens came from your address";
             Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
@@ -163,11 +167,11 @@ impl Authenticator {
             })
         };
         let _place = if known { None } else { Some(ask()?) };
-        self.person(token).await.map_err(not_told_of_login)
+        self.person(token).await.map_err(login_problem)
     }
 
-    fn unknown_token(&self, text: &str, door: CallerSurface) -> Problem {
-        let detail = match (self.admission.github.is_some(), door) {
+    fn unknown_token(&self, text: &str, surface: CallerSurface) -> Problem {
+        let detail = match (self.admission.github.is_some(), surface) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
                 "this is the token of a GitHub App, such as jobs have, and not a person's: use an \
                  API token of the service"
@@ -176,14 +180,14 @@ impl Authenticator {
             (true, CallerSurface::Api) => {
                 "the token is neither a configured API token nor a person's at GitHub"
             }
-            (_, CallerSurface::Page) => self.asked_for(door),
+            (_, CallerSurface::Page) => self.describe_credentials(surface),
         };
         Problem::new(ProblemKind::Unauthorized, detail)
     }
 
     /// Counts a request of the caller against its rate limit. Callers without a token are not counted: they are on one
     /// machine.
-    fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
+    fn check_rate(&self, caller: &Caller) -> Result<(), Problem> {
         if matches!(caller.standing, RightsSource::Everybody) {
             return Ok(());
         }
@@ -198,10 +202,10 @@ impl Authenticator {
 }
 
 /// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
-fn not_told_of_login(error: IdentityError) -> Problem {
+fn login_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::Forbidden(why) => Problem::new(ProblemKind::Unauthorized, why),
-        other => not_told(other),
+        other => identity_problem(other),
     }
 }
 

@@ -64,10 +64,11 @@ impl Authenticator {
         let asking: Vec<_> =
             distinct.iter().map(|one| Box::pin(self.read_as(caller, one))).collect();
         let questions: Vec<Resource> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
-        let once: BTreeSet<&Resource> = questions.iter().collect();
-        let asking: Vec<_> = once.iter().map(|one| Box::pin(self.can_read(caller, one))).collect();
+        let unique: BTreeSet<&Resource> = questions.iter().collect();
+        let asking: Vec<_> =
+            unique.iter().map(|one| Box::pin(self.can_read(caller, one))).collect();
         let answers: Vec<bool> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
-        let answers: BTreeMap<&Resource, bool> = once.into_iter().zip(answers).collect();
+        let answers: BTreeMap<&Resource, bool> = unique.into_iter().zip(answers).collect();
         let visible = distinct.into_iter().zip(&questions);
         let visible = visible.filter(|(_, question)| answers.get(question) == Some(&true));
         let visible: BTreeSet<&Resource> = visible.map(|(one, _)| one).collect();
@@ -143,7 +144,7 @@ impl Authenticator {
             Err(refused) if refused.kind() == ProblemKind::Forbidden => {
                 Err(trusted.err().unwrap_or(refused))
             }
-            said => said,
+            result => result,
         }
     }
 
@@ -156,7 +157,7 @@ impl Authenticator {
     ) -> Result<(), Problem> {
         let target = match resource {
             Resource::Everywhere | Resource::Target(_) => {
-                return Err(of_all(caller, scope, resource));
+                return Err(admin_problem(caller, scope, resource));
             }
             Resource::Repository(_, target) => target.as_ref(),
             Resource::App(target, _) => Some(target),
@@ -166,7 +167,7 @@ impl Authenticator {
         else {
             return Err(unseen(caller, resource));
         };
-        let level = self.on_repository(token, &repository).await.map_err(not_told)?;
+        let level = self.on_repository(token, &repository).await.map_err(identity_problem)?;
         require(caller, scope, resource, &repository, level)?;
         match target {
             Some(target) if scope > Scope::Read => self.is_of_teams(caller, token, target).await,
@@ -188,7 +189,7 @@ impl Authenticator {
         match self.is_in_one(token, &caller.name, &teams).await {
             // A token that cannot show teams can still do what needs none.
             Err(IdentityError::Forbidden(_)) => Ok(false),
-            said => said.map_err(not_told),
+            result => result.map_err(identity_problem),
         }
     }
 
@@ -213,7 +214,7 @@ impl Authenticator {
                  {why}",
                 caller.name
             ))),
-            Err(other) => Err(not_told(other)),
+            Err(other) => Err(identity_problem(other)),
         }
     }
 }
@@ -228,7 +229,7 @@ fn require(
     let needed = match scope {
         Scope::Read => RepoPermission::Read,
         Scope::Deploy => RepoPermission::Push,
-        Scope::Admin => return Err(of_all(caller, scope, resource)),
+        Scope::Admin => return Err(admin_problem(caller, scope, resource)),
     };
     match level {
         level if level >= needed => Ok(()),
@@ -249,7 +250,7 @@ fn unseen(caller: &Caller, resource: &Resource) -> Problem {
     ))
 }
 
-fn of_all(caller: &Caller, scope: Scope, resource: &Resource) -> Problem {
+fn admin_problem(caller: &Caller, scope: Scope, resource: &Resource) -> Problem {
     let team = match scope {
         Scope::Read => "auth.github.readers",
         Scope::Deploy | Scope::Admin => "auth.github.admins",
@@ -282,7 +283,7 @@ fn unknown(error: &StoreError) -> Problem {
 }
 
 /// Makes the problem for an identity that GitHub did not confirm.
-pub(super) fn not_told(error: IdentityError) -> Problem {
+pub(super) fn identity_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::InvalidToken => Problem::new(
             ProblemKind::Unauthorized,

@@ -22,10 +22,10 @@ impl Proxies {
     pub(super) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.to_canonical();
         // A header before the proxy's own may have any bytes, which do not make the proxy's wrong.
-        let said = headers.get_all("x-forwarded-for").iter();
-        let said: Vec<_> = said.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
-        let said: Vec<&str> = said.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
-        for hop in said.into_iter().rev().take(MOST_HOPS) {
+        let hops = headers.get_all("x-forwarded-for").iter();
+        let hops: Vec<_> = hops.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        let hops: Vec<&str> = hops.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
+        for hop in hops.into_iter().rev().take(MOST_HOPS) {
             if !self.have(origin) {
                 break;
             }
@@ -86,10 +86,10 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn from(peer: &str, said: &[&'static str]) -> String {
+    fn from(peer: &str, hops: &[&'static str]) -> String {
         let proxies = Proxies(vec![(ip("10.0.0.0"), 8), (ip("fd00::1"), 128)]);
         let mut headers = HeaderMap::new();
-        for line in said {
+        for line in hops {
             headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         proxies.origin(ip(peer), &headers).to_string()
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_what_our_own_proxies_say_is_believed() {
-        for (peer, said, origin) in [
+        for (peer, hops, origin) in [
             ("192.0.2.1", &[][..], "192.0.2.1"),
             ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
             ("10.1.2.3", &["198.51.100.7"], "198.51.100.7"),
@@ -113,7 +113,7 @@ mod tests {
             ("10.1.2.3", &[""], "10.1.2.3"),
             ("10.1.2.3", &["\u{fc}, 198.51.100.7"], "198.51.100.7"),
         ] {
-            assert_eq!(from(peer, said), origin, "{peer} {said:?}");
+            assert_eq!(from(peer, hops), origin, "{peer} {hops:?}");
         }
     }
 

@@ -16,7 +16,7 @@ impl Authenticator {
         let token = self.fingerprint(token);
         let known =
             lock(&self.people).look_up(&token, &TokenQuestion::Who, self.deployments.clock.now());
-        matches!(known, Lookup::Fresh(said) | Lookup::Stale(said) if said.is_yes())
+        matches!(known, Lookup::Fresh(reply) | Lookup::Stale(reply) if reply.is_yes())
     }
 
     /// Returns the person who has that token.
@@ -74,13 +74,13 @@ impl Authenticator {
         let print = self.fingerprint(token);
         let now = self.deployments.clock.now();
         let before = match lock(&self.people).look_up(&print, &question, now) {
-            Lookup::Fresh(said) => return Ok(said),
-            Lookup::Stale(said) => Some(said),
+            Lookup::Fresh(reply) => return Ok(reply),
+            Lookup::Stale(reply) => Some(reply),
             Lookup::Miss => None,
         };
         let forge = &self.deployments.forge;
         let wait = lock(&self.people).wait(&print, now);
-        let said = match (wait, &question) {
+        let reply = match (wait, &question) {
             (Some(left), _) => Err(IdentityError::RateLimited(left)),
             (None, TokenQuestion::Who) => {
                 forge.person(token).await.map(|person| TokenReply::Is(Some(person)))
@@ -92,8 +92,8 @@ impl Authenticator {
                 forge.is_member(token, login, team).await.map(TokenReply::IsMember)
             }
         };
-        lock(&self.people).note(&print, question, &said, now);
-        decide(said, before)
+        lock(&self.people).note(&print, question, &reply, now);
+        decide(reply, before)
     }
 
     fn fingerprint(&self, token: &SecretString) -> TokenFingerprint {

@@ -109,13 +109,13 @@ impl TokenCache {
         question: &TokenQuestion,
         now: Timestamp,
     ) -> Lookup {
-        let Some((said, at)) = self.answers.get(&(token.clone(), question.clone())) else {
+        let Some((reply, at)) = self.answers.get(&(token.clone(), question.clone())) else {
             return Lookup::Miss;
         };
         let age = now.duration_since(*at);
-        match said.clone() {
-            said if age < if said.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(said),
-            said if age < STALE && said.is_yes() => Lookup::Stale(said),
+        match reply.clone() {
+            reply if age < if reply.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(reply),
+            reply if age < STALE && reply.is_yes() => Lookup::Stale(reply),
             _ => Lookup::Miss,
         }
     }
@@ -131,10 +131,10 @@ impl TokenCache {
         &mut self,
         token: &TokenFingerprint,
         question: TokenQuestion,
-        said: &Result<TokenReply, IdentityError>,
+        reply: &Result<TokenReply, IdentityError>,
         now: Timestamp,
     ) {
-        match said {
+        match reply {
             Ok(answer) => self.keep(token, question, answer.clone(), now),
             Err(IdentityError::InvalidToken) => {
                 // No answer about the token counts any more.
@@ -162,7 +162,7 @@ impl TokenCache {
         &mut self,
         token: &TokenFingerprint,
         question: TokenQuestion,
-        said: TokenReply,
+        reply: TokenReply,
         now: Timestamp,
     ) {
         if self.answers.len() >= MOST {
@@ -172,20 +172,20 @@ impl TokenCache {
             // A caller with so many tokens in a minute has them looked up again.
             self.answers.clear();
         }
-        self.answers.insert((token.clone(), question), (said, now));
+        self.answers.insert((token.clone(), question), (reply, now));
     }
 }
 
 /// Returns the answer that counts: the new one, or a cached one while GitHub cannot be called.
 pub(super) fn decide<A>(
-    said: Result<A, IdentityError>,
+    reply: Result<A, IdentityError>,
     before: Option<A>,
 ) -> Result<A, IdentityError> {
-    match (said, before) {
+    match (reply, before) {
         (Err(IdentityError::Unavailable(_) | IdentityError::RateLimited(_)), Some(before)) => {
             Ok(before)
         }
-        (said, _) => said,
+        (reply, _) => reply,
     }
 }
 

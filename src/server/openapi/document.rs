@@ -76,8 +76,8 @@ pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
 
 /// The schemas of types, each described once.
 struct Shapes {
-    given: SchemaGenerator,
-    taken: SchemaGenerator,
+    answers: SchemaGenerator,
+    requests: SchemaGenerator,
 }
 
 impl Shapes {
@@ -87,13 +87,13 @@ impl Shapes {
             settings.definitions_path = SCHEMAS.into();
         });
         // Request types are small, and may differ from answers under the same name.
-        let taken = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
+        let requests = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
         // A key that an older service may omit is still promised by this one.
-        let given =
+        let answers =
             settings.for_serialize().with_transform(RecursiveTransform(|one: &mut Schema| {
                 one.remove("default");
             }));
-        Self { given: given.into_generator(), taken: taken.into_generator() }
+        Self { answers: answers.into_generator(), requests: requests.into_generator() }
     }
 
     fn operation(&mut self, operation: &Operation) -> Json {
@@ -116,7 +116,7 @@ impl Shapes {
             "security": security,
         });
         if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {
-            let schema = shape(&mut self.taken);
+            let schema = shape(&mut self.requests);
             let content = json!({"application/json": {"schema": schema}});
             map.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
         }
@@ -154,7 +154,7 @@ impl Shapes {
             None => json!({"description": about}),
             Some((kind, shape)) => {
                 let mut content = Map::new();
-                content.insert((*kind).to_owned(), json!({"schema": shape(&mut self.given)}));
+                content.insert((*kind).to_owned(), json!({"schema": shape(&mut self.answers)}));
                 json!({"description": about, "content": content})
             }
         }
@@ -163,13 +163,13 @@ impl Shapes {
     fn failure(&mut self, kinds: &[ProblemKind]) -> Json {
         let one = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
         let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
-        let schema = self.given.subschema_for::<ProblemBody>();
+        let schema = self.answers.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});
         json!({"description": about, "content": content})
     }
 
     fn components(&mut self) -> Map<String, Json> {
-        self.given.take_definitions(true)
+        self.answers.take_definitions(true)
     }
 }
 

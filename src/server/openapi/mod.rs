@@ -32,6 +32,6 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
     operations.extend(itself.operations);
     // Shared by all answers, however slowly clients read them.
     let text = CachedDocument::new(document::render_document(base, &operations).into());
-    let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
+    let answer = move |headers: HeaderMap| async move { text.answer(&headers) };
     Router::new().route(PATH, get(answer))
 }

@@ -19,7 +19,7 @@ pub(crate) struct DeploymentStory {
     /// The deployment.
     pub(crate) deployment: Deployment,
     /// All messages about it, sent or not.
-    pub(crate) told: Vec<Notification>,
+    pub(crate) notifications: Vec<Notification>,
     /// The destinations of links.
     pub(crate) places: Places,
 }
@@ -27,11 +27,11 @@ pub(crate) struct DeploymentStory {
 impl DeploymentStory {
     /// Makes the data from the record and its messages.
     pub(crate) fn new(
-        (deployment, told): (Deployment, Vec<Notification>),
+        (deployment, notifications): (Deployment, Vec<Notification>),
         Deployments { forge_url, waml, .. }: &Deployments,
     ) -> Self {
         let places = Places { forge: forge_url.clone(), waml: waml.path.clone() };
-        Self { deployment, told, places }
+        Self { deployment, notifications, places }
     }
 }
 
@@ -130,7 +130,7 @@ struct Bar {
 #[derive(Debug)]
 struct Line {
     at: RelativeTime,
-    whom: String,
+    receiver: String,
     what: String,
     state: &'static str,
     /// The outcome, in words.
@@ -152,8 +152,8 @@ pub(crate) fn page(
     still: bool,
     remark: Option<String>,
 ) -> Result<String, NoPage> {
-    let DeploymentStory { deployment, told, places } = log;
-    let refresh = refresh(&deployment, &told);
+    let DeploymentStory { deployment, notifications, places } = log;
+    let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
     let (repository, commit) = (&request.release.repository, &request.release.commit);
     let violations = deployment.violations.clone();
@@ -194,18 +194,18 @@ pub(crate) fn page(
         bars: bars(&deployment.stages),
         files: words::count(deployment.pushed.iter().flat_map(|one| &one.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
-        lines: lines(&told),
+        lines: lines(&notifications),
         deployment,
     };
     Ok(page.render()?)
 }
 
 /// Returns the seconds until something may change; `None` if nothing will.
-fn refresh(deployment: &Deployment, told: &[Notification]) -> Option<u32> {
+fn refresh(deployment: &Deployment, notifications: &[Notification]) -> Option<u32> {
     if !deployment.state.is_final() {
         return Some(SOON);
     }
-    waiting(told).then_some(LATER)
+    waiting(notifications).then_some(LATER)
 }
 
 fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
@@ -331,35 +331,38 @@ fn explain(stage: Stage) -> &'static str {
 }
 
 /// Makes a row for each message.
-fn lines(told: &[Notification]) -> Vec<Line> {
-    let mut sorted: Vec<_> = told.iter().collect();
+fn lines(notifications: &[Notification]) -> Vec<Line> {
+    let mut sorted: Vec<_> = notifications.iter().collect();
     sorted.sort_by_key(|one| (one.at, order(&one.sink), one.seq));
     sorted.into_iter().map(line).collect()
 }
 
 /// Returns whether a message still waits to be sent.
-fn waiting(told: &[Notification]) -> bool {
-    told.iter().any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
+fn waiting(notifications: &[Notification]) -> bool {
+    notifications
+        .iter()
+        .any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
 }
 
-fn line(told: &Notification) -> Line {
-    let (look, outcome) = match (&told.sent_at, &told.parked, &told.skipped) {
+fn line(notification: &Notification) -> Line {
+    let (look, outcome) = match (&notification.sent_at, &notification.parked, &notification.skipped)
+    {
         (Some(at), _, _) => ("good", format!("sent at {}", at.strftime("%H:%M:%S"))),
         (_, Some(reason), _) => ("bad", format!("not delivered: {reason}")),
         (_, _, Some(reason)) => ("gone", format!("skipped: {reason}")),
         (None, None, None) => ("going", "waits to be sent".to_owned()),
     };
     Line {
-        at: words::moment(told.at),
-        whom: whom(&told.sink),
-        what: told.status.description().to_owned(),
-        state: told.status.state.as_str(),
+        at: words::moment(notification.at),
+        receiver: name_receiver(&notification.sink),
+        what: notification.status.description().to_owned(),
+        state: notification.status.state.as_str(),
         outcome,
         look,
     }
 }
 
-pub(super) fn whom(sink: &Sink) -> String {
+pub(super) fn name_receiver(sink: &Sink) -> String {
     match sink {
         Sink::Forge => "deployment status".to_owned(),
         Sink::Commit => "commit status".to_owned(),

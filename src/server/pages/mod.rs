@@ -114,9 +114,9 @@ async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
 
 /// Turns a problem into a page for browsers; programs get it unchanged.
 pub(super) async fn readable(request: Request, next: Next) -> Response {
-    let asked = wants_a_page(request.uri().path(), request.headers());
+    let is_browser = wants_a_page(request.uri().path(), request.headers());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| asked) else {
+    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| is_browser) else {
         return response;
     };
     let page = document::problem(response.status().as_u16(), shown.title, &shown.detail);

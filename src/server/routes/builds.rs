@@ -43,7 +43,7 @@ pub(super) async fn list(
         Some(target) => {
             call.authorize(Scope::Read, Resource::App(target, query.app.clone())).await?;
         }
-        None => sees_any(&call, &query).await?,
+        None => authorize_any(&call, &query).await?,
     }
     let image = call.deployments().find_image(&query).await?;
     list_visible(&call, &image, query.page).await
@@ -67,13 +67,13 @@ pub(super) async fn of_waml(
     // The service uses the operator's login at the registry, and a WAML may name any image.
     if !image.is_named_like_its_repository() {
         let deploys = call.authorize(Scope::Deploy, on(Some(image.target.clone()))).await;
-        deploys.map_err(|problem| of_another_image(problem, &image))?;
+        deploys.map_err(|problem| other_image_problem(problem, &image))?;
     }
     list_visible(&call, &image, request.page).await
 }
 
 /// Explains why the builds of an image with another name than the repository are not listed.
-fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
+fn other_image_problem(problem: Problem, image: &AppImage) -> Problem {
     if problem.kind() != ProblemKind::Forbidden {
         return problem;
     }
@@ -96,7 +96,7 @@ async fn list_visible(
 }
 
 /// Checks a caller who names no target: one who may not see the app does not learn whether it exists, or where.
-async fn sees_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
+async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
     let sees = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {

@@ -266,8 +266,8 @@ fn summarize(rollback: Rollback, state: State) -> RollbackSummary {
 }
 
 impl From<Notification> for StatusSummary {
-    fn from(told: Notification) -> Self {
-        let Notification { status, at, sent_at, parked, skipped, .. } = told;
+    fn from(notification: Notification) -> Self {
+        let Notification { status, at, sent_at, parked, skipped, .. } = notification;
         let description = status.description().to_owned();
         Self { state: status.state.as_str().to_owned(), description, at, sent_at, parked, skipped }
     }

@@ -57,12 +57,12 @@ pub(super) async fn follow(
     let version = version(&call, &id).await?;
     let record = load_picture(&call, &id).await?;
     call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
-    let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let (first, ended) = (render_picture(&record), record.state.is_final());
-    if ended && heard == Some(first.version.as_str()) {
+    if ended && sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let opened = opened(&call)?;
+    let open_stream = open_stream(&call)?;
     let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
         tracing::warn!(
             limit = call.shared.state.limits.streams,
@@ -76,12 +76,12 @@ pub(super) async fn follow(
         id,
         bell,
         version,
-        heard: heard.map(str::to_owned),
+        sent: sent.map(str::to_owned),
         waiting: Some((first, ended)),
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
-        asked: now,
-        _slots: (slot, opened),
+        checked_at: now,
+        _slots: (slot, open_stream),
         call,
     };
     let events = futures::stream::unfold(Some(following), |following| async {
@@ -93,12 +93,12 @@ pub(super) async fn follow(
 }
 
 /// Takes a place among the caller's streams. Callers without a token are not counted.
-fn opened(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
+fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
     if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
-    let opened = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
+    let open_stream = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
         tracing::warn!(
             caller = call.caller.account(),
             most,
@@ -107,7 +107,7 @@ fn opened(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
         let detail = format!("{} follows {most} deployments already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
-    opened.map(Some)
+    open_stream.map(Some)
 }
 
 /// An open stream.
@@ -118,20 +118,20 @@ struct Following {
     /// The version of the record that was read last.
     version: String,
     /// The version of the state that was sent last.
-    heard: Option<String>,
+    sent: Option<String>,
     /// The state that was read and not sent yet, and whether it is the last.
-    waiting: Option<(Told, bool)>,
+    waiting: Option<(VersionedPicture, bool)>,
     /// The time until which signals cause no read.
     quiet: Pin<Box<Sleep>>,
     /// The time when the stream was opened.
     since: Timestamp,
     /// The time of the last check of the caller's permission.
-    asked: Timestamp,
+    checked_at: Timestamp,
     _slots: (OwnedSemaphorePermit, Option<Arc<()>>),
 }
 
 /// One state of the deployment, and its version.
-struct Told {
+struct VersionedPicture {
     version: String,
     data: String,
 }
@@ -139,10 +139,10 @@ struct Told {
 /// Returns the next event, and the stream after it unless it ends.
 async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
     loop {
-        if let Some((told, ended)) = following.waiting.take() {
-            if following.heard.as_deref() != Some(told.version.as_str()) {
-                following.heard = Some(told.version.clone());
-                return Some((told.event(), (!ended).then_some(following)));
+        if let Some((picture, ended)) = following.waiting.take() {
+            if following.sent.as_deref() != Some(picture.version.as_str()) {
+                following.sent = Some(picture.version.clone());
+                return Some((picture.event(), (!ended).then_some(following)));
             }
             if ended {
                 return None;
@@ -154,7 +154,7 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
         // A client reads a state that cannot be read now when it connects again.
         let version = version(&following.call, &following.id).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
-        if version == following.version && following.age(following.asked) < BELIEVED {
+        if version == following.version && following.age(following.checked_at) < BELIEVED {
             continue;
         }
         following.version = version;
@@ -185,10 +185,10 @@ impl Following {
 
     /// Checks the caller's permission again after a while.
     async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
-        if self.age(self.asked) < BELIEVED {
+        if self.age(self.checked_at) < BELIEVED {
             return Ok(());
         }
-        self.asked = self.call.deployments().clock.now();
+        self.checked_at = self.call.deployments().clock.now();
         self.call.authorize(Scope::Read, self.call.caller.resource_of(record)).await
     }
 
@@ -197,7 +197,7 @@ impl Following {
     }
 }
 
-impl Told {
+impl VersionedPicture {
     fn event(self) -> Event {
         let Self { version, data } = self;
         Event::default().event("deployment").id(version).retry(COME_AGAIN).data(data)
@@ -205,10 +205,10 @@ impl Told {
 }
 
 /// Renders the state of a record. Equal states have the same version in every replica.
-fn render_picture(record: &Deployment) -> Told {
+fn render_picture(record: &Deployment) -> VersionedPicture {
     let data = serde_json::to_string(&DeploymentPicture::from(record.clone())).unwrap_or_default();
     let digest = Sha256::digest(&data);
-    Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
+    VersionedPicture { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
 async fn load_picture(call: &AuthenticatedRequest, id: &DeployId) -> Result<Deployment, Problem> {

@@ -42,15 +42,15 @@ pub(super) const BASE: &str = "/api/v1";
 
 /// Builds all routes that answer in time, behind authentication; and the public document of all routes.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    let (working, free) = (working(), free());
-    let mut operations = working.operations;
+    let (authenticated_routes, public_routes) = (authenticated_routes(), public_routes());
+    let mut operations = authenticated_routes.operations;
     operations.extend(open().operations);
-    operations.extend(free.operations);
-    working
+    operations.extend(public_routes.operations);
+    authenticated_routes
         .router
         .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
         .layer(from_fn_with_state(shared.clone(), authenticated))
-        .merge(free.router)
+        .merge(public_routes.router)
         .merge(openapi::served(BASE, operations))
         .layer(from_fn(conditional))
 }
@@ -61,7 +61,7 @@ pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 }
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
-fn working() -> Routes<Arc<Shared>> {
+fn authenticated_routes() -> Routes<Arc<Shared>> {
     const APP: &str = "/apps/{target}/{namespace}/{app}";
     Routes::new()
         .get("/deployments", deployments::list)
@@ -215,7 +215,7 @@ fn working() -> Routes<Arc<Shared>> {
 }
 
 /// Builds the public routes: a person must know the code host to log in.
-fn free() -> Routes<Arc<Shared>> {
+fn public_routes() -> Routes<Arc<Shared>> {
     Routes::new()
         .get("/forge", service::forge)
         .open("getCodeHost", "The code host, and how to log in there.")

@@ -117,7 +117,7 @@ impl PublicOnly {
     pub fn check(&self, url: &Url) -> Result<(), NotPublic> {
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(NotPublic::NoHost)?;
         if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            return if self.lets(address) { Ok(()) } else { Err(NotPublic::Address(address)) };
+            return if self.allows(address) { Ok(()) } else { Err(NotPublic::Address(address)) };
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         if is_private_name(&name) || self.proxies.contains(&name) {
@@ -127,7 +127,7 @@ impl PublicOnly {
     }
 
     /// Returns whether an address is public or allowed.
-    fn lets(&self, address: IpAddr) -> bool {
+    fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address) || self.allowed.iter().any(|network| contains(*network, address))
     }
@@ -138,7 +138,7 @@ impl PublicOnly {
             return Ok(all);
         }
         let first = all.first().map(SocketAddr::ip);
-        let public: Vec<_> = all.into_iter().filter(|address| self.lets(address.ip())).collect();
+        let public: Vec<_> = all.into_iter().filter(|address| self.allows(address.ip())).collect();
         match first {
             Some(first) if public.is_empty() => Err(NotPublic::LeadsTo(name.to_owned(), first)),
             _ => Ok(public),
