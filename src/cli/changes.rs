@@ -15,7 +15,7 @@ const LONGEST: usize = 100;
 /// The detail in which a changed object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownChange {
-    /// Its name.
+    /// Only its name.
     Names,
     /// The values that differ, by their paths.
     Fields,

@@ -128,7 +128,7 @@ impl ServiceEndpoint {
         Self { server: Some(url.into()), token }
     }
 
-    /// The service's address.
+    /// Returns the service's address.
     pub(super) fn url(&self) -> &str {
         self.server.as_deref().unwrap_or(UNNAMED)
     }

@@ -23,7 +23,7 @@ const PAGES_FOR_NAMES: usize = 10;
 /// The longest list of apps for people.
 const MOST_APPS: usize = 2_000;
 
-/// Pages of apps together.
+/// The apps of several pages.
 #[derive(Debug, Default)]
 pub(super) struct AppPages {
     pub(super) apps: Vec<Verbatim<AppSummary>>,

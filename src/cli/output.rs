@@ -60,7 +60,8 @@ const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 /// The style of notes.
 pub(super) const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// Matches styles (ECMA-48, 8.3.117, "SGR"), Windows line ends, and every control character but newlines and tabs.
+/// The pattern of styles (ECMA-48, 8.3.117, "SGR"), Windows line ends, and every control character but newlines and
+/// tabs.
 static CONTROLS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?<style>\x1b\[[0-9;:]*m)|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]").expect("a regex")
 });

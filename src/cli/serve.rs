@@ -54,7 +54,7 @@ impl Serve {
     }
 }
 
-/// The first signal stops the service in order, the second one at once.
+/// Stops the service at a signal: the first one in order, the second one at once.
 fn on_signal(stop: CancellationToken) -> CommandOutcome {
     let unheard =
         |error: std::io::Error| CliError::io(format!("cannot listen for signals: {error}"));

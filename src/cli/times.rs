@@ -86,7 +86,7 @@ impl TimesArgument {
     }
 }
 
-/// Formats times for people.
+/// A formatter of times for people.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeFormatter {
     pub(super) now: Timestamp,

@@ -39,7 +39,7 @@ impl Resolver<'_> {
         policies
     }
 
-    /// Argo CD reads the same globs in the cluster's AppProject.
+    /// Checks the globs of namespaces, which Argo CD also reads in the cluster's AppProject.
     fn namespaces(&mut self, path: &str, policy: &NamespacePolicy) {
         let NamespacePolicy { allow, deny } = policy;
         if allow.as_ref().is_some_and(Vec::is_empty) {

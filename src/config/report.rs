@@ -6,7 +6,7 @@ use crate::waml::node::{Node, Path};
 /// The name of the rule for violations beyond the schema.
 pub(super) const RULE: &str = "configuration";
 
-/// Collects violations, with the places of values in the file.
+/// The violations so far, with the places of values in the file.
 pub(super) struct ConfigReport<'a> {
     root: &'a Node,
     pub(super) violations: Vec<Violation>,

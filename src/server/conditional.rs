@@ -27,7 +27,7 @@ const WORTH_IT: usize = 1024;
 /// The bytes of the digest in a tag.
 const TAG_BYTES: usize = 16;
 
-/// The middleware around the routes of the API.
+/// Adds tags, 304 and compression to the answers of the API's routes.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;

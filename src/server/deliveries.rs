@@ -32,7 +32,7 @@ pub enum WebhookOutcome {
     NotRead,
 }
 
-/// Counts deliveries. Clones share the counter.
+/// The counter of deliveries. Clones share it.
 #[derive(Debug, Clone)]
 pub struct DeliveryCounter(Family<Labels, Counter>);
 

@@ -43,7 +43,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 #[derive(Clone, Default)]
 pub(super) struct RequestKey(pub(super) Option<KeyLease>);
 
-/// The middleware around all routes of the API.
+/// Executes each request to the API's routes with an `Idempotency-Key` once.
 pub(super) async fn idempotent(
     State(shared): State<Arc<Shared>>,
     request: Request,

@@ -119,7 +119,7 @@ impl RequestSlots {
     }
 }
 
-/// Counts the open streams of each caller; callers without streams take no memory.
+/// The counter of each caller's open streams; callers without streams take no memory.
 #[derive(Debug, Default)]
 pub(super) struct StreamLimit(Mutex<BTreeMap<String, Weak<()>>>);
 

@@ -133,7 +133,7 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
-    /// A flush means that everything is written: the next bytes begin a request.
+    /// Flushes the socket: everything is written then, and the next bytes begin a request.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stalled = None;
         if self.progress.step(RequestProgress::ANSWERED, RequestProgress::IDLE) {

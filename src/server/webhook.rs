@@ -73,7 +73,7 @@ pub(super) async fn github(
     }
 }
 
-/// The sender sees the reason in the answer, the actor in the deployment's status.
+/// Refuses an event: the sender sees the reason in the answer, the actor in the deployment's status.
 fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: unusable");
@@ -82,7 +82,7 @@ fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
 }
 
-/// A push is a hint: nothing is stored, and a follower of the branch fetches it soon.
+/// Accepts a push as a hint: nothing is stored, and a follower of the branch fetches it soon.
 fn handle_push(shared: &Shared, push: &BranchPush) -> Response {
     let BranchPush { repository, branch, after: _ } = push;
     if shared.state.deployments.notice_push(push) {

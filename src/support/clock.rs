@@ -119,7 +119,7 @@ pub struct Draw {
     pub random: u32,
 }
 
-/// Measures one duration.
+/// A stopwatch for one duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 

@@ -62,7 +62,7 @@ fn is_kept(line: &Metadata<'_>) -> bool {
     LOG.try_with(|log| log.borrow().as_ref().is_some_and(is_wanted)).unwrap_or(false)
 }
 
-/// Writes to the log of the current thread.
+/// The writer to the log of the current thread.
 struct Lines;
 
 impl Write for Lines {

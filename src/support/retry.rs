@@ -59,7 +59,7 @@ impl RetryPolicy {
     }
 }
 
-/// Holds back requests while the other side asks for a pause.
+/// A gate that holds back requests while the other side asks for a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetryGate(Option<Timestamp>);
 

@@ -229,7 +229,8 @@ fn assigned_start(word: &str) -> Option<usize> {
     None
 }
 
-/// Finds the ends of values. Names may be in the value of another one, and no character is read once for each of them.
+/// A search for the ends of values. Names may be in the value of another one, and no character is read once for each of
+/// them.
 struct Values<'a> {
     text: &'a str,
     /// The first character that ends an unquoted value and is not before the last query.

@@ -58,14 +58,14 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// The example of the documentation, from the tests.
 const FIRST_WAML: &str = include_str!("../../../tests/pipeline/example/waml.yaml");
 
-/// The first WAML with one more variable, and more replicas.
+/// Returns the first WAML with one more variable, and more replicas.
 fn second_waml() -> String {
     FIRST_WAML
         .replace("value: some-value}]", "value: some-value}, {name: LOG_LEVEL, value: debug}]")
         .replace("minReplicas: 3", "minReplicas: 5")
 }
 
-/// The first WAML with five mistakes.
+/// Returns the first WAML with five mistakes.
 fn broken_waml() -> String {
     FIRST_WAML
         .replace("servicePort: 8000", "servicePort: 8080")

@@ -40,7 +40,7 @@ impl Phase {
     }
 }
 
-/// Shows rows on standard error.
+/// The display of rows on standard error.
 #[derive(Debug)]
 pub(super) struct Progress {
     /// True if lines can be redrawn.

@@ -32,7 +32,7 @@ fn expose<S: Serializer>(token: &SecretString, to: S) -> Result<S::Ok, S::Error>
     to.serialize_str(token.expose_secret())
 }
 
-/// Makes the warning appear once, because logins are read for each request.
+/// The guard that prints the warning only once, because logins are read for each request.
 static WARNED: Once = Once::new();
 
 type All = BTreeMap<String, SavedLogin>;

@@ -43,7 +43,7 @@ pub struct Admission {
     pub key: FingerprintKey,
 }
 
-/// Authenticates callers, and authorizes what they do.
+/// The authentication of callers and the authorization of what they do.
 pub(crate) struct Authenticator {
     pub(crate) admission: Admission,
     pub(super) deployments: Deployments,

@@ -374,7 +374,7 @@ pub(super) fn name_receiver(sink: &Sink) -> String {
     }
 }
 
-/// The order of rows: the code host first, as it is notified first.
+/// Returns the place of a receiver's rows: the code host first, as it is notified first.
 fn order(sink: &Sink) -> u8 {
     match sink {
         Sink::Forge => 0,

@@ -37,8 +37,8 @@ pub(crate) fn policy() -> String {
     )
 }
 
-/// Escapes a text for HTML, in all templates (`askama.toml`): markup is shown as text, and each invisible character as
-/// `\u{202e}`: a name must not turn the rest of its line.
+/// The escaper of texts for HTML, in all templates (`askama.toml`): it shows markup as text, and each invisible
+/// character as `\u{202e}`: a name must not turn the rest of its line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Visible;
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{Line, names_a_secret};
 
-/// Finds variables with a secret's name by the neighbours of their values: the lines of the list item, and the text in
-/// the same braces. Each such part is read once, up to a limit for all of them.
+/// A search for variables with a secret's name by the neighbours of their values: the lines of the list item, and the
+/// text in the same braces. Each such part is read once, up to a limit for all of them.
 pub(super) struct Siblings<'a> {
     text: &'a str,
     /// The positions of braces.
