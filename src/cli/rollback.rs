@@ -237,7 +237,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
 
 /// Describes the hold that the app has now.
 fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
-    let unhold = format!("`bart unhold {target} --reason TEXT` releases it");
+    let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
     let text = match state {
         Some(State::Failed | State::Cancelled | State::Superseded) => match after {
             Ok(None) => "none was taken: automation may deploy".to_owned(),
