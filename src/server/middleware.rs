@@ -39,8 +39,7 @@ pub(super) fn with_limits(
     class: Class,
 ) -> Router<Arc<Shared>> {
     let state = (shared.clone(), class);
-    let with_timeout = with_timeout(router, shared);
-    with_timeout.layer(from_fn_with_state(state, within_bounds))
+    with_timeout(router, shared).layer(from_fn_with_state(state, within_bounds))
 }
 
 /// Wraps routes that take their slots themselves: each request for at most so long.

@@ -87,12 +87,12 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 exhausted = false;
-                let wait_for_place = tokio::select! {
+                let place = tokio::select! {
                     () = stop.cancelled() => break,
                     place = wait_for_place(&connections, peer) => place,
                 };
                 let client = Client { stream, peer, timeout: connections.limits().write_timeout };
-                tasks.spawn(client.answer(router.clone(), wait_for_place, stop.clone()));
+                tasks.spawn(client.answer(router.clone(), place, stop.clone()));
             }
             Err(error) if is_of_one(&error) => {}
             Err(error) => {

@@ -278,8 +278,8 @@ fn commit_waml(
     message: &str,
     seconds: i64,
 ) -> Result<CommitSha, git2::Error> {
-    let repository = ManifestRepository::create_local(path, "main");
-    repository.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    let created = ManifestRepository::create_local(path, "main");
+    created.map_err(|error| git2::Error::from_str(&error.to_string()))?;
     let repository = Repository::open_bare(path)?;
     let blob = repository.blob(waml.as_bytes())?;
     let mut tree = repository.treebuilder(None)?;

@@ -62,7 +62,7 @@ pub(super) async fn follow(
     if ended && sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let open_stream = open_stream(&call)?;
+    let place = open_stream(&call)?;
     let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
         tracing::warn!(
             limit = call.shared.state.limits.streams,
@@ -81,7 +81,7 @@ pub(super) async fn follow(
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
         checked_at: now,
-        _slots: (slot, open_stream),
+        _slots: (slot, place),
         call,
     };
     let events = futures::stream::unfold(Some(following), |following| async {
@@ -98,7 +98,7 @@ fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> 
         return Ok(None);
     }
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
-    let open_stream = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
+    let place = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
         tracing::warn!(
             caller = call.caller.account(),
             most,
@@ -107,7 +107,7 @@ fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> 
         let detail = format!("{} follows {most} deployments already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
-    open_stream.map(Some)
+    place.map(Some)
 }
 
 /// An open stream.

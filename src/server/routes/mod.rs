@@ -42,15 +42,14 @@ pub(super) const BASE: &str = "/api/v1";
 
 /// Builds all routes that answer in time, behind authentication; and the public document of all routes.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    let (authenticated_routes, public_routes) = (authenticated_routes(), public_routes());
-    let mut operations = authenticated_routes.operations;
+    let (api, public) = (authenticated_routes(), public_routes());
+    let mut operations = api.operations;
     operations.extend(open().operations);
-    operations.extend(public_routes.operations);
-    authenticated_routes
-        .router
+    operations.extend(public.operations);
+    api.router
         .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
         .layer(from_fn_with_state(shared.clone(), authenticated))
-        .merge(public_routes.router)
+        .merge(public.router)
         .merge(openapi::served(BASE, operations))
         .layer(from_fn(conditional))
 }
