@@ -1,4 +1,4 @@
-//! The configuration as a whole, and what the tests of its areas share.
+//! Tests of the configuration as a whole, and the helpers that the tests of its areas share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
