@@ -365,7 +365,7 @@ mod tests {
              webhook_secret: {}\n    repositories: [acme, '{']\n    tasks: []\n    tag: latest\n",
         );
         for expected in [
-            "config.yaml:3:14: an address with a name or a password",
+            "config.yaml:3:14: the address has a user name or a password",
             "config.yaml:4:5: this secret is given twice",
             "config.yaml:5:5: this secret is not given",
             "config.yaml:6:20: this matches no repository",

@@ -190,7 +190,10 @@ mod tests {
     #[test]
     fn a_proxy_that_cannot_be_one_is_told_at_its_place() {
         let said = refused("outbound: {proxy: 'http://me:pw@proxy:3128', proxy_username: me}");
-        assert!(said.contains("config.yaml:1:19: an address with a name or a password"), "{said}");
+        assert!(
+            said.contains("config.yaml:1:19: the address has a user name or a password"),
+            "{said}"
+        );
         assert!(said.contains("config.yaml:1:1: a login is a name and a password"), "{said}");
         let said = refused("outbound: {proxy: 'socks5://proxy:1080'}");
         assert!(

@@ -252,7 +252,7 @@ mod tests {
             ),
             (
                 "{token: {env: TOKEN}, api_url: 'https://a:b@slack.example.com'}",
-                "3:36: an address with a name or a password in it",
+                "3:36: the address has a user name or a password in it",
             ),
             (
                 "{token: {env: TOKEN}, people: {jane: Jane Doe}}",

@@ -165,7 +165,9 @@ fn token(
     })?;
     if login.api_url != api_url {
         let was = login.api_url;
-        return Err(missing(format!("the login is of {was}, and repositories are at {api_url}")));
+        return Err(missing(format!(
+            "the login is for {was}, and the repositories are at {api_url}"
+        )));
     }
     let now = clock::Clock::system().now();
     if login.until.is_some_and(|until| until <= now) {

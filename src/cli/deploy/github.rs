@@ -211,7 +211,7 @@ mod tests {
             (401, json!({"message": "Bad credentials"}), "bart login"),
             (403, json!({"message": "Resource not accessible"}), "deployments: write"),
             (404, json!({"message": "Not Found"}), "does not see acme/shop"),
-            (409, conflict, "not green on main: build is pending"),
+            (409, conflict, "have not succeeded on main: build is pending"),
             (422, json!({"message": "No ref found for: main"}), "push it"),
             (422, json!(null), "compare"),
             (500, json!({}), "try again"),

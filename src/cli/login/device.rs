@@ -128,7 +128,7 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
         Some("access_denied") => CliError::refused("the login was denied at GitHub"),
         Some("device_flow_disabled") => {
             CliError::refused("the App does not let people log in from a terminal")
-                .hint("its owner ticks `Enable Device Flow` in the App's settings")
+                .hint("ask its owner to tick `Enable Device Flow` in the App's settings")
         }
         Some("incorrect_client_credentials") => {
             CliError::refused("GitHub does not know the client id")

@@ -92,7 +92,7 @@ impl LogOut {
 
 fn no_client(server: &str) -> CliError {
     CliError::refused(format!("{server} does not offer logins: it names no client id")).hint(
-        "its operator sets `forge.github.login.client_id`; or give bart a token: \
+        "ask its operator to set `forge.github.login.client_id`; or give bart a token: \
          `gh auth token | bart login --with-token`",
     )
 }

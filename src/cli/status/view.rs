@@ -170,7 +170,7 @@ fn locked(target: &str, lock: &LockSummary, times: TimeFormatter) -> String {
 
 /// Formats a repository that could not be read.
 fn missing(MissingRepository { repository, why }: &MissingRepository) -> String {
-    format!("{NOTE}missing{NOTE:#}: what is in {repository}: {why}\n")
+    format!("{NOTE}missing{NOTE:#}: the apps in {repository}: {why}\n")
 }
 
 /// Formats what the service waits for; empty if it is ready.
@@ -308,7 +308,7 @@ mod tests {
         prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not notified
         test    -     -        -      edited by hand, 1.11 failed
         note: you may not see it on hidden, pay
-        missing: what is in far: it cannot be reached
+        missing: the apps in far: it cannot be reached
 
         under way
           20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
@@ -420,7 +420,7 @@ mod tests {
         APP        TARGET  LIVE  WHEN     OWNER              STATE
         devx/cart  prod    -     -        -                  edited by hand
         devx/shop  prod    1.10  3 h ago  squad@example.com  live, 1.11 failed, locked, held
-        missing: what is in far: it cannot be reached
+        missing: the apps in far: it cannot be reached
 
         under way
           20261121-115900000-3f9a2c  running  1.11 to prod by jo: waiting for a worker

@@ -164,7 +164,7 @@ impl From<NotRemoved> for Problem {
             NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
                 Self::new(ProblemKind::Conflict, detail)
             }
-            NotRemoved::KeepsData(objects) => would_lose_data("it keeps data", &objects),
+            NotRemoved::KeepsData(objects) => would_lose_data("the app keeps data", &objects),
             NotRemoved::Foreign(paths) => Self::new(
                 ProblemKind::Conflict,
                 format!(
@@ -187,7 +187,7 @@ impl From<NotRemoved> for Problem {
 /// Makes the problem of an act that would lose data, in the same words for each act.
 pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
     let objects = enumerate(objects.iter().map(ToString::to_string));
-    let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
+    let detail = format!("{what}: {objects}; set `with_data` to allow the loss");
     Problem::new(ProblemKind::WouldLoseData, detail)
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn of_waml(
     // A repository may have apps outside the token's rights, and a WAML may name any.
     let resource = Resource::App(image.target.clone(), image.app.clone());
     if call.caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &resource, &[])) {
-        let detail = format!("the token may not see {}, of which the WAML is", image.app);
+        let detail = format!("the token may not see {}, the app of the WAML", image.app);
         return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
     // The service uses the operator's login at the registry, and a WAML may name any image.
@@ -78,7 +78,8 @@ fn other_image_problem(problem: Problem, image: &AppImage) -> Problem {
         return problem;
     }
     let detail = format!(
-        "{} is not named like {}: its builds are listed for callers who may deploy from there",
+        "{} has another name than {}: its builds are listed only for callers who may deploy that \
+         repository",
         image.image, image.release.repository
     );
     Problem::new(ProblemKind::Forbidden, detail)
@@ -173,7 +174,7 @@ impl From<Builds> for BuildPage {
         let Builds { image, builds, next, tags, complete, unknown, notes: others } = found;
         let unknown = unknown.into_iter();
         let unknown =
-            unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
+            unknown.map(|(target, why)| format!("the live revision on {target} is unknown: {why}"));
         let mut notes: Vec<String> = unknown.chain(others).collect();
         if next.is_some_and(|next| next > OLDEST) {
             notes.push(format!("builds beyond the newest {OLDEST} are not listed"));

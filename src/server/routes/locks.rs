@@ -103,7 +103,7 @@ fn read(scope: locks::LockScope) -> Result<LockScope, String> {
         (None, Some(target), None, None) => Ok(LockScope::Target(target)),
         (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
         (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
-        _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
+        _ => Err("name the scope as one of {\"everything\": true}, {\"target\": T}, \
                       {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
             .to_owned()),
     }

@@ -39,7 +39,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
         (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
         (None, Some(git_ref)) => Some(At::Ref(checked(git_ref)?)),
         (None, None) if waml.is_none() => {
-            return Err("say which WAML is meant: with `commit`, `ref` or `waml`".to_owned());
+            return Err("name the WAML with `commit`, `ref` or `waml`".to_owned());
         }
         (None, None) => None,
     };

@@ -103,7 +103,7 @@ impl From<NotRolledBack> for Problem {
             NotRolledBack::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
             NotRolledBack::Against(detail) => Self::new(ProblemKind::Conflict, detail),
             NotRolledBack::KeepsData(objects) => {
-                would_lose_data("what is live keeps data", &objects)
+                would_lose_data("the live revision keeps data", &objects)
             }
             NotRolledBack::NotMeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
             NotRolledBack::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
