@@ -37,8 +37,8 @@ pub(super) struct WamlSource {
 pub(super) struct LocalPlan {
     #[command(flatten)]
     pub(super) source: WamlSource,
-    /// What the service's targets offer, as `the-deployer platform export` writes it. Default: the service's answer, if
-    /// a service is named
+    /// The offers of the service's targets, as `the-deployer platform export` writes them. Default: the service's
+    /// answer, if a service is named
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     #[command(flatten)]
