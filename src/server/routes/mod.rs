@@ -92,8 +92,7 @@ fn authenticated_routes() -> Routes<Arc<Shared>> {
         .get("/platform", service::platform)
         .reads(
             "getPlatform",
-            "What each cluster offers (ingress, secrets, cloud), for plans that `bart` makes \
-             itself.",
+            "The offers of each cluster (ingress, secrets, cloud), for plans by `bart`.",
         )
         .about("`bart validate` and `bart render` use it. It has no addresses of API servers.")
         .query(service::PLATFORM)
