@@ -258,7 +258,7 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
             format!("when the rollback is done, automation will not deploy over it; {unhold}")
         }
     };
-    format!("{NOTE}hold{NOTE:#}: {said}\n")
+    format!("{NOTE}hold{NOTE:#}: {text}\n")
 }
 
 fn format_version(version: &RollbackVersion) -> String {

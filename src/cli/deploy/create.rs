@@ -223,7 +223,7 @@ mod tests {
         let tag = ImageTag::parse("1.0").unwrap();
         let made = FollowedDeployment { target: "dev".to_owned(), forge_id: 7, id: None };
         let left = vec![TargetName::parse("prod-1").unwrap(), TargetName::parse("prod-2").unwrap()];
-        let set = Set { made: vec![made], left, failure: None };
+        let set = Set { created: vec![made], left, failure: None };
         let told = anstream::adapter::strip_str(&set.part(&tag, "main").unwrap()).to_string();
         assert!(told.contains("created for dev, and none for prod-1, prod-2"), "{told}");
         assert!(told.contains("`bart deploy 1.0 prod-1 prod-2 --ref main`"), "{told}");
