@@ -1,4 +1,4 @@
-//! Apps: lists of what is where, one by itself, and its removal.
+//! Apps: the list of apps, one app, and its removal.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,11 +14,11 @@ use crate::model::facts::LiveObject;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AppPage")]
 pub struct AppPage<A = AppSummary, M = MissingRepository> {
-    /// This page of them.
+    /// The apps of this page.
     pub apps: Vec<A>,
     /// The `cursor` of the next page.
     pub next: Option<String>,
-    /// Where there may be more.
+    /// The repositories that could not be read, whose apps may be missing.
     #[serde(default = "Vec::new")]
     #[schemars(!default)]
     pub missing: Vec<M>,
@@ -27,10 +27,10 @@ pub struct AppPage<A = AppSummary, M = MissingRepository> {
 /// A manifest repository that cannot be read now.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MissingRepository {
-    /// What the configuration calls it.
+    /// The name of the repository in the configuration.
     #[serde(default)]
     pub repository: String,
-    /// Why not.
+    /// The reason.
     #[serde(default)]
     pub why: String,
 }
@@ -39,32 +39,32 @@ pub struct MissingRepository {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AppOverview")]
 pub struct AppSummary {
-    /// The cluster.
+    /// The target.
     pub target: String,
     /// Its namespace.
     pub namespace: String,
     /// Its slug.
     pub app: String,
-    /// The deploy id of the revision that `latest` has; null where somebody edited it by hand.
+    /// The deploy id of the revision in `latest`; null if `latest` was edited by hand.
     pub live_revision: Option<String>,
-    /// The image tag of that revision; null where the service does not know it.
+    /// The image tag of that revision; null if the service does not know it.
     pub tag: Option<String>,
-    /// When that revision was made.
+    /// The time when that revision was made.
     pub at: Option<Timestamp>,
-    /// The hosts that it is reached at.
+    /// The app's hosts.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// The owning team's e-mail address, as the app's Application says.
+    /// The owner's e-mail address, from the app's Application.
     pub owner: Option<String>,
-    /// The service's repository, as the app's Application says.
+    /// The service repository, from the app's Application.
     pub repository: Option<String>,
-    /// Whether a lock stops deployments of it.
+    /// True if a lock stops deployments of the app.
     #[serde(default)]
     pub locked: bool,
-    /// Whether automation is held off it.
+    /// True if automation is held off the app.
     #[serde(default)]
     pub held: bool,
-    /// The newest deployment, if it has failed: what is live is of an older one.
+    /// The newest deployment, if it has failed; then the live revision is older.
     pub failed: Option<FailedDeployment>,
 }
 
@@ -73,15 +73,15 @@ pub struct AppSummary {
 pub struct FailedDeployment {
     /// Its deploy id.
     pub id: String,
-    /// The image tag that it was to bring.
+    /// The image tag.
     pub tag: String,
 }
 
-/// An app on a target, now.
+/// The current state of an app on a target.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "App")]
 pub struct AppDetail {
-    /// The cluster.
+    /// The target.
     #[serde(default)]
     pub target: String,
     /// Its namespace.
@@ -90,29 +90,29 @@ pub struct AppDetail {
     /// Its slug.
     #[serde(default)]
     pub app: String,
-    /// The service's repository.
+    /// The service repository.
     pub repository: Option<String>,
-    /// The owning team's e-mail address.
+    /// The owner's e-mail address.
     pub owner: Option<String>,
-    /// The hosts that it is reached at.
+    /// The app's hosts.
     pub hosts: Vec<String>,
-    /// The revision that is live; null where there is none, or somebody edited it by hand.
+    /// The live revision; null if there is none, or `latest` was edited by hand.
     pub live: Option<LiveRevision>,
-    /// Whether somebody edited what the cluster syncs by hand.
+    /// True if the files that the cluster syncs were edited by hand.
     pub hand_edited: bool,
     /// Deployments that have not ended, newest first.
     pub under_way: Vec<DeploymentSummary>,
-    /// The newest deployment, whatever became of it.
+    /// The newest deployment, in any state.
     pub last: Option<DeploymentSummary>,
-    /// The locks that stop it, oldest first.
+    /// The locks that stop deployments of the app, oldest first.
     pub locks: Vec<LockSummary>,
-    /// What keeps automation off it; null where nothing does.
+    /// The hold that keeps automation off the app; null if there is none.
     pub hold: Option<HoldSummary>,
-    /// Whether Argo CD knows of the newest push.
+    /// The notification of Argo CD about the newest push.
     pub sync: SyncSummary,
 }
 
-/// What is live.
+/// The live revision.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Live")]
 pub struct LiveRevision {
@@ -120,55 +120,54 @@ pub struct LiveRevision {
     pub revision: String,
     /// The image tag.
     pub tag: Option<String>,
-    /// The commit that its WAML was read at.
+    /// The commit of its WAML.
     pub commit: Option<String>,
-    /// When the revision was made.
+    /// The time when the revision was made.
     pub at: Option<Timestamp>,
-    /// Who asked for it.
+    /// The actor of its deployment.
     pub actor: Option<String>,
-    /// The rollback that made it live again; null where none did.
+    /// The rollback that made it live again; null if there was none.
     pub rollback: Option<LiveRollback>,
 }
 
 /// A rollback that made a revision live again.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRollback {
-    /// The deployment that it is.
+    /// The id of its deployment.
     pub id: String,
-    /// The revision that was live before; null where somebody had edited it by hand.
+    /// The revision that was live before; null if `latest` was edited by hand.
     pub from: Option<String>,
-    /// Who rolled back.
+    /// The actor.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When it was done.
+    /// The time of the rollback.
     pub at: Option<Timestamp>,
 }
 
-/// Whether Argo CD knows of the newest push.
+/// The notification of Argo CD about the newest push.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Sync")]
 pub struct SyncSummary {
-    /// `told`, `waiting` (to be told), `given-up` or `by-itself`: nobody tells it, it looks every few
-    /// minutes.
+    /// `told`, `waiting` (to be sent), `given-up` or `by-itself`: Argo CD is not notified and polls every few minutes.
     pub state: String,
-    /// Why it was not told.
+    /// The reason why it was not notified.
     pub why: Option<String>,
-    /// When it was told.
+    /// The time when it was notified.
     pub told_at: Option<Timestamp>,
 }
 
-/// What a caller says who removes an app.
+/// The request to remove an app.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct RemovalRequest {
-    /// Why; one line.
+    /// The reason; one line.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
-    /// Whether objects that keep data may go, too.
+    /// Allow the loss of objects that keep data.
     #[serde(default)]
     pub with_data: bool,
-    /// Only say what would be removed.
+    /// Only return what would be removed.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -179,30 +178,30 @@ pub struct RemovalRequest {
 pub struct RemovalAnswer {
     /// `removed`, `already-removed` or `would-remove`.
     pub outcome: String,
-    /// The removal's id; none where it was only asked.
+    /// The removal's id; null for a dry run.
     pub id: Option<String>,
-    /// The cluster.
+    /// The target.
     pub target: String,
-    /// `NAMESPACE/SLUG`
+    /// `NAMESPACE/SLUG`.
     pub app: String,
-    /// Who asked.
+    /// The actor.
     pub actor: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When.
+    /// The time of the request.
     pub asked_at: Timestamp,
-    /// The commit that took it away.
+    /// The commit that removed the app.
     pub commit: Option<String>,
-    /// How it ended; one sentence.
+    /// The result; one sentence.
     pub summary: Option<String>,
-    /// Of what was live.
+    /// The digest of the live revision.
     pub digest: Option<String>,
     /// The paths in the manifest repository.
     pub files: Vec<String>,
     /// The objects that were live.
     pub objects: Vec<LiveObject>,
-    /// Those of them that keep data, or of which nobody can tell.
+    /// The objects that keep data, or of which this is unknown.
     pub keeps_data: Vec<LiveObject>,
-    /// What else to know, one sentence each.
+    /// Further notes, one sentence each.
     pub notes: Vec<String>,
 }

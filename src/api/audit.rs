@@ -1,4 +1,4 @@
-//! The audit log: who did what, why, and from where.
+//! The audit log: the actor, time, origin and reason of each act.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::audit::{AuditRecord, AuditRecords, Principal};
 
-/// One page, newest first.
+/// One page of the audit log, newest entry first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPage {
-    /// This page of them.
+    /// The entries of this page.
     pub entries: Vec<AuditEntry>,
     /// The `cursor` of the next page.
     pub next: Option<String>,
@@ -18,29 +18,29 @@ pub struct AuditPage {
 /// One act.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
-    /// Names it, and orders entries by time.
+    /// The id, which orders entries by time.
     pub id: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// Who.
+    /// The person or token.
     pub by: String,
-    /// How the name is known: `token`, `github`, `loopback`, `operator`.
+    /// The authentication method: `token`, `github`, `loopback`, `operator`.
     pub via: String,
-    /// The address that the request came from.
+    /// The client's address.
     pub from: Option<String>,
     /// The request's id, as in the log.
     pub request: Option<String>,
-    /// What: `rollback`, `lock`, `remove`.
+    /// The kind of act: `rollback`, `lock`, `remove`.
     pub act: String,
-    /// On which target, if on one.
+    /// The target, if the act was on one.
     pub target: Option<String>,
     /// `namespace/slug`.
     pub app: Option<String>,
-    /// What else it was about: a lock's id, a deployment's.
+    /// The id of the lock or deployment that the act was on.
     pub subject: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What became of it; one sentence.
+    /// The result; one sentence.
     pub outcome: String,
 }
 

@@ -1,4 +1,4 @@
-//! Builds: what could be deployed, and where it is.
+//! Builds that can be deployed, and where each is live.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::forms;
 
-/// Whose builds are wanted, where the app was perhaps never deployed.
+/// The request for the builds of an app that may never have been deployed.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct BuildsRequest {
-    /// The service's repository, `OWNER/NAME`.
+    /// The service repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     pub repository: String,
     /// The text of its WAML, which names the image.
     pub waml: String,
-    /// The cluster whose section of the WAML names the image; absent: the first.
+    /// The target whose section of the WAML names the image; the first by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfTarget>")]
     pub target: Option<String>,
-    /// At most so many; 20 where it is absent.
+    /// The largest number of builds; 20 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, range(min = 1, max = 100))]
     pub limit: Option<u32>,
@@ -33,17 +33,17 @@ pub struct BuildsRequest {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Builds")]
 pub struct BuildPage {
-    /// Without a tag.
+    /// The image, without a tag.
     pub image: String,
-    /// Newest first. On the first page those that are live are there, however old they are.
+    /// The builds, newest first. The first page has all live builds, however old they are.
     pub builds: Vec<BuildSummary>,
     /// The `cursor` of the next page; null on the last.
     pub next: Option<String>,
-    /// How many tags the registry lists.
+    /// The number of tags in the registry.
     pub tags: usize,
-    /// Whether all of them were looked at; if not, newer builds may be missing.
+    /// True if the service looked at all tags; otherwise newer builds may be missing.
     pub complete: bool,
-    /// What could not be found out, for people.
+    /// Notes for people on what could not be determined.
     pub notes: Vec<String>,
 }
 
@@ -53,11 +53,11 @@ pub struct BuildPage {
 pub struct BuildSummary {
     /// The image tag.
     pub tag: String,
-    /// Of the image.
+    /// The digest of the image.
     pub digest: Option<String>,
-    /// When it was built, as the image says.
+    /// The time of the build, from the image.
     pub created: Option<Timestamp>,
-    /// Of which commit, as the image says.
+    /// The commit of the build, from the image.
     pub commit: Option<String>,
     /// The targets where it is live.
     pub live: Vec<String>,

@@ -1,4 +1,4 @@
-//! Deployments: lists, one by itself, its log, and what is asked of them.
+//! Deployments: the list, one deployment, its log, and the requests to create and cancel one.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use crate::model::violation::Violation;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DeploymentPage")]
 pub struct DeploymentPage<D = DeploymentSummary> {
-    /// This page of them.
+    /// The deployments of this page.
     pub deployments: Vec<D>,
     /// The `cursor` of the next page.
     pub next: Option<String>,
@@ -24,156 +24,156 @@ pub struct DeploymentPage<D = DeploymentSummary> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Deployment")]
 pub struct DeploymentSummary {
-    /// Its deploy id; names its revision, too.
+    /// Its deploy id, which also names its revision.
     pub id: String,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
     /// `namespace/slug`, once the WAML has been read.
     pub app: Option<String>,
-    /// The cluster.
+    /// The target.
     pub target: String,
-    /// The service's repository, `OWNER/NAME`.
+    /// The service repository, `OWNER/NAME`.
     pub repository: String,
-    /// The commit that its WAML is read at.
+    /// The commit of its WAML.
     #[serde(default)]
     pub commit: String,
-    /// The branch or tag that was asked for, for people.
+    /// The branch or tag of the request, for people.
     #[serde(rename = "ref", default)]
     pub git_ref: String,
     /// The image tag.
     pub tag: String,
-    /// Who asked for it, as the forge names them.
+    /// The actor, by the login at the code host.
     pub actor: String,
-    /// Why, if they said; else empty.
+    /// The actor's description; empty if there is none.
     #[serde(default)]
     pub description: String,
-    /// The forge's own number of it; null while the forge does not have it.
+    /// The code host's number of it; null while the code host does not have it.
     pub forge_id: Option<i64>,
-    /// Whether a program asked, and no person.
+    /// True if a program created it, not a person.
     #[serde(default)]
     pub automatic: bool,
-    /// What makes it a rollback; null where it is none.
+    /// The rollback, if it is one; otherwise null.
     #[serde(default, deserialize_with = "super::or_default")]
     pub rollback: Option<RollbackSummary>,
-    /// When its event was stored.
+    /// The time when its event was stored.
     pub received_at: Timestamp,
-    /// When it ended.
+    /// The time when it ended.
     pub finished_at: Option<Timestamp>,
-    /// How it ended, or what it waits for; one sentence for people.
+    /// The result, or what it waits for; one sentence for people.
     pub summary: String,
     /// The template and its version, `backend-default@latest`.
     pub template: Option<String>,
-    /// Of the repository that the template comes from, if it comes from one.
+    /// The commit of the templates' repository, if they come from one.
     pub templates_commit: Option<String>,
-    /// Where the app is reached.
+    /// The address of the app.
     pub address: Option<String>,
-    /// Whether the forge calls the target a production one.
+    /// True if the code host calls the target a production environment.
     #[serde(default)]
     pub production: bool,
-    /// How often a worker began on it.
+    /// The number of attempts.
     #[serde(default)]
     pub attempts: u32,
-    /// How many violations stop it.
+    /// The number of violations that stop it.
     pub errors: usize,
-    /// How many do not.
+    /// The number of warnings.
     pub warnings: usize,
-    /// What was pushed, if anything was.
+    /// The push; null if nothing was pushed.
     #[serde(default, deserialize_with = "super::or_default")]
     pub pushed: Option<Pushed>,
 }
 
-/// What makes a deployment a rollback.
+/// A deployment that is a rollback.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rollback")]
 pub struct RollbackSummary {
     /// The revision that becomes live again.
     pub to: String,
-    /// The one that was live; null where somebody had edited it by hand.
+    /// The revision that was live; null if `latest` was edited by hand.
     pub from: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether automation is held afterwards; one that failed takes no hold.
+    /// True if it takes a hold when it succeeds.
     pub hold: bool,
 }
 
-/// A deployment by itself.
+/// One deployment.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DeploymentDetail")]
 pub struct DeploymentDetail {
-    /// As in a list.
+    /// The same keys as in a list.
     #[serde(flatten)]
     pub summary: DeploymentSummary,
-    /// How long each stage took, in order.
+    /// The duration of each stage, in order.
     pub stages: Vec<StageTime>,
-    /// Broken rules, and warnings: as many as are kept.
+    /// The violations and warnings that were stored.
     pub violations: Vec<Violation>,
-    /// How many more there were; `errors` and `warnings` count all.
+    /// The number of further ones; `errors` and `warnings` count all.
     #[serde(default)]
     pub violations_left_out: usize,
-    /// What somebody had changed by hand in the manifest repository.
+    /// The manual edit that the deployment found in the manifest repository.
     pub hand_edit: Option<HandEdit>,
-    /// What the forge was or will be told, oldest first.
+    /// The statuses for the code host, sent or not, oldest first.
     pub statuses: Vec<StatusSummary>,
-    /// The page of it.
+    /// The address of its page.
     #[schemars(with = "String")]
     pub log_url: Option<String>,
-    /// What it changed in what the cluster syncs, object by object; null where nothing was pushed, or it
-    /// cannot be told any more.
+    /// The changes of the files that the cluster syncs, object by object; null if nothing was pushed, or they cannot be
+    /// determined any more.
     pub changes: Option<Vec<Change>>,
 }
 
-/// A deployment as it is now, in a stream of events.
+/// The current state of a deployment, in a stream of events.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DeploymentPicture")]
 pub struct DeploymentPicture<D = DeploymentSummary> {
-    /// As in a list.
+    /// The same keys as in a list.
     #[serde(flatten)]
     pub summary: D,
-    /// How long each stage took, in order.
+    /// The duration of each stage, in order.
     #[serde(default)]
     pub stages: Vec<StageTime>,
 }
 
-/// What the forge is told.
+/// A status for the code host.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Status")]
 pub struct StatusSummary {
-    /// GitHub's word.
+    /// GitHub's name of the state.
     pub state: String,
     /// One sentence.
     pub description: String,
-    /// When it came to be so.
+    /// The time of the state.
     pub at: Timestamp,
-    /// When the forge took it.
+    /// The time when the code host accepted the status.
     pub sent_at: Option<Timestamp>,
-    /// Why nobody tries to send it any more.
+    /// The reason why the status is parked: the service does not try to send it any more.
     pub parked: Option<String>,
-    /// Why there was nothing to say after all: a newer status took its place.
+    /// The reason why the status was skipped: a newer one replaced it.
     pub skipped: Option<String>,
 }
 
-/// What happened to a deployment, in order.
+/// The log of a deployment.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DeploymentLog")]
 pub struct DeploymentLog<L = LogLine> {
-    /// Oldest first.
+    /// The entries, oldest first.
     pub lines: Vec<L>,
 }
 
-/// One thing that happened.
+/// One entry of the log.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What, for people; one sentence. Names and code stand between backticks.
+    /// The entry for people; one sentence. Names and code stand between backticks.
     pub text: String,
 }
 
-/// What a caller says who deploys, where the service keeps the repositories itself.
+/// The request to create a deployment, if the service's code host is local.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct DeployRequest {
-    /// The service's repository, `OWNER/NAME`.
+    /// The service repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     pub repository: String,
     /// The whole name of a branch or tag, or a commit's id.
@@ -183,30 +183,30 @@ pub struct DeployRequest {
     /// The image tag.
     #[schemars(with = "forms::OfTag")]
     pub tag: String,
-    /// The cluster.
+    /// The target.
     #[schemars(with = "forms::OfTarget")]
     pub target: String,
-    /// Why, for people.
+    /// A description for people.
     #[serde(default)]
     #[schemars(with = "Option<forms::OfReason>")]
     pub description: Option<String>,
 }
 
-/// A deployment that is stored.
+/// A deployment that was stored.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Deploying")]
 pub struct DeployAnswer {
     /// Its deploy id.
     pub id: String,
-    /// The number that it has instead of a forge's.
+    /// Its number in place of a code host's.
     pub forge_id: i64,
 }
 
-/// What a caller says who cancels.
+/// The request to cancel a deployment.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct CancelRequest {
-    /// Why, for whoever looks at it later.
+    /// The reason, for people who read the record later.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
 }

@@ -1,12 +1,12 @@
-//! The forms of names and texts as the contract says them: a pattern and a length for each kind, so that a generated
-//! client writes what the service takes. The parsers decide; tests hold both against each other. Pure.
+//! The forms of names and texts in the API's contract: a pattern and a length for each kind, so that a generated client
+//! sends what the service accepts. The parsers decide; tests compare both. Pure.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value as Json, json};
 
-/// A pattern (ECMA-262, which JSON Schema takes), and the fewest and the most characters.
+/// A pattern (ECMA-262, which JSON Schema uses), and the smallest and the largest number of characters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
     pattern: &'static str,
@@ -20,14 +20,15 @@ macro_rules! label {
     };
 }
 
-/// What stands between two dots of a target's name.
+/// The pattern of a label between two dots of a target's name.
 macro_rules! part {
     () => {
         "[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
     };
 }
 
-/// What shows nothing, or turns the direction of what follows, and control characters: the inside of a class.
+/// Invisible characters, those that turn the direction of text, and control characters: the inside of a character
+/// class.
 macro_rules! hidden {
     () => {
         "\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\
@@ -55,7 +56,8 @@ impl Form {
         Self { pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$", least: 1, most: 128 };
     pub(crate) const COMMIT: Self =
         Self { pattern: "^([0-9a-f]{40}|[0-9a-f]{64})$", least: 40, most: 64 };
-    // A name that ends with `.git` is none, which no pattern of every dialect says; one with a dot may be refused.
+    // A name that ends with `.git` is invalid, which no pattern can say in every dialect; so a name with a dot may be
+    // refused.
     pub(crate) const REPOSITORY: Self = Self {
         pattern: "^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-]$|^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9_-]$",
         least: 3,
@@ -63,7 +65,7 @@ impl Form {
     };
     pub(crate) const REF: Self =
         Self { pattern: "^[A-Za-z0-9][A-Za-z0-9/_#@=,+-]*$", least: 1, most: 255 };
-    /// One line with something on it.
+    /// One line that is not blank.
     pub(crate) const LINE: Self = Self {
         pattern: concat!("^[^", hidden!(), "]*[^", hidden!(), "\\s][^", hidden!(), "]*$"),
         least: 1,
@@ -78,14 +80,14 @@ impl Form {
     /// The `next` of a list of builds, at most 1000.
     pub(crate) const PLACE: Self = Self { pattern: "^(1000|[0-9]{1,3})$", least: 1, most: 4 };
 
-    /// The schema of a text of that form.
+    /// Returns the schema of a text of that form.
     pub(crate) fn schema(self) -> Json {
         let Self { pattern, least, most } = self;
         json!({"type": "string", "pattern": pattern, "minLength": least, "maxLength": most})
     }
 }
 
-/// Types that stand for a form in what callers send: `#[schemars(with = "Of…")]`.
+/// Makes types that stand for a form in requests: `#[schemars(with = "Of…")]`.
 macro_rules! of_forms {
     ($($name:ident: $form:expr),+ $(,)?) => {
         $(

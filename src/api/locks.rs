@@ -1,4 +1,4 @@
-//! Locks: what people keep back, and why.
+//! Locks: stops of deployments, with a reason.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use crate::model::id::LockId;
 use crate::model::lock::{self, Lock};
 use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
-/// A lock that somebody wants.
+/// The request to place a lock.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct LockRequest {
-    /// Whom it stops.
+    /// The scope.
     #[serde(deserialize_with = "KnownScope::deserialize")]
     #[schemars(with = "ScopeForm")]
     pub scope: LockScope,
-    /// Why; shown to whoever is stopped.
+    /// The reason, which refused deployments show.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
-    /// Until when; absent: until it is taken away.
+    /// The end; absent: until the lock is removed.
     #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if)]
     pub until: Option<Timestamp>,
-    /// For how long: `2h`, `2d`.
+    /// The duration: `2h`, `2d`.
     #[serde(
         default,
         rename = "for",
@@ -38,28 +38,28 @@ pub struct LockRequest {
     pub lasting: Option<SignedDuration>,
 }
 
-/// Reads when a lock ends; what is wrong is said in our words.
+/// Parses the end of a lock; errors are in the service's words.
 fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     time_text::moment(&text).map(Some).ok_or_else(|| D::Error::custom(MOMENTS))
 }
 
-/// Reads how long it lasts.
+/// Parses the duration of a lock.
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     time_text::duration(&text).map(Some).ok_or_else(|| D::Error::custom(DURATIONS))
 }
 
-/// Why a lock is taken away.
+/// The request to remove a lock.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct UnlockRequest {
-    /// Why.
+    /// The reason.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
 }
 
-/// Whom a lock is to stop: one of these.
+/// The scope of a new lock: one of these.
 #[derive(JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 #[expect(dead_code, reason = "it says what `KnownScope` takes")]
@@ -70,31 +70,31 @@ enum ScopeForm {
         #[schemars(extend("const" = true))]
         everything: bool,
     },
-    /// Every deployment to a cluster.
+    /// Every deployment to a target.
     Target {
-        /// The cluster.
+        /// The target.
         #[schemars(with = "forms::OfTarget")]
         target: String,
     },
-    /// One app on a cluster.
+    /// One app on a target.
     App {
-        /// The cluster.
+        /// The target.
         #[schemars(with = "forms::OfTarget")]
         target: String,
-        /// `namespace/slug`
+        /// `namespace/slug`.
         #[schemars(with = "forms::OfApp")]
         app: String,
     },
-    /// Every app of a team.
+    /// Every app of an owner.
     Owner {
-        /// By the WAML's `owner`.
+        /// The WAML's `owner`.
         #[schemars(with = "forms::OfOwner")]
         owner: String,
     },
 }
 
-/// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
-/// `{"target": T, "app": "NAMESPACE/SLUG"}`.
+/// The scope of a lock: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or `{"target": T, "app":
+/// "NAMESPACE/SLUG"}`.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
@@ -102,18 +102,18 @@ pub struct LockScope {
     #[serde(skip_serializing_if = "Option::is_none")]
     /// Every deployment.
     pub everything: Option<bool>,
-    /// Every deployment to a cluster; with `app`, that app's there.
+    /// Every deployment to a target; with `app`, only that app's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Every app of a team, by the WAML's `owner`.
+    /// Every app of an owner (the WAML's `owner`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// `namespace/slug`
+    /// `namespace/slug`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
 }
 
-/// A scope as it is taken: an answer may have a key that the caller does not know, a request may not.
+/// A scope in a request, which refuses unknown keys; an answer may have keys that the client does not know.
 #[derive(Deserialize)]
 #[serde(remote = "LockScope", expecting = "a map", deny_unknown_fields)]
 struct KnownScope {
@@ -127,24 +127,24 @@ struct KnownScope {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub struct LockSummary {
-    /// Eight hexadecimal digits.
+    /// The id: eight hexadecimal digits.
     pub id: String,
-    /// Whom it stops.
+    /// The scope.
     pub scope: LockScope,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Who placed it.
+    /// The person or token that placed it.
     pub by: String,
-    /// Since when.
+    /// The time when it was placed.
     pub since: Timestamp,
-    /// Until when; null: until it is taken away.
+    /// The end; null: until it is removed.
     pub until: Option<Timestamp>,
 }
 
-/// The locks that are placed now, oldest first.
+/// The active locks, oldest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LockPage {
-    /// All of them.
+    /// All active locks that pass the filter.
     pub locks: Vec<LockSummary>,
 }
 

@@ -1,26 +1,29 @@
-//! The words of the HTTP API: each request and each answer, declared once, for the service and for `bart`.
+//! The types of the HTTP API: each request and each answer, declared once, for the service and for `bart`.
 //!
-//! Knows neither where values come from nor how they travel: the routes make answers of records, `server/openapi`
-//! describes them. Services and programs are not of one age: answers are read by who does not know all of their keys,
-//! and a key that an older service does not send has a default. Of requests no unknown key is taken.
+//! The types know neither the origin of values nor the transport: the routes make answers from records, and
+//! `server/openapi` describes them. Service and client may have different versions: a client ignores keys of an answer
+//! that it does not know, and a key that an older service does not send has a default. Requests with unknown keys are
+//! refused.
+//!
+//! Begin with [`deployments`] and [`apps`]; [`problem`] is the answer to every error.
 
-pub mod apps; // what is where, and removals
-pub mod audit; // who did what
-pub mod builds; // what could be deployed
-pub mod deployments; // what happened
+pub mod apps; // lists of apps, one app, removals
+pub mod audit; // the audit log
+pub mod builds; // builds that can be deployed
+pub mod deployments; // deployments and their logs
 pub(crate) mod forms; // patterns of names and texts
-pub mod locks; // what people keep back
-pub mod plans; // what a deployment would do
+pub mod locks; // locks
+pub mod plans; // dry runs
 pub mod problem; // errors
-pub mod revisions; // what an app was
-pub mod rollbacks; // a former revision made live again, and holds
-pub mod service; // who calls, and what there is to deploy from and to
+pub mod revisions; // revisions of an app
+pub mod rollbacks; // rollbacks and holds
+pub mod service; // the caller, the code host and the targets
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// Returns what a value means to this version; of a form that it does not know, the default. One part of an answer
-/// that is newer must not make the rest unreadable.
+/// Returns the value, or the default for a form that this version does not know: one newer part of an answer must not
+/// make the rest unreadable.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Plans: what a deployment would do.
+//! Plans: the dry run of a deployment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::api::forms;
 use crate::model::change::Change;
 use crate::model::violation::Violation;
 
-/// A deployment that somebody thinks of.
+/// The request to plan a deployment.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(extend(
@@ -22,17 +22,17 @@ use crate::model::violation::Violation;
     }
 ))]
 pub struct PlanRequest {
-    /// The service's repository, `OWNER/NAME`.
+    /// The service repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     pub repository: String,
-    /// The cluster.
+    /// The target.
     #[schemars(with = "forms::OfTarget")]
     pub target: String,
-    /// Absent: the tag that is live there.
+    /// The image tag; absent: the live one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfTag>")]
     pub tag: Option<String>,
-    /// The commit whose WAML is meant.
+    /// The commit of the WAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfCommit>")]
     pub commit: Option<String>,
@@ -40,60 +40,60 @@ pub struct PlanRequest {
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if, with = "Option<forms::OfRef>")]
     pub git_ref: Option<String>,
-    /// The WAML's text, in place of that at the commit.
+    /// The WAML's text, in place of the one at the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(!skip_serializing_if)]
     pub waml: Option<String>,
 }
 
-/// What would come of it.
+/// The plan for one target.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct PlanAnswer {
     /// `changes`, `unchanged` or `refused`.
     pub outcome: PlanOutcome,
-    /// `namespace/slug`; null where the WAML cannot be read.
+    /// `namespace/slug`; null if the WAML cannot be read.
     pub app: Option<String>,
-    /// The cluster.
+    /// The target.
     pub target: String,
-    /// The image tag that it was planned with.
+    /// The image tag of the plan.
     pub tag: Option<String>,
-    /// The commit that the WAML is of; null where its text was given alone.
+    /// The commit of the WAML; null if only its text was given.
     pub commit: Option<String>,
     /// The template and its version.
     pub template: Option<String>,
-    /// Of what would be written.
+    /// The digest of the files that would be written.
     pub digest: Option<String>,
-    /// What would become another, object by object.
+    /// The changes, object by object.
     pub changes: Vec<Change>,
-    /// Why it would be refused: the first of them.
+    /// The first violations that would stop the deployment.
     pub violations: Vec<Violation>,
-    /// How many more violations there are.
+    /// The number of further violations.
     #[serde(default)]
     pub violations_left_out: usize,
-    /// What would not stop it: the first of them.
+    /// The first warnings.
     pub warnings: Vec<Violation>,
-    /// How many more warnings there are.
+    /// The number of further warnings.
     #[serde(default)]
     pub warnings_left_out: usize,
-    /// What else there is to know, one sentence each.
+    /// Further notes, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What a deployment would come to, in a word.
+/// The result of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", from = "String")]
 #[schemars(rename = "Outcome")]
 pub enum PlanOutcome {
-    /// It would be deployed, and something would be different.
+    /// The deployment would succeed, and change something.
     Changes,
-    /// It would succeed, and nothing would be different.
+    /// The deployment would succeed, and change nothing.
     Unchanged,
-    /// Rules speak against it.
+    /// Rules would refuse the deployment.
     Refused,
 }
 
-/// A word of a newer service is read as that there are changes.
+/// An unknown result of a newer service counts as changes.
 impl From<String> for PlanOutcome {
     fn from(word: String) -> Self {
         match word.as_str() {

@@ -1,9 +1,9 @@
-//! An answer that is an error.
+//! The answer to a request that failed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What went wrong (RFC 9457).
+/// A problem (RFC 9457).
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub struct ProblemBody {
@@ -12,12 +12,10 @@ pub struct ProblemBody {
     pub kind: String,
     /// The kind in words.
     pub title: String,
-    /// The status of the answer.
-    // A proxy may write it otherwise, and what it says is shown all the same.
+    /// The status of the answer. A proxy may write it in another form, which must not hide the rest.
     #[serde(default, deserialize_with = "super::or_default")]
     pub status: u16,
-    /// What is wrong, where, and what to do; for people.
-    // What stands before the service may leave it out.
+    /// The mistake, its place and what to do; for people. A proxy before the service may omit it.
     #[schemars(with = "String")]
     pub detail: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Revisions: what an app was on a target, and the files of one.
+//! Revisions: the history of an app on a target, and one revision with its files.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,9 +10,9 @@ use crate::model::change::Change;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "History")]
 pub struct RevisionList {
-    /// Newest first.
+    /// The revisions, newest first.
     pub revisions: Vec<RevisionSummary>,
-    /// Whether somebody edited what the cluster syncs by hand; then no revision is live.
+    /// True if the files that the cluster syncs were edited by hand; then no revision is live.
     pub hand_edited: bool,
 }
 
@@ -24,52 +24,51 @@ pub struct RevisionSummary {
     pub id: String,
     /// The id of its tree in git: equal for equal files.
     pub tree: String,
-    /// Whether it is live.
+    /// True if it is live.
     pub live: bool,
     /// The image tag.
     pub tag: Option<String>,
-    /// The commit that its WAML was read at.
+    /// The commit of its WAML.
     pub commit: Option<String>,
-    /// The service's repository.
+    /// The service repository.
     pub repository: Option<String>,
-    /// Who asked for it.
+    /// The actor of its deployment.
     pub actor: Option<String>,
-    /// Why, if they said.
+    /// The actor's description, if there was one.
     pub reason: Option<String>,
-    /// When it was made.
+    /// The time when it was made.
     pub at: Option<Timestamp>,
     /// The template and its version.
     pub template: Option<String>,
     /// The digest of its files, as each workload carries it.
     pub digest: Option<String>,
-    /// That it was rolled back from; null where it was not, or is live again since.
+    /// The rollback that replaced it; null if there was none, or it is live again.
     pub rolled_back: Option<RevisionRollback>,
 }
 
-/// That a revision was rolled back from.
+/// A rollback that replaced a revision.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RolledBack")]
 pub struct RevisionRollback {
-    /// The rollback.
+    /// The deploy id of the rollback.
     pub rollback: String,
-    /// Who did it.
+    /// The actor.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
 /// A revision with its files.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RevisionDetail {
-    /// As in a list.
+    /// The same keys as in a list.
     #[serde(flatten)]
     pub summary: RevisionSummary,
-    /// By name; those of more than a mebibyte are left out.
+    /// The files by name, without those of more than a mebibyte.
     pub files: Vec<RevisionFile>,
-    /// What would change if it were live, object by object; null where a file is not one that we
-    /// wrote.
+    /// The changes if it were made live, object by object; null if the service did not write one of the files.
     pub changes: Option<Vec<Change>>,
 }
 
@@ -79,6 +78,6 @@ pub struct RevisionDetail {
 pub struct RevisionFile {
     /// Its name.
     pub name: String,
-    /// Its text; null where it holds a Secret, or is not one that we wrote.
+    /// Its text; null if it has a Secret, or the service did not write it.
     pub text: Option<String>,
 }

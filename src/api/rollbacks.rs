@@ -9,26 +9,26 @@ use crate::api::forms;
 use crate::api::revisions::RevisionRollback;
 use crate::model::change::Change;
 
-/// What a caller says who rolls back.
+/// The request to roll back.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct RollbackRequest {
-    /// A revision; without one, the one before the live one.
+    /// The revision; absent: the one before the live one.
     #[serde(default)]
     #[schemars(with = "Option<forms::OfDeployId>")]
     pub to: Option<String>,
-    /// Why; one line.
+    /// The reason; one line.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
-    /// Whether objects that keep data may go.
+    /// Allow the loss of objects that keep data.
     #[serde(default)]
     pub with_data: bool,
-    /// Whether Kubernetes may go down to one pod until the revision's autoscaler counts.
-    // Left out where it is not asked for: an older service does not know it.
+    /// Accept that Kubernetes may go down to one pod until the revision's autoscaler works. The key is omitted by
+    /// default, because an older service does not know it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(!skip_serializing_if)]
     pub with_fewer_pods: bool,
-    /// Only say what would become another.
+    /// Only return what would change.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -36,24 +36,24 @@ pub struct RollbackRequest {
 /// A rollback as callers see it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RollbackAnswer {
-    /// The deployment that it is. Null where it was only asked what would be done.
+    /// The deployment of the rollback; null for a dry run.
     pub deployment: Option<DeploymentSummary>,
-    /// What is live now; null where somebody edited it by hand.
+    /// The live revision; null if `latest` was edited by hand.
     pub from: Option<RollbackVersion>,
-    /// What becomes live again.
+    /// The revision that becomes live.
     pub to: RollbackVersion,
-    /// That the revision was itself rolled back from; null where it was not, or is live again since.
+    /// An earlier rollback that replaced the revision; null if there was none, or it is live again since.
     pub warning: Option<RevisionRollback>,
-    /// What a person should know, one sentence each.
+    /// Notes for people, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Whether automation is held afterwards.
+    /// True if the rollback takes a hold.
     pub hold: bool,
-    /// What becomes another; null where what is live cannot be read.
+    /// The changes; null if the live files cannot be read.
     pub changes: Option<Vec<Change>>,
 }
 
-/// A revision in a few words.
+/// The main data of a revision.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Version")]
 pub struct RollbackVersion {
@@ -61,21 +61,21 @@ pub struct RollbackVersion {
     pub id: String,
     /// The image tag.
     pub tag: Option<String>,
-    /// The commit that its WAML was read at.
+    /// The commit of its WAML.
     pub commit: Option<String>,
-    /// The service's repository.
+    /// The service repository.
     pub repository: Option<String>,
-    /// Who asked for it.
+    /// The actor of its deployment.
     pub actor: Option<String>,
-    /// When it was made.
+    /// The time when it was made.
     pub at: Option<Timestamp>,
 }
 
-/// What a caller says who holds or releases.
+/// The request to hold or release an app.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 pub struct HoldRequest {
-    /// Why; one line.
+    /// The reason; one line.
     #[schemars(with = "forms::OfReason")]
     pub reason: String,
 }
@@ -84,23 +84,23 @@ pub struct HoldRequest {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hold")]
 pub struct HoldSummary {
-    /// The cluster.
+    /// The target.
     #[serde(default)]
     pub target: String,
-    /// `NAMESPACE/SLUG`
+    /// `NAMESPACE/SLUG`.
     #[serde(default)]
     pub app: String,
-    /// Who took it.
+    /// The person or token that took it.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Since when.
+    /// The time when it was taken.
     pub since: Timestamp,
-    /// The rollback that took it; null where a person did.
+    /// The rollback that took it; null if a person took it.
     pub rollback: Option<String>,
-    /// The tag that was rolled back from.
+    /// The tag that was rolled back.
     pub from: Option<String>,
-    /// The tag that was rolled back to.
+    /// The tag that was restored.
     pub to: Option<String>,
 }
 
@@ -108,7 +108,7 @@ pub struct HoldSummary {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OneHold")]
 pub struct HoldAnswer {
-    /// The hold, as it is or was.
+    /// The hold that was taken or released.
     #[schemars(with = "Option<HoldSummary>")]
     pub hold: HoldSummary,
 }
@@ -117,6 +117,6 @@ pub struct HoldAnswer {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Holds")]
 pub struct HoldList {
-    /// The oldest first.
+    /// The holds, oldest first.
     pub holds: Vec<HoldSummary>,
 }

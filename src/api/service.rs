@@ -1,99 +1,99 @@
-//! The service itself: who calls, where repositories are, which clusters there are, and whether it works.
+//! The service itself: its callers, code host, targets and readiness.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::target::Environment;
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Caller")]
 pub struct Identity {
-    /// A GitHub login, or a token's name.
+    /// The GitHub login, or the token's name.
     pub name: String,
-    /// How we know: `token`, `github`, `loopback`.
+    /// The authentication method: `token`, `github`, `loopback`.
     pub via: String,
-    /// Of a token of the configuration; null where GitHub decides, and where nobody is asked.
+    /// The rights of an API token; null if GitHub decides, or no token is needed.
     pub rights: Option<[TokenRights; 1]>,
 }
 
-/// What a token is good for.
+/// The rights of a token.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rights")]
 pub struct TokenRights {
-    /// `read`, `deploy` or `admin`; each holds those before it.
+    /// `read`, `deploy` or `admin`; each includes those before it.
     pub scope: String,
-    /// Globs; no limit where there is none.
+    /// Globs over targets; all if empty.
     pub targets: Vec<String>,
-    /// Globs over `namespace/slug`; no limit where there is none.
+    /// Globs over `namespace/slug`; all if empty.
     pub apps: Vec<String>,
 }
 
-/// Where service repositories are.
+/// The code host.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CodeHost")]
 pub struct CodeHostAnswer {
     /// `github` or `local`.
     pub kind: String,
-    /// Where deployments are created; null where that is here.
+    /// The API on which deployments are created; null if that is this service.
     pub api_url: Option<String>,
-    /// Where people look at repositories.
+    /// The address of repositories for browsers.
     pub web_url: Option<String>,
-    /// How people log in from a terminal; null where that was not set up.
+    /// The login from a terminal; null if it is not configured.
     pub login: Option<DeviceLogin>,
 }
 
-/// What GitHub's device flow needs.
+/// The settings of GitHub's device flow.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Login")]
 pub struct DeviceLogin {
-    /// Of the OAuth or GitHub App whose device flow is used; no secret.
+    /// The client id of the OAuth or GitHub App with the device flow; it is no secret.
     pub client_id: String,
 }
 
 /// The targets of the service.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TargetList {
-    /// The configured clusters that the caller's token is for, by name.
+    /// The configured clusters that the caller may see, by name.
     pub targets: Vec<TargetSummary>,
-    /// Whether any other name is a target as well: no cluster is configured.
+    /// True if any other name is a target as well, because no cluster is configured.
     pub any: bool,
-    /// Whether these are all; if not, the token is not for the others.
+    /// True if these are all; otherwise the caller may not see the others.
     pub complete: bool,
 }
 
-/// A cluster.
+/// A target.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TargetOverview")]
 pub struct TargetSummary {
     /// Its name, as in `deploy` of the WAML.
     pub name: String,
-    /// `production` or `development`.
-    // A text: a newer service may know more of them.
+    /// `production` or `development`. It is a text, because a newer service may have more environments.
     #[serde(default)]
     #[schemars(with = "Environment")]
     pub environment: String,
 }
 
-/// What `/readyz` answers, which is no part of the API's document: whether the service is ready, and what it waits for.
+/// The answer of `/readyz`, which is no part of the API's document: whether the service is ready, and what it waits
+/// for.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Readiness {
-    /// Whether every check is.
+    /// True if every check passes.
     pub ready: bool,
-    /// All of them.
+    /// The checks.
     pub checks: Vec<ReadinessCheck>,
 }
 
-/// One thing that must work.
+/// One check of a dependency.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ReadinessCheck {
-    /// What is looked at.
+    /// The dependency.
     pub name: String,
-    /// Whether it works.
+    /// True if it works.
     pub ready: bool,
-    /// What it waits for, if it does not.
+    /// The dependency's problem that the service waits for, if it does not work.
     pub waiting_for: Option<String>,
-    /// What else there is to know.
+    /// A further note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The developer's command.
+//! The program `bart` for developers.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
-//! The operator's command.
+//! The program `the-deployer` for operators.
 
 use std::process::ExitCode;
 
-/// A service makes and drops small things on every thread, which glibc's allocator makes dear.
+/// The allocator: the service allocates and frees small objects on every thread, which is slow with glibc's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

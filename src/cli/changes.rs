@@ -1,4 +1,4 @@
-//! What becomes of objects, as people read it. Pure.
+//! Formats changes of objects for people. Pure.
 
 use serde_json::Value as Json;
 
@@ -6,16 +6,16 @@ use super::output::{BAD, DIM, GOOD, NOTE};
 use crate::model::change::{Change, Field, How};
 use crate::support::text::truncate_chars;
 
-/// The field of the label that each object carries.
+/// The path of the label with the version, which each object carries.
 const VERSION: &str = "metadata.labels[\"app.kubernetes.io/version\"]";
 
-/// Of a value; the rest is in the data.
+/// The longest value that is shown, in characters; the data has the rest.
 const LONGEST: usize = 100;
 
-/// What is shown of an object that becomes another.
+/// The detail in which a changed object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownChange {
-    /// Its name.
+    /// Only its name.
     Names,
     /// The values that differ, by their paths.
     Fields,
@@ -23,10 +23,10 @@ pub(super) enum ShownChange {
     Lines,
 }
 
-/// Object by object. Where lines are not shown, objects where nothing but the version is another share one.
+/// Formats the changes object by object. Unless lines are shown, objects that only change their version share one line.
 pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
-    // Each object carries the version; that it is another goes without saying.
-    let (labelled, told): (Vec<&Change>, Vec<&Change>) = changes
+    // Each object carries the version: a new version alone is no news.
+    let (labelled, others): (Vec<&Change>, Vec<&Change>) = changes
         .iter()
         .partition(|change| shown != ShownChange::Lines && is_only_the_version(change));
     let object = |change: &Change| {
@@ -37,12 +37,12 @@ pub(super) fn page(changes: &[Change], shown: ShownChange) -> String {
         };
         heading(change) + &inside
     };
-    let mut text: String = told.into_iter().map(object).collect();
+    let mut text: String = others.into_iter().map(object).collect();
     text += &another_version(&labelled);
     text
 }
 
-/// Returns whether nothing but the label of the version would be another.
+/// Returns whether nothing but the version label changes.
 fn is_only_the_version(change: &Change) -> bool {
     let only = |field: &Field| field.path == VERSION;
     change.how == How::Changed && !change.fields.is_empty() && change.fields.iter().all(only)
@@ -66,13 +66,13 @@ fn heading(change: &Change) -> String {
 }
 
 fn fields(change: &Change) -> String {
-    let told = change.fields.iter().filter(|field| field.path != VERSION);
-    let mut text: String = told.map(field).collect();
+    let fields = change.fields.iter().filter(|field| field.path != VERSION);
+    let mut text: String = fields.map(field).collect();
     if change.more_fields > 0 {
         text += &format!("    {DIM}and {} fields more{DIM:#}\n", change.more_fields);
     }
     if change.how == How::Changed && text.is_empty() {
-        // Files that somebody has edited, and secrets, have no fields to show.
+        // Files with manual edits, and secrets, have no fields to show.
         return lines(&change.diff);
     }
     text
@@ -89,7 +89,7 @@ fn field(Field { path, before, after }: &Field) -> String {
     }
 }
 
-/// On one line, and no longer than somebody reads.
+/// Formats a value on one line, cut to a readable length.
 fn value(value: &Json) -> String {
     truncate_chars(&value.to_string(), LONGEST).into_owned()
 }

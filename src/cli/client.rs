@@ -1,4 +1,4 @@
-//! The service's API, as commands call it.
+//! The HTTP client of the service's API, for all commands.
 
 use std::time::Duration;
 
@@ -17,45 +17,45 @@ use crate::api::service::Readiness;
 use crate::support::clock;
 use crate::support::host::is_loopback;
 
-/// Where the service is, and who asks.
+/// The address of the service, and the caller's token.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ServiceEndpoint {
-    /// The service's address; `bart config set server URL` sets it for good. Default: `http://127.0.0.1:8080`
+    /// The service's address; `bart config set server URL` stores it. Default: `http://127.0.0.1:8080`
     #[arg(long, value_name = "URL", env = "BART_SERVER")]
     server: Option<String>,
-    /// An API token of the service's; give it by the variable, so that it is in no process list
+    /// An API token of the service; give it in the variable, so that it is in no process list
     #[arg(long, env = "BART_TOKEN", hide_env_values = true, hide = true)]
     pub(super) token: Option<SecretString>,
 }
 
-/// Where the service is asked that nobody has named: on this machine.
+/// The default address of the service: on this machine.
 const UNNAMED: &str = "http://127.0.0.1:8080";
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Streams have a sign of life every few seconds.
+/// The longest silence of a stream, which has a sign of life every few seconds.
 const SILENCE: Duration = Duration::from_mins(1);
-/// Before an act whose answer was lost is asked for again, with its key.
+/// The pause before an act whose answer was lost is repeated with its key.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest body of an answer that is read, in bytes: the longest list has a few MiB.
+/// The longest body of an answer, in bytes: the longest list has a few MiB.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
-/// The problem of who would lose data without saying that it may be lost.
+/// The problem type of a request that would lose data without allowing it.
 const LOSES_DATA: &str = ":would-lose-data";
 
-/// The problem of a repeat whose first is not done yet.
+/// The problem type of a repeat whose first request is still in progress.
 const AT_WORK: &str = ":idempotency-key-in-use";
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A client for one question to a code host; it goes where a repository has moved to.
+/// Makes a client for one request to a code host; it follows redirects of moved repositories.
 pub(super) fn client() -> Result<reqwest::Client, CliError> {
     build_client(reqwest::Client::builder().timeout(TIMEOUT))
 }
 
-/// A client for one question to the service: it goes nowhere else, and takes no token there.
+/// Makes a client for one request to the service: it follows no redirect, so that no other host gets the token.
 pub(super) fn service_client() -> Result<reqwest::Client, CliError> {
     build_client(reqwest::Client::builder().timeout(TIMEOUT).redirect(Policy::none()))
 }
 
-/// A client for an answer of the service without an end, which is not silent for long.
+/// Makes a client for an endless answer of the service, which is never silent for long.
 pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
     let patient = reqwest::Client::builder().connect_timeout(TIMEOUT).read_timeout(SILENCE);
     build_client(patient.redirect(Policy::none()))
@@ -64,29 +64,29 @@ pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
 fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = builder.user_agent(AGENT).referer(false).build();
-    client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
+    client.map_err(|error| CliError::io(format!("cannot create an HTTP client: {error}")))
 }
 
-/// A token goes by https, or without leaving this machine: else everybody on the way could read it.
+/// Checks that a token goes by https, or does not leave this machine: otherwise everybody on the way could read it.
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     let url =
         Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
-    let here = url.host_str().is_some_and(is_loopback);
-    if url.scheme() == "https" || (url.scheme() == "http" && here) {
+    let is_local = url.host_str().is_some_and(is_loopback);
+    if url.scheme() == "https" || (url.scheme() == "http" && is_local) {
         return Ok(());
     }
     Err(CliError::usage(format!("a token would go to {address} in the clear"))
         .hint("use its https address"))
 }
 
-/// The whole body of an answer, if it is no longer than an honest one can be; that it breaks off may pass.
+/// Reads the whole body of an answer up to [`LONGEST_BODY`]; a body that breaks off is an error that may pass.
 pub(super) async fn read_body(
     address: &str,
     mut response: reqwest::Response,
 ) -> Result<Vec<u8>, CliError> {
     let too_long = || {
         let most = LONGEST_BODY / (1024 * 1024);
-        CliError::io(format!("{address} answers with more than {most} MiB; no more of it is read"))
+        CliError::io(format!("the answer of {address} is larger than {most} MiB"))
             .hint("ask for less (--limit), or make sure that this is the address of the service")
     };
     if response.content_length().is_some_and(|length| length > LONGEST_BODY as u64) {
@@ -103,7 +103,7 @@ pub(super) async fn read_body(
     Ok(body)
 }
 
-/// The same, read as JSON; `None` where it is something else.
+/// Reads the body as JSON; `None` if it is something else.
 pub(super) async fn read_json<T: DeserializeOwned>(
     address: &str,
     response: reqwest::Response,
@@ -111,35 +111,34 @@ pub(super) async fn read_json<T: DeserializeOwned>(
     Ok(serde_json::from_slice(&read_body(address, response).await?).ok())
 }
 
-/// The error for an answer that is not GitHub's.
+/// Makes the error for an answer that is not GitHub's.
 pub(super) fn not_github(address: &str) -> CliError {
     CliError::io(format!("{address} does not answer like GitHub"))
 }
 
-/// Nobody answers there.
+/// Makes the error for an address that does not answer.
 pub(super) fn unreachable(address: &str, error: &reqwest::Error) -> CliError {
     let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
     CliError::io(format!("cannot reach {address}: {cause}"))
 }
 
 impl ServiceEndpoint {
-    /// The service at that address.
+    /// Makes the endpoint of the service at that address.
     pub(super) fn at(url: impl Into<String>, token: Option<SecretString>) -> Self {
         Self { server: Some(url.into()), token }
     }
 
-    /// The service's address.
+    /// Returns the service's address.
     pub(super) fn url(&self) -> &str {
         self.server.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// Returns whether an argument, the environment or the settings name the service, be it on this
-    /// machine.
+    /// Returns whether an argument, the environment or the settings name the service, even one on this machine.
     pub(super) fn is_named(&self) -> bool {
         self.server.is_some()
     }
 
-    /// Asks for a path below the service's address; that it will not say is a [`CliError::refused`].
+    /// Reads a path below the service's address; a refusal is a [`CliError::refused`].
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -157,7 +156,7 @@ impl ServiceEndpoint {
         self.read(StatusCode::OK, &body)
     }
 
-    /// The same for what may not be there.
+    /// Does the same for a resource that may not exist.
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -167,9 +166,9 @@ impl ServiceEndpoint {
         if status == StatusCode::NOT_FOUND { Ok(None) } else { self.read(status, &body).map(Some) }
     }
 
-    /// Asks the service to do something; that it will not is a [`CliError::refused`].
+    /// Asks the service to do something; a refusal is a [`CliError::refused`].
     ///
-    /// Where no answer arrives it is asked once more, with the same key: nothing is done twice.
+    /// If no answer arrives, the request is repeated once with the same key: nothing is done twice.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -185,7 +184,7 @@ impl ServiceEndpoint {
         }
     }
 
-    /// Asks the service what it thinks of something; nothing is done.
+    /// Posts a question to the service; nothing is changed.
     pub(super) async fn consult<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -208,7 +207,7 @@ impl ServiceEndpoint {
         self.read(status, &body)
     }
 
-    /// The request with who asks.
+    /// Returns the request with the caller's token.
     pub(super) fn authorized(
         &self,
         request: reqwest::RequestBuilder,
@@ -241,7 +240,7 @@ impl ServiceEndpoint {
         })
     }
 
-    /// Returns what says who we are: the token that was given, else the login at this service.
+    /// Returns the token to send: the one that was given, else that of the login at this service.
     pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
         let known = match &self.token {
             Some(token) => Some(token.clone()),
@@ -253,7 +252,7 @@ impl ServiceEndpoint {
         Ok(known)
     }
 
-    /// An address below the service's.
+    /// Returns an address below the service's.
     pub(super) fn address(&self, path: &str, query: &[(&str, String)]) -> Result<Url, CliError> {
         let text = format!("{}{path}", self.url().trim_end_matches('/'));
         Url::parse_with_params(&text, query).map_err(|_| {
@@ -262,18 +261,18 @@ impl ServiceEndpoint {
         })
     }
 
-    /// That the service cannot be reached, which may pass.
+    /// Makes the error for a service that cannot be reached, which may pass.
     pub(super) fn unreachable(&self, error: &reqwest::Error) -> CliError {
         unreachable(self.url(), error)
             .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
             .passing()
     }
 
-    /// That it is elsewhere; nobody is followed with a token.
+    /// Makes the error for a redirect: no redirect is followed with a token.
     pub(super) fn moved(&self, response: &reqwest::Response) -> CliError {
         let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         let to = to.and_then(|to| response.url().join(to).ok());
-        let error = CliError::usage(format!("{} leads elsewhere", self.url()));
+        let error = CliError::usage(format!("{} redirects to another address", self.url()));
         match to {
             Some(to) => error.hint(format!(
                 "if that is the service, set the server to {}",
@@ -283,40 +282,40 @@ impl ServiceEndpoint {
         }
     }
 
-    /// Returns what an answer that is an error says. Whatever is wrong with the request itself is a
-    /// refusal; what lies with the service may pass.
+    /// Makes the error of a problem that the service answered. Mistakes of the request are refusals; faults of the
+    /// service may pass.
     pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
         let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
-        let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
+        let message = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let kind = match status.as_u16() {
             408 | 500.. => CliErrorKind::Passing,
             409 if at_work => CliErrorKind::Passing,
             403 => CliErrorKind::Forbidden,
             400 | 404 | 422 => CliErrorKind::Refused,
-            // Not signed in, in the way of something else: no name is at fault.
+            // Not signed in, or in conflict with another act: no name is at fault.
             401..=428 | 430..500 => CliErrorKind::InTheWay,
             _ => CliErrorKind::Io,
         };
-        let error = CliError::new(kind, format!("{} refuses: {said}", self.url()));
+        let error = CliError::new(kind, format!("{} refuses: {message}", self.url()));
         match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
             429 => error.hint("wait for a minute"),
-            409 if loses_data => error.hint("add --with-data if that may be lost"),
+            409 if loses_data => error.hint("add --with-data to allow the loss"),
             _ => error,
         }
     }
 }
 
-/// The service's address, by where one question to it was sent on to.
-fn base(to: &Url, asked: &Url, server: &str) -> String {
+/// Returns the service's address, derived from the redirect of one request.
+fn base(to: &Url, requested: &Url, server: &str) -> String {
     let (mut to, server) = (to.clone(), Url::parse(server).ok());
     to.set_query(None);
     to.set_fragment(None);
     let prefix = server.as_ref().map_or("", |server| server.path().trim_end_matches('/'));
-    let below = asked.path().strip_prefix(prefix).unwrap_or_default();
+    let below = requested.path().strip_prefix(prefix).unwrap_or_default();
     to.as_str().trim_end_matches(below).trim_end_matches('/').to_owned()
 }
 

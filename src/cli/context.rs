@@ -1,5 +1,5 @@
-//! What a command is about, at which service, and how its result is printed. Where no app is named it is the one of
-//! the WAML and of the git remote that are in the working folder, or above it.
+//! The app, the service and the output format of a command. If no app is named, the app is that of the WAML and the git
+//! remote in the working folder or above it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,32 +13,32 @@ use super::output::Format;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
 
-/// The file of a service's repository.
+/// The name of the WAML in a service repository.
 pub(super) const WAML_FILE: &str = ".weave.yaml";
 
-/// The service, and how its answer is printed.
+/// The service, and the format of its answer.
 #[derive(Debug, Args)]
 pub(super) struct ServiceArgs {
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
 }
 
-/// The app that a command is about, its service, and how the answer is printed.
+/// The app of a command, its service, and the format of the answer.
 #[derive(Debug, Args)]
 pub(super) struct Context {
     #[command(flatten)]
     pub(super) about: AppSelector,
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
 }
 
-/// Which app a command is about.
+/// The app of a command.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct AppSelector {
     /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML. Default: the app of the WAML in
@@ -46,19 +46,18 @@ pub(super) struct AppSelector {
     #[arg(long, value_name = "APP")]
     app: Option<String>,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
 }
 
-/// Which repository a command is about.
+/// The repository of a command.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct RepositorySelector {
-    /// The service's repository, OWNER/NAME. Default: what the git remote `origin` of the working folder
-    /// says
+    /// The service repository, OWNER/NAME. Default: the git remote `origin` of the working folder
     #[arg(long)]
     repository: Option<RepoName>,
 }
 
-/// What a command was given as names: those that can be mistyped.
+/// The names that a command was given and that may be mistyped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
     pub(super) target: Option<TargetName>,
@@ -67,57 +66,57 @@ pub(super) struct Names {
     pub(super) owner: Option<String>,
 }
 
-/// An app of which not all is said: the service may know the rest.
+/// An app that is named in part: the service may know the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PartialApp {
-    /// Only its slug.
+    /// An app of which the slug is known.
     Slug(Slug),
-    /// Only its repository.
+    /// An app of which the repository is known.
     Repository(RepoName),
 }
 
 impl AppSelector {
-    /// Returns what is said of the app, where that is not all; none where nothing is, or something that
-    /// is wrong.
+    /// Returns the named part of the app, if it is not the whole name; `None` if nothing is named or something is
+    /// wrong.
     pub(super) fn partial(&self) -> Option<PartialApp> {
-        match (&self.app, &self.whose.repository) {
+        match (&self.app, &self.selector.repository) {
             (Some(text), _) => Slug::parse(text.as_str()).ok().map(PartialApp::Slug),
             (None, Some(repository)) => Some(PartialApp::Repository(repository.clone())),
             (None, None) => None,
         }
     }
 
-    /// Returns whether deployments are asked for by the app, and not by its repository.
+    /// Returns whether deployments are selected by the app, and not by its repository.
     pub(super) fn names_app(&self) -> bool {
         self.app.is_some()
     }
 
-    /// Returns whether somebody said which app or repository.
-    pub(super) fn is_said(&self) -> bool {
-        self.app.is_some() || self.whose.repository.is_some()
+    /// Returns whether an argument names the app or repository.
+    pub(super) fn is_given(&self) -> bool {
+        self.app.is_some() || self.selector.repository.is_some()
     }
 
-    /// The names that somebody said, with a target.
+    /// Returns the names that arguments gave, with a target.
     pub(super) fn names(&self, target: Option<&TargetName>) -> Names {
         let app = self.app.as_ref().and_then(|text| key(text).ok());
-        let repository = self.whose.repository.clone();
+        let repository = self.selector.repository.clone();
         Names { target: target.cloned(), app, repository, owner: None }
     }
 
-    /// The app that is named, or that of the WAML; none where only a repository is named: the WAML that is here may
-    /// be of another.
+    /// Returns the named app, or that of the WAML; an error if only a repository is named, because the WAML in the
+    /// working folder may be another's.
     pub(super) fn app(&self) -> Result<AppKey, CliError> {
-        match (&self.app, &self.whose.repository) {
+        match (&self.app, &self.selector.repository) {
             (Some(text), _) => key(text),
             (None, None) => Ok(waml()?.app.clone()),
             (None, Some(repository)) => {
-                Err(CliError::usage(format!("which app of {repository} is meant?"))
+                Err(CliError::usage(format!("which app of {repository} do you mean?"))
                     .hint("name the app with --app NAMESPACE/SLUG"))
             }
         }
     }
 
-    /// The parameter that deployments are asked for with: the repository where it is known, since it has
+    /// Returns the query parameter that selects deployments: the repository where it is known, because it also selects
     /// those whose WAML has not been read yet; else the app.
     pub(super) fn parameter(&self) -> Result<(&'static str, String), CliError> {
         if self.app.is_some() {
@@ -129,19 +128,19 @@ impl AppSelector {
         }
     }
 
-    /// The service's repository, named or by the git remote.
+    /// Returns the service repository, named or from the git remote.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
-        self.whose.repository()
+        self.selector.repository()
     }
 }
 
 impl RepositorySelector {
-    /// Returns whether somebody said which one.
-    pub(super) fn is_said(&self) -> bool {
+    /// Returns whether an argument names the repository.
+    pub(super) fn is_given(&self) -> bool {
         self.repository.is_some()
     }
 
-    /// The names that somebody said, with a target.
+    /// Returns the names that arguments gave, with a target.
     pub(super) fn names(&self, target: &TargetName) -> Names {
         Names {
             target: Some(target.clone()),
@@ -150,7 +149,7 @@ impl RepositorySelector {
         }
     }
 
-    /// The service's repository, named or by the git remote.
+    /// Returns the service repository, named or from the git remote.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
         match &self.repository {
             Some(repository) => Ok(repository.clone()),
@@ -159,14 +158,13 @@ impl RepositorySelector {
     }
 }
 
-/// The host that the git remote of the working folder is at, if it is at one.
+/// Returns the host of the working folder's git remote, if it has one.
 pub(super) fn remote_host() -> Option<String> {
     let (_, url) = origin(&folder().ok()?).ok()?;
     host(&url)
 }
 
-/// The WAML of the working folder, or of the nearest folder above it that has one; not beyond the
-/// git repository.
+/// Reads the WAML of the working folder, or of the nearest folder above it that has one, within the git repository.
 pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
     let (file, bytes) = waml_text()?;
     let name = file.display().to_string();
@@ -177,10 +175,10 @@ pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
     Ok(Arc::new(waml))
 }
 
-/// The same as it is written, whatever is wrong with it: where, and its bytes.
+/// Reads the path and the bytes of the same file, even if its content is wrong.
 pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
-    let here = folder()?;
-    let file = nearest(&here).ok_or_else(|| {
+    let start = folder()?;
+    let file = nearest(&start).ok_or_else(|| {
         CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
             "run the command in a service's repository, or name the app with --app NAMESPACE/SLUG",
         )
@@ -189,7 +187,7 @@ pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
     Ok((file, bytes))
 }
 
-/// Reads a file whole, but never more than a WAML can be; `-` is standard input.
+/// Reads a file whole, up to the largest size of a WAML; `-` is standard input.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     const MOST: u64 = 16 * 1024 * 1024;
     let mut bytes = Vec::new();
@@ -205,20 +203,20 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-/// The commit that is checked out in the working folder, if there is one.
+/// Returns the commit that is checked out in the working folder, if there is one.
 pub(super) fn head() -> Option<String> {
     let repository = git2::Repository::discover(folder().ok()?).ok()?;
     let commit = repository.head().ok()?.peel_to_commit().ok()?;
     Some(commit.id().to_string())
 }
 
-/// Returns where that WAML is, if there is one.
+/// Finds the path of that WAML, if there is one.
 pub(super) fn waml_file() -> Option<PathBuf> {
     nearest(&folder().ok()?)
 }
 
-fn nearest(here: &Path) -> Option<PathBuf> {
-    for folder in here.ancestors() {
+fn nearest(start: &Path) -> Option<PathBuf> {
+    for folder in start.ancestors() {
         let file = folder.join(WAML_FILE);
         if file.is_file() {
             return Some(file);
@@ -230,7 +228,7 @@ fn nearest(here: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The working folder.
+/// Returns the working folder.
 pub(super) fn folder() -> Result<PathBuf, CliError> {
     std::env::current_dir()
         .map_err(|error| CliError::io(format!("the working folder cannot be found: {error}")))
@@ -255,11 +253,11 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
     Ok(app)
 }
 
-/// The repository that `origin`, or the only remote, leads to.
-fn remote(here: &Path) -> Result<RepoName, CliError> {
-    let (name, url) = origin(here)?;
+/// Finds the repository of the remote `origin`, or of the only remote.
+fn remote(start: &Path) -> Result<RepoName, CliError> {
+    let (name, url) = origin(start)?;
     if let (Some(host), Some(path)) = (host(&url), path_below_group(&url)) {
-        // A part of it is another repository's name, and its image would be another's.
+        // A part of the path is another repository's name, and its image would be another's.
         let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
         return Err(unknown(why));
     }
@@ -267,8 +265,8 @@ fn remote(here: &Path) -> Result<RepoName, CliError> {
         .ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
 }
 
-/// The path of an address at a host where it has more parts than an owner and a name, as GitLab's groups of groups
-/// give: `group/sub/project`.
+/// Returns the path of an address at a host where it has more parts than an owner and a name, as subgroups of GitLab
+/// have: `group/sub/project`.
 fn path_below_group(url: &str) -> Option<String> {
     let path = if url.contains("://") {
         reqwest::Url::parse(url).ok()?.path().to_owned()
@@ -285,9 +283,9 @@ fn unknown(why: impl std::fmt::Display) -> CliError {
         .hint("name it with --repository OWNER/NAME")
 }
 
-/// That remote's name and address.
-fn origin(here: &Path) -> Result<(String, String), CliError> {
-    let repository = git2::Repository::discover(here)
+/// Returns the name and the address of that remote.
+fn origin(start: &Path) -> Result<(String, String), CliError> {
+    let repository = git2::Repository::discover(start)
         .map_err(|_| unknown("the working folder is in no git repository"))?;
     let names = repository.remotes().map_err(|error| unknown(error.message()))?;
     let names: Vec<&str> = names.iter().filter_map(|name| name.ok().flatten()).collect();
@@ -301,7 +299,7 @@ fn origin(here: &Path) -> Result<(String, String), CliError> {
     Ok((name.to_owned(), remote.url().unwrap_or_default().to_owned()))
 }
 
-/// The host of an address as git takes it: an URL, or `[user@]host:path`.
+/// Returns the host of an address as git takes it: a URL, or `[user@]host:path`.
 fn host(url: &str) -> Option<String> {
     if url.contains("://") {
         return reqwest::Url::parse(url).ok()?.host_str().map(str::to_ascii_lowercase);
@@ -379,7 +377,7 @@ mod tests {
     #[test]
     fn the_app_of_another_repository_is_not_the_one_that_is_here() {
         let repository = Some(RepoName::parse("acme/cart").unwrap());
-        let about = AppSelector { app: None, whose: RepositorySelector { repository } };
+        let about = AppSelector { app: None, selector: RepositorySelector { repository } };
         let said = format!("{:?}", about.app().unwrap_err());
         assert!(said.contains("which app of acme/cart") && said.contains("--app"), "{said}");
         let about = AppSelector { app: Some("devx/cart".to_owned()), ..about };

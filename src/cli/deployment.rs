@@ -1,4 +1,4 @@
-//! Deployments as a terminal shows them: a table of many, a page of one.
+//! Formats deployments for a terminal: a table of many, a page of one.
 
 use super::changes::{self, ShownChange};
 use super::diagnostics::{self, SourceTexts};
@@ -8,14 +8,14 @@ use super::times::{TimeFormatter, TimeStyle, WHEN};
 use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
 use crate::model::deployment::{StageTime, State};
 
-/// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
+/// Formats a table with a line for each deployment. In a list of one app, a narrow terminal drops the app's name first.
 pub(super) fn list(
     deployments: &[DeploymentSummary],
     times: TimeFormatter,
     width: Option<usize>,
 ) -> String {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
-    // A moment takes more room than how long ago it was.
+    // A moment takes more room than a time ago.
     let least = match (of_one, times.style) {
         (true, TimeStyle::Relative) => 12,
         (true, TimeStyle::Absolute) => 10,
@@ -45,7 +45,7 @@ fn name(one: &DeploymentSummary) -> &str {
     one.app.as_deref().unwrap_or(&one.repository)
 }
 
-/// One with all that is known of it.
+/// Formats one deployment with all its details.
 pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     let DeploymentDetail {
         summary: overview,
@@ -101,14 +101,14 @@ pub(super) fn page(detail: &DeploymentDetail, times: TimeFormatter) -> String {
     text
 }
 
-/// `backend-default@latest (0f3a5c7d)`
+/// Formats the template: `backend-default@latest (0f3a5c7d)`.
 fn template(overview: &DeploymentSummary) -> String {
     let name = overview.template.as_deref().unwrap_or("-");
     let commit = overview.templates_commit.as_deref();
     commit.map_or_else(|| name.to_owned(), |commit| format!("{name} ({})", short(commit)))
 }
 
-/// One stage and its time, aligned.
+/// Formats one stage and its time, aligned.
 pub(super) fn stage(time: &StageTime) -> String {
     format!("  {:<9} {:>12}\n", time.stage.as_str(), milliseconds(time.micros))
 }
@@ -117,7 +117,7 @@ pub(super) fn milliseconds(micros: u64) -> String {
     format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10)
 }
 
-/// The word of a state in its colour.
+/// Formats the word of a state in its colour.
 pub(super) fn state(state: State) -> String {
     let colour = colour(state);
     format!("{colour}{}{colour:#}", state.as_str())

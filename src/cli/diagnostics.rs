@@ -1,5 +1,5 @@
-//! Violations as a compiler shows them: the rule, the line with the place underlined, what is
-//! expected there, and what to do.
+//! Formats violations as a compiler does: the rule, the line with the place underlined, the expected value, and what to
+//! do.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,17 +17,17 @@ pub(crate) struct SourceTexts(HashMap<String, String>);
 impl SourceTexts {
     pub(crate) fn add(&mut self, file: &str, text: impl Into<String>) {
         let text: String = text.into();
-        // Positions count from behind a byte order mark.
+        // Positions do not count a byte order mark.
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
         let text = with_line_feeds(&text).into_owned();
         self.0.insert(file.to_owned(), text);
     }
 }
 
-/// Nobody reads more at once, and each takes a look through the whole file.
+/// The largest number of violations that are shown: each takes a search through the whole file.
 const MOST_SHOWN: usize = 100;
 
-/// All violations, one after the other, and a line that counts them.
+/// Formats all violations, one after the other, and a line that counts them.
 pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String {
     let renderer = Renderer::styled();
     let shown = violations.iter().take(MOST_SHOWN);
@@ -35,7 +35,7 @@ pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String 
     let files = files.filter_map(|place| sources.0.get_key_value(place.file.as_ref()));
     let files: HashMap<&str, &str> =
         files.map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    // Once for each file, whatever the number of violations in it.
+    // One mask for each file, whatever the number of violations in it.
     let masks = files.into_iter().map(|(name, text)| (name, ValueMask::new(text))).collect();
     let shown = shown.map(|violation| one(violation, &masks, &renderer));
     let more = violations.len().saturating_sub(MOST_SHOWN);
@@ -43,7 +43,7 @@ pub(crate) fn render(violations: &[Violation], sources: &SourceTexts) -> String 
     shown.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
 }
 
-/// A line for those that the service did not list; empty where it listed all.
+/// Formats a line for violations that the service did not list; empty if it listed all.
 pub(crate) fn left_out(more: usize) -> String {
     if more == 0 {
         String::new()
@@ -58,7 +58,7 @@ fn one(violation: &Violation, masks: &HashMap<&str, ValueMask<'_>>, renderer: &R
         Severity::Warning => Level::WARNING,
     };
     let title = level.primary_title(violation.message.as_str()).id(violation.rule.as_ref());
-    // The line of a secret would end in the log of whoever runs this.
+    // The line with a secret would end in the log of a CI job.
     let may_show = violation.rule != "plaintext";
     let found = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
         let mask = masks.get(place.file.as_ref())?;
@@ -77,7 +77,7 @@ fn one(violation: &Violation, masks: &HashMap<&str, ValueMask<'_>>, renderer: &R
     format!("{}\n", renderer.render(&[Group::with_title(title).elements(elements)]))
 }
 
-/// A place in a file whose text we do not have.
+/// Formats a place in a file whose text is not on this machine.
 fn unread(violation: &Violation) -> Option<Element<'_>> {
     let place = violation.position.as_ref()?;
     let origin = annotate_snippets::Origin::path(place.file.as_ref());
@@ -96,7 +96,7 @@ fn summary(violations: &[Violation]) -> String {
     }
 }
 
-/// The bytes that a position underlines.
+/// Returns the bytes that a position underlines.
 fn range(text: &str, place: &Position) -> Range<usize> {
     let line_index = (place.line as usize).saturating_sub(1);
     let start: usize = text.split_inclusive('\n').take(line_index).map(str::len).sum();

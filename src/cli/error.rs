@@ -1,9 +1,9 @@
-//! What a command ends with when it does not succeed: a kind, a cause and a next step.
+//! The error of a command: its kind, its cause and a hint.
 
 use std::fmt::Display;
 use std::path::Path;
 
-/// Why a command did not succeed.
+/// An error of a command.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct CliError {
@@ -12,30 +12,31 @@ pub(super) struct CliError {
     hint: Option<String>,
 }
 
-/// What kind of failure it is; decides the exit code.
+/// The kind of a failure, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CliErrorKind {
     /// Violations were found, or a deployment failed. They are already printed. Exit code 1.
     Rejected,
-    /// The service will not do it. Exit code 1.
+    /// The service refuses. Exit code 1.
     Refused,
-    /// The same, because the caller may not. Exit code 1.
+    /// The service refuses because the caller has no permission. Exit code 1.
     Forbidden,
-    /// The same, for a reason that lies in no name: something is in the way. Exit code 1.
+    /// The service refuses because of another act or a missing login; no name is at fault. Exit code 1.
     InTheWay,
     /// The arguments are wrong. Exit code 2.
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
     Io,
-    /// The same, and it may pass by itself. Exit code 2.
+    /// The same, and a repeat may succeed. Exit code 2.
     Passing,
-    /// Somebody pressed Ctrl-C. Exit code 130, as shells have it for SIGINT.
+    /// The person pressed Ctrl-C. Exit code 130, as shells have it for SIGINT.
     Interrupted,
-    /// Nothing more is said: who reads what we print has enough, as `head` has, or has been told. Exit code 2.
+    /// Nothing is printed: the reader closed the output, as `head` does, or the message was printed before. Exit code
+    /// 2.
     Unread,
 }
 
-/// What a command returns.
+/// The result of a command.
 pub(super) type CommandOutcome = Result<(), CliError>;
 
 impl CliError {
@@ -43,58 +44,58 @@ impl CliError {
         Self { kind, message: message.into(), hint: None }
     }
 
-    /// Violations were found and printed.
+    /// Makes the error for violations that are already printed.
     pub(super) fn rejected() -> Self {
         Self::new(CliErrorKind::Rejected, "")
     }
 
-    /// The service will not do it, and says why.
+    /// Makes the error for a refusal of the service, with its reason.
     pub(super) fn refused(message: impl Into<String>) -> Self {
         Self::new(CliErrorKind::Refused, message)
     }
 
-    /// The arguments do not go together.
+    /// Makes the error for wrong arguments.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(CliErrorKind::Usage, message)
     }
 
-    /// Something outside could not be used.
+    /// Makes the error for something outside that could not be used.
     pub(super) fn io(message: impl Into<String>) -> Self {
         Self::new(CliErrorKind::Io, message)
     }
 
-    /// The same, in the words of its own error.
+    /// Does the same with the words of another error.
     pub(super) fn failed(error: impl Display) -> Self {
         Self::io(error.to_string())
     }
 
-    /// The same of a file or folder that cannot be read, written or used.
+    /// Does the same for a file or folder that cannot be read, written or used.
     pub(super) fn file(verb: &str, path: &Path) -> impl Fn(std::io::Error) -> Self {
         move |error| Self::io(format!("cannot {verb} {}: {error}", path.display()))
     }
 
-    /// Somebody pressed Ctrl-C; the message says what has been done until then, the hint how to go on.
+    /// Makes the error for Ctrl-C; the message says what has been done so far, the hint how to continue.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self::new(CliErrorKind::Interrupted, message)
     }
 
-    /// The same error, which may pass by itself.
+    /// Returns the same error, marked as one that may pass.
     pub(super) fn passing(self) -> Self {
         Self { kind: CliErrorKind::Passing, ..self }
     }
 
-    /// The same with what to do next.
+    /// Returns the same error with a hint.
     pub(super) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same with another one's words as the next step, before its own.
+    /// Returns the same error with another one's words before its own hint.
     pub(super) fn explained_by(self, other: &Self) -> Self {
         let hints = [Some(other.whole()), self.hint].into_iter().flatten();
         Self { hint: Some(hints.collect::<Vec<_>>().join("; ")), ..self }
     }
 
-    /// Returns whether the service will not do it.
+    /// Returns whether the service refuses.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(
             self.kind,
@@ -102,13 +103,13 @@ impl CliError {
         )
     }
 
-    /// Returns whether a mistyped name may be the reason. A caller who may not see an app is not told whether there
-    /// is one.
+    /// Returns whether a mistyped name may be the reason. The service does not say whether an app exists that the
+    /// caller may not see.
     pub(super) fn may_be_mistyped(&self) -> bool {
         matches!(self.kind, CliErrorKind::Refused | CliErrorKind::Forbidden)
     }
 
-    /// Returns what is wrong and what to do, in one line.
+    /// Returns the message and the hint in one line.
     pub(super) fn whole(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),
@@ -135,13 +136,13 @@ impl CliError {
     }
 }
 
-/// Runs a command that waits for the world.
+/// Runs a command on the async runtime.
 pub(super) fn on_runtime(command: impl Future<Output = CommandOutcome>) -> CommandOutcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CliError::io(format!("cannot start threads: {error}")))?;
     let outcome = runtime.block_on(command);
-    // What is still on a blocking thread was given up on; it must not hold up the end.
+    // The command gave up on blocking threads that still run; they must not delay the end.
     runtime.shutdown_background();
     outcome
 }

@@ -12,19 +12,18 @@ use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
 use crate::model::deployment::State;
 use crate::model::id::DeployId;
 
-/// Before one comes again after a stream has ended.
+/// The pause before the next connection after a stream has ended.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often one comes again while nothing is heard.
+/// The number of connections in a row without an event, after which following ends.
 const TRIES: u32 = 30;
-/// No event is larger; in bytes.
+/// The largest event, in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
 const STREAM: &str = "text/event-stream";
 
-/// A deployment as its events have it.
+/// The state of a deployment in an event.
 pub(super) type Picture = DeploymentPicture<Verbatim<DeploymentSummary>>;
 
-/// A stream of one deployment's events that comes again by itself where it breaks off. A service that has no
-/// such streams is asked again and again.
+/// A stream of one deployment's events that reconnects by itself. A service without such streams is polled.
 pub(super) struct Following<'a> {
     server: &'a ServiceEndpoint,
     path: String,
@@ -33,12 +32,12 @@ pub(super) struct Following<'a> {
     tries: u32,
 }
 
-/// How one hears of it.
+/// The way to read the deployment's progress.
 enum Way {
-    /// There is no stream open now.
+    /// No stream is open now.
     Closed,
     Stream(Box<(reqwest::Response, Parser)>),
-    /// By asking; what was heard last, where anything was.
+    /// Polling; with the last answer, if there was one.
     Asking(Option<(State, String, usize)>),
 }
 
@@ -51,17 +50,17 @@ impl ServiceEndpoint {
 }
 
 impl Following<'_> {
-    /// The deployment as it is after the next change; `None` when nothing more will change. That the service is
-    /// silent is an error after half a minute of tries.
+    /// Returns the deployment after the next change; `None` when nothing more will change. Half a minute without an
+    /// answer is an error.
     pub(super) async fn next(&mut self) -> Result<Option<Picture>, CliError> {
         loop {
             match self.hear().await {
-                Ok(Heard::Picture(picture)) => {
+                Ok(StreamEvent::Picture(picture)) => {
                     self.tries = TRIES;
                     return Ok(Some(*picture));
                 }
-                Ok(Heard::Nothing) => self.tries = TRIES,
-                Ok(Heard::Over) => return Ok(None),
+                Ok(StreamEvent::Nothing) => self.tries = TRIES,
+                Ok(StreamEvent::Over) => return Ok(None),
                 Err(error) => {
                     if let Way::Stream(_) = self.way {
                         self.way = Way::Closed;
@@ -76,38 +75,41 @@ impl Following<'_> {
         }
     }
 
-    async fn hear(&mut self) -> Result<Heard, CliError> {
+    async fn hear(&mut self) -> Result<StreamEvent, CliError> {
         if let Way::Closed = self.way {
             self.way = match self.connect().await? {
                 Some(way) => way,
-                None => return Ok(Heard::Over),
+                None => return Ok(StreamEvent::Over),
             };
         }
         match &mut self.way {
             Way::Stream(open) => {
                 let (response, parser) = &mut **open;
                 let event = listen(response, parser).await.ok_or_else(|| {
-                    CliError::io(format!("{} breaks off again and again", self.server.url()))
-                        .passing()
+                    CliError::io(format!(
+                        "the connection to {} broke repeatedly",
+                        self.server.url()
+                    ))
+                    .passing()
                 })?;
                 self.last = event.id.or(self.last.take());
-                read(&event.data).map(|picture| Heard::Picture(Box::new(picture)))
+                read(&event.data).map(|picture| StreamEvent::Picture(Box::new(picture)))
             }
             Way::Asking(before) => ask(self.server, &self.path, before).await,
-            Way::Closed => Ok(Heard::Nothing),
+            Way::Closed => Ok(StreamEvent::Nothing),
         }
     }
 
-    /// Connects to the news from now on; `None` where all has been told. The service, or what stands before it,
-    /// may have no streams.
+    /// Connects to the stream from now on; `None` if it has ended. The service, or a proxy before it, may not support
+    /// streams.
     async fn connect(&self) -> Result<Option<Way>, CliError> {
         let address = self.server.address(&format!("{}/events", self.path), &[])?;
         let mut request = client::patient_client()?.get(address).header(ACCEPT, STREAM);
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let asked = self.server.authorized(request)?.send().await;
-        let response = asked.map_err(|error| self.server.unreachable(&error))?;
+        let sent = self.server.authorized(request)?.send().await;
+        let response = sent.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
         match status.as_u16() {
             204 => return Ok(None),
@@ -120,17 +122,17 @@ impl Following<'_> {
         }
         let body = client::read_body(self.server.url(), response).await?;
         let error = self.server.refused(status, &body);
-        // Not for long: somebody else has made all the requests that there may be.
+        // This passes soon: other callers have used up the rate limit.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })
     }
 }
 
-/// What was heard.
-enum Heard {
+/// An event of the stream.
+enum StreamEvent {
     Picture(Box<Picture>),
-    /// It is as it was.
+    /// Nothing has changed.
     Nothing,
-    /// Nothing more will come.
+    /// The stream has ended for good.
     Over,
 }
 
@@ -139,7 +141,7 @@ fn is_stream(response: &reqwest::Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with(STREAM))
 }
 
-/// The next event of a deployment; `None` where the stream breaks off.
+/// Reads the next event of a deployment; `None` if the stream breaks off.
 async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option<Event> {
     loop {
         while let Some(event) = parser.next() {
@@ -152,22 +154,22 @@ async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option
     }
 }
 
-/// Asks what has changed since the last time.
+/// Polls the service for a change since the last answer.
 async fn ask(
     server: &ServiceEndpoint,
     path: &str,
     before: &mut Option<(State, String, usize)>,
-) -> Result<Heard, CliError> {
+) -> Result<StreamEvent, CliError> {
     let picture: Picture = server.get(path, &[]).await?;
     let Picture { summary: overview, stages } = &picture;
     let now = Some((overview.state, overview.summary.clone(), stages.len()));
-    let heard = match (now == *before, overview.state.is_final()) {
-        (true, true) => Heard::Over,
-        (true, false) => Heard::Nothing,
-        (false, _) => Heard::Picture(Box::new(picture)),
+    let event = match (now == *before, overview.state.is_final()) {
+        (true, true) => StreamEvent::Over,
+        (true, false) => StreamEvent::Nothing,
+        (false, _) => StreamEvent::Picture(Box::new(picture)),
     };
     *before = now;
-    Ok(heard)
+    Ok(event)
 }
 
 fn read(data: &str) -> Result<Picture, CliError> {
@@ -183,7 +185,7 @@ struct Event {
     data: String,
 }
 
-/// Reads a stream of events as it comes in pieces
+/// A parser of a stream of events in pieces
 /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>).
 #[derive(Debug, Default)]
 struct Parser {
@@ -192,13 +194,13 @@ struct Parser {
 }
 
 impl Parser {
-    /// Takes a piece; `false` where an event is too large.
+    /// Adds a piece; `false` if an event is too large.
     fn take(&mut self, bytes: &[u8]) -> bool {
         self.bytes.extend_from_slice(bytes);
         self.bytes.len() + self.event.data.len() <= LARGEST
     }
 
-    /// The next event that is whole.
+    /// Returns the next complete event.
     fn next(&mut self) -> Option<Event> {
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.bytes.drain(..=end).collect();
@@ -218,7 +220,7 @@ impl Parser {
                 "id" => self.event.id = Some(value.to_owned()),
                 "data" if self.event.data.is_empty() => value.clone_into(&mut self.event.data),
                 "data" => self.event.data += &format!("\n{value}"),
-                // A comment, or what we have no use for.
+                // A comment, or a field without a use here.
                 _ => {}
             }
         }
@@ -226,7 +228,7 @@ impl Parser {
     }
 }
 
-/// Any stream is read, and how it is cut into pieces changes nothing.
+/// Checks that any stream can be read, and that its division into pieces changes nothing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Some((size, stream)) = data.split_first() else { return };

@@ -1,4 +1,4 @@
-//! Where a service has its repositories: what `/api/v1/forge` says.
+//! Reads the service's code host from `/api/v1/forge`.
 
 use super::client::ServiceEndpoint;
 use super::error::CliError;
@@ -7,21 +7,21 @@ use crate::api::service::CodeHostAnswer;
 /// The code host of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// The service itself.
+    /// Git repositories in a folder of the service.
     Local,
     /// GitHub.
     GitHub {
         /// The API's address, without a slash at its end.
         api_url: String,
-        /// Where people look at it, without a slash at its end.
+        /// The address for browsers, without a slash at its end.
         web_url: String,
-        /// What people log in with from a terminal.
+        /// The client id for logins from a terminal.
         client_id: Option<String>,
     },
 }
 
 impl Host {
-    /// Returns whether a git remote at that host can be one of its repositories; a folder's may be cloned from
+    /// Returns whether a git remote at that host can be one of its repositories; a local one may be cloned from
     /// anywhere.
     pub(super) fn may_have(&self, remote_host: &str) -> bool {
         match self {
@@ -35,7 +35,7 @@ impl Host {
         }
     }
 
-    /// Asks the service for its code host.
+    /// Reads the code host from the service.
     pub(super) async fn fetch(server: &ServiceEndpoint) -> Result<Self, CliError> {
         let view: CodeHostAnswer = server.get("/api/v1/forge", &[]).await?;
         read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))
@@ -53,13 +53,12 @@ fn read(view: CodeHostAnswer) -> Result<Host, String> {
                 client_id: login.map(|login| login.client_id),
             })
         }
-        ("github", ..) => Err("it does not say where its GitHub is".to_owned()),
-        (other, ..) => Err(format!("its code host {other:?} is none that this bart knows")),
+        ("github", ..) => Err("it does not name the addresses of its GitHub".to_owned()),
+        (other, ..) => Err(format!("this bart does not know its code host {other:?}")),
     }
 }
 
-/// Returns whether both addresses are of one GitHub: a token is shown at the one, and given at the
-/// other.
+/// Returns whether both addresses belong to one GitHub: a token comes from one, and is sent to the other.
 fn is_one_github(api_url: &str, web_url: &str) -> bool {
     let host = |url: &str| {
         let url = reqwest::Url::parse(url).ok()?;

@@ -1,4 +1,4 @@
-//! What `validate`, `render` and `explain` share: a WAML from a file, and templates from the program or a folder.
+//! The input of `validate`, `render` and `explain`: a WAML from a file, and templates from the program or a folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::templates::sources;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
-/// Which file, and with which templates.
+/// The WAML file and the templates.
 #[derive(Debug, Args)]
 pub(super) struct WamlSource {
     /// The WAML; `-` reads standard input
@@ -32,24 +32,23 @@ pub(super) struct WamlSource {
     pub(super) templates: Option<PathBuf>,
 }
 
-/// What a command that plans on this machine plans with.
+/// The options of a command that plans on this machine.
 #[derive(Debug, Args)]
 pub(super) struct LocalPlan {
     #[command(flatten)]
     pub(super) source: WamlSource,
-    /// What the service's targets offer, as `the-deployer platform export` writes it. Default: what the service says,
-    /// where one is named
+    /// The offers of the service's targets, as `the-deployer platform export` writes them. Default: the service's
+    /// answer, if a service is named
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) whose: RepositorySelector,
+    pub(super) selector: RepositorySelector,
     #[command(flatten)]
     pub(super) server: ServiceEndpoint,
 }
 
 impl LocalPlan {
-    /// Returns what is known of the targets: of the file, else of the service, else what it said
-    /// last.
+    /// Returns what is known of the targets: from the file, else from the service, else from the service's last answer.
     pub(super) async fn known_targets(
         &self,
         repository: Option<&RepoName>,
@@ -65,7 +64,7 @@ impl LocalPlan {
     }
 }
 
-/// A command's world: the file as read, and the texts to point into.
+/// The input of a command: the WAML, and the texts that violations point into.
 pub(super) struct LocalInput {
     pub(super) waml: Result<Arc<Waml>, Rejection>,
     pub(super) templates: Arc<TemplateSet>,
@@ -73,7 +72,7 @@ pub(super) struct LocalInput {
 }
 
 impl WamlSource {
-    /// Reads the WAML and the templates; the violations of broken templates are printed.
+    /// Reads the WAML and the templates; prints the violations of broken templates.
     pub(super) fn open(
         &self,
         format: Format,
@@ -91,8 +90,7 @@ impl WamlSource {
     }
 }
 
-/// Reads a WAML; where it does not say which app it is, all else that is wrong with it is told too, for all of its
-/// targets, by what is known of them.
+/// Parses a WAML; if it does not name its app, also checks everything else for all of its targets.
 pub(super) fn parse(
     name: &str,
     bytes: &[u8],
@@ -113,8 +111,8 @@ pub(super) fn parse(
     })
 }
 
-/// The templates of a folder, or the built-in ones; their texts are added for pointing into. The violations of broken
-/// ones are printed.
+/// Loads the templates of a folder, or the built-in ones, and adds their texts for violations. Prints the violations of
+/// broken ones.
 pub(super) fn templates(
     folder: Option<&Path>,
     sources: &mut SourceTexts,
@@ -131,7 +129,7 @@ pub(super) fn templates(
     }
 }
 
-/// Adds the texts of templates, by the names that violations have for them.
+/// Adds the texts of templates, under the names that violations have for them.
 pub(super) fn add_templates(sources: &mut SourceTexts, texts: &TemplateSources) {
     let folders =
         [("", &texts.files), ("components/", &texts.components), ("policies/", &texts.policies)];
@@ -142,7 +140,7 @@ pub(super) fn add_templates(sources: &mut SourceTexts, texts: &TemplateSources) 
     }
 }
 
-/// Prints violations in the chosen format; the error to end with.
+/// Prints violations in the chosen format, and returns the error to end with.
 pub(super) fn refuse(
     violations: &[Violation],
     sources: &SourceTexts,
@@ -165,7 +163,7 @@ pub(super) fn print_violations(
     Ok(())
 }
 
-/// Violations and warnings for programs.
+/// Returns violations and warnings for programs.
 pub(super) fn as_json(violations: &[Violation]) -> serde_json::Value {
     let listed = Violations::new(violations.to_vec());
     serde_json::json!({
@@ -175,7 +173,7 @@ pub(super) fn as_json(violations: &[Violation]) -> serde_json::Value {
     })
 }
 
-/// A release to plan with where nothing is deployed; what is not given cannot be wrong.
+/// Returns a release for a plan on this machine; a part that is not given cannot break a rule.
 pub(super) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<ImageTag>) -> Release {
     let local = || RepoName::parse(format!("local/{}", waml.app.slug));
     Release {
@@ -186,7 +184,7 @@ pub(super) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<Ima
     }
 }
 
-/// Reads how many of something are wanted, from 1 to `MOST`.
+/// Parses a number of results, from 1 to `MOST`.
 pub(super) fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
     number.ok_or_else(|| format!("write a number from 1 to {MOST}"))

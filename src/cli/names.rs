@@ -1,7 +1,7 @@
-//! Suggests the name that was meant: a target, app or repository that the service does not know is compared with
-//! those that it knows.
+//! Suggests the name that was meant: compares a target, app or repository that the service does not know with those
+//! that it knows.
 //!
-//! The service is asked for its names only after it has found nothing, or refused: nothing else pays for it.
+//! The names are fetched only after a command found nothing or was refused: other commands do not pay for it.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use crate::api::service::TargetList;
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::waml::suggest;
 
-/// So many pages of apps are read for a suggestion, or for an app of which only a part is said.
+/// The largest number of pages of apps that are read for a suggestion, or to complete an app's name.
 const PAGES_FOR_NAMES: usize = 10;
-/// A longer list is not for people.
+/// The longest list of apps for people.
 const MOST_APPS: usize = 2_000;
 
-/// Pages of apps together.
+/// The apps of several pages.
 #[derive(Debug, Default)]
 pub(super) struct AppPages {
     pub(super) apps: Vec<Verbatim<AppSummary>>,
     pub(super) missing: Vec<Verbatim<MissingRepository>>,
-    /// Whether there are no more.
+    /// True if there are no more.
     pub(super) all: bool,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct AppPages {
 #[derive(Debug, Default)]
 struct KnownNames {
     targets: BTreeSet<String>,
-    /// Those of the configuration, where it names any.
+    /// The targets of the configuration, if the service names them.
     configured: Option<BTreeSet<String>>,
-    /// Whether the service shows all of its targets to the caller.
+    /// True if the caller may see all targets of the service.
     complete: bool,
-    /// `namespace`, `slug`.
+    /// `namespace` and `slug` of each.
     apps: BTreeSet<(String, String)>,
     repositories: BTreeSet<String>,
-    /// E-mail addresses.
+    /// Their e-mail addresses.
     owners: BTreeSet<String>,
 }
 
@@ -61,14 +61,14 @@ impl Context {
     }
 }
 
-/// Returns where the service takes an act on an app.
+/// Returns the path of an act on an app.
 pub(super) fn act_path(target: &TargetName, app: &AppKey, act: &str) -> String {
     format!("/api/v1/apps/{target}/{app}/{act}")
 }
 
 impl ServiceEndpoint {
-    /// Looks at the names after nothing was found with them: a refusal for the first that the service does not know,
-    /// with what may have been meant. None where each is known, or could be meant, or the service cannot be asked.
+    /// Checks the names after a command found nothing: returns a refusal for the first that the service does not know,
+    /// with a suggestion. It succeeds if each name is known or possible, or the service cannot be asked.
     pub(super) async fn check_names(&self, names: &Names) -> CommandOutcome {
         self.mistyped(names).await.map_or(Ok(()), Err)
     }
@@ -82,7 +82,7 @@ impl ServiceEndpoint {
         judge(names, &known)
     }
 
-    /// The result, where the service has refused with what may have been meant by a name that it does not know.
+    /// Returns the result; a refusal gets a suggestion for a name that the service does not know.
     pub(super) async fn suggest<T>(
         &self,
         result: Result<T, CliError>,
@@ -97,7 +97,7 @@ impl ServiceEndpoint {
         }
     }
 
-    /// `None` where the service does not say.
+    /// Fetches the names; `None` if the service does not answer.
     async fn known_names(&self, names: &Names) -> Option<KnownNames> {
         let TargetList { targets, any, complete } = self.get("/api/v1/targets", &[]).await.ok()?;
         let configured: BTreeSet<_> = targets.into_iter().map(|one| one.name).collect();
@@ -121,7 +121,7 @@ impl ServiceEndpoint {
                 known.targets.extend(waml.targets().into_iter().map(ToString::to_string));
             }
         }
-        // What never arrived is in no manifest repository.
+        // A deployment that never succeeded is in no manifest repository.
         if let Some(app) = &names.app {
             let query = [("app", app.to_string()), ("limit", "1".to_owned())];
             let list: DeploymentPage = self.get("/api/v1/deployments", &query).await.ok()?;
@@ -132,8 +132,7 @@ impl ServiceEndpoint {
         Some(known)
     }
 
-    /// The app that a command is about. One of which only the slug or the repository is said is looked for among
-    /// those of the service.
+    /// Returns the app of a command. Completes a slug or a repository from the service's apps.
     pub(super) async fn find_app(&self, about: &AppSelector) -> Result<AppKey, CliError> {
         let error = match about.app() {
             Ok(app) => return Ok(app),
@@ -145,7 +144,7 @@ impl ServiceEndpoint {
         complete(&partial, &apps)
     }
 
-    /// The parameter that deployments of the app are asked for with.
+    /// Returns the query parameter that selects the app's deployments.
     pub(super) async fn find_parameter(
         &self,
         about: &AppSelector,
@@ -156,16 +155,16 @@ impl ServiceEndpoint {
         about.parameter()
     }
 
-    /// Those apps, in at most so many pages. The service leaves out of a page what the caller may not see.
+    /// Reads those apps, in at most that many pages. The service leaves out apps that the caller may not see.
     pub(super) async fn apps(
         &self,
-        which: &[(&'static str, String)],
+        filter: &[(&'static str, String)],
         pages: usize,
     ) -> Result<AppPages, CliError> {
         let (mut seen, mut cursor) = (AppPages::default(), None::<String>);
         for _ in 0..pages {
             let mut query = vec![("limit", "200".to_owned())];
-            query.extend(which.iter().cloned());
+            query.extend(filter.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
             let page: AppPage<_, _> = self.get("/api/v1/apps", &query).await?;
             seen.apps.extend(page.apps);
@@ -184,7 +183,7 @@ impl ServiceEndpoint {
     }
 }
 
-/// The one app that fits what is said of it. Pure.
+/// Returns the one app that matches the partial name. Pure.
 fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliError> {
     let fits = |one: &&AppSummary| match partial {
         PartialApp::Slug(slug) => one.app == slug.as_str(),
@@ -224,19 +223,19 @@ fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliErro
                 None => CliError::refused(message).hint("name the app with --app NAMESPACE/SLUG"),
             })
         }
-        (_, said) => {
-            let said = match said {
+        (_, name) => {
+            let name = match name {
                 PartialApp::Slug(slug) => slug.as_str(),
                 PartialApp::Repository(repository) => repository.as_str(),
             };
             let names = suggest::list(names.iter().map(String::as_str));
-            Err(CliError::refused(format!("which app of {said} is meant?"))
+            Err(CliError::refused(format!("which app of {name} do you mean?"))
                 .hint(format!("name one of {names} with --app")))
         }
     }
 }
 
-/// Returns what is wrong with the names. Pure.
+/// Checks the names against the known ones. Pure.
 fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
     let Names { target, app, repository, owner } = names;
     let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known));
@@ -254,7 +253,7 @@ fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
     target.or_else(app).or_else(repository).or_else(owner)
 }
 
-/// The name that was meant, where it is none of those.
+/// Returns the known name that was probably meant, if the given one is unknown.
 fn slip<'k>(name: &str, known: &'k BTreeSet<String>) -> Option<&'k str> {
     let is_known = known.iter().any(|one| one.eq_ignore_ascii_case(name));
     if is_known { None } else { suggest::nearest(name, known.iter().map(String::as_str)) }
@@ -269,13 +268,13 @@ fn judge_target(name: &str, known: &KnownNames) -> Option<CliError> {
         let error = CliError::refused(format!("the service has no target `{name}`{seen}"));
         return Some(error.hint(suggest::hint(name, configured.iter().map(String::as_str))));
     }
-    // Any name may be a target: only a slip of a known one is a mistake.
+    // Any name may be a target: only a typo of a known one is a mistake.
     let near = suggest::nearest(name, known.targets.iter().map(String::as_str))?;
     Some(unknown(format!("nothing was deployed to a target `{name}`"), near))
 }
 
-/// An app of a new name is no mistake, a slip of a known one is. The slug and the namespace are compared each by
-/// itself: apps of one namespace begin alike.
+/// Checks an app: a new name is no mistake, a typo of a known one is. The slug and the namespace are compared
+/// separately, because apps of one namespace begin alike.
 fn judge_app(app: &AppKey, known: &KnownNames) -> Option<CliError> {
     let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
     if known.apps.contains(&(namespace.to_owned(), slug.to_owned())) {

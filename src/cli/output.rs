@@ -1,6 +1,6 @@
-//! Text for people, with colour where a terminal wants it, and JSON for programs.
+//! Prints text for people, with colour on a terminal, and JSON or YAML for programs.
 //!
-//! The one file that writes to standard output and standard error for commands.
+//! The only file that writes to standard output and standard error for commands.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal as _, Write};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::error::{CliError, CliErrorKind, CommandOutcome};
 use crate::support::text::{is_invisible, reveal_invisible};
 
-/// How a command prints its result.
+/// The format of a command's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Format {
     /// For people.
@@ -27,7 +27,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Returns whether it is for programs.
+    /// Returns whether the format is for programs.
     pub(super) fn is_data(self) -> bool {
         self != Self::Text
     }
@@ -42,43 +42,43 @@ impl Format {
     }
 }
 
-/// The word of a value, as arguments have it.
+/// Returns the word of a value, as arguments have it.
 pub(super) fn word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Bold.
 pub(super) const BOLD: anstyle::Style = anstyle::Style::new().bold();
-/// For what is beside the point.
+/// The style of secondary text.
 pub(super) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
-/// For what is well.
+/// The style of success.
 pub(super) const GOOD: anstyle::Style = anstyle::AnsiColor::Green.on_default().bold();
-/// For what is wrong.
+/// The style of errors.
 pub(super) const BAD: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
-/// For what may be wrong.
+/// The style of warnings.
 const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
-/// For what to look at.
+/// The style of notes.
 pub(super) const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// Styles (ECMA-48, 8.3.117, "SGR"), the end of a line as Windows has it, and every control character but lines
-/// and tabs.
+/// The pattern of styles (ECMA-48, 8.3.117, "SGR"), Windows line ends, and every control character but newlines and
+/// tabs.
 static CONTROLS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?<style>\x1b\[[0-9;:]*m)|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]").expect("a regex")
 });
 
-/// Prints text on standard output; styles are taken out where it is no terminal, and what others might do
-/// to a terminal or to its reader by names and messages of theirs always.
+/// Prints text on standard output. Removes styles if it is no terminal, and always removes characters in foreign names
+/// and messages that could manipulate a terminal or mislead its reader.
 pub(super) fn print(text: &str) -> CommandOutcome {
     write(&reveal_invisible(text))
 }
 
-/// Prints what another program may read from standard output, such as a manifest: its invisible characters are
-/// shown on a terminal, and stay as they are where it is none.
+/// Prints a document for other programs, such as a manifest: a terminal shows its invisible characters, other outputs
+/// get them unchanged.
 pub(super) fn document(text: &str) -> CommandOutcome {
     if std::io::stdout().is_terminal() { print(text) } else { write(text) }
 }
 
-/// Writes to standard output; where that is closed, nobody reads it.
+/// Writes to standard output; a closed one is an error without a message.
 fn write(text: &str) -> CommandOutcome {
     let mut out = anstream::stdout().lock();
     let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
@@ -88,7 +88,7 @@ fn write(text: &str) -> CommandOutcome {
     })
 }
 
-/// Returns how many columns the terminal has that results are printed on; nothing where it is none.
+/// Returns the number of columns of the terminal; `None` if standard output is no terminal.
 pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     let size = out.is_terminal().then(|| terminal_size::terminal_size_of(&out)).flatten();
@@ -101,8 +101,8 @@ pub(super) fn json(value: &impl Serialize) -> CommandOutcome {
     print(&format!("{}\n", escaped(&text)))
 }
 
-/// A JSON text with the control and the invisible characters that the format allows written as escapes, which mean
-/// the same: only texts have them.
+/// Escapes the control and invisible characters in a JSON text: they only occur in strings, where an escape means the
+/// same.
 fn escaped(json: &str) -> Cow<'_, str> {
     let strange = |c: char| (c.is_control() && c != '\n') || is_invisible(c);
     if !json.contains(strange) {
@@ -115,7 +115,7 @@ fn escaped(json: &str) -> Cow<'_, str> {
     json.chars().map(shown).collect::<String>().into()
 }
 
-/// The text with lines, tabs and styles; every other control character is replaced by one that can be seen.
+/// Keeps lines, tabs and styles of a text, and replaces every other control character by a visible one.
 fn harmless(text: &str) -> Cow<'_, str> {
     CONTROLS.replace_all(text, |found: &Captures<'_>| match found.name("style") {
         Some(style) => style.as_str().to_owned(),
@@ -124,7 +124,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Prints a value for programs on standard output, as they asked for it.
+/// Prints a value for programs on standard output, in their format.
 pub(super) fn data(format: Format, value: &impl Serialize) -> CommandOutcome {
     if format != Format::Yaml {
         return json(value);
@@ -133,34 +133,34 @@ pub(super) fn data(format: Format, value: &impl Serialize) -> CommandOutcome {
     document(&crate::waml::emit::document(&value))
 }
 
-/// Prints text on standard error. A closed one is no reason to fail.
+/// Prints text on standard error. A closed standard error is no failure.
 pub(super) fn note(text: &str) {
     draw(&harmless(&reveal_invisible(text)));
 }
 
-/// Draws on standard error what moves the cursor; whose texts are in it has filtered them.
+/// Draws on standard error, cursor movements included; the caller has filtered foreign texts.
 pub(super) fn draw(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = err.write_all(text.as_bytes());
 }
 
-/// A line that tells people something beside a result.
+/// Formats a note beside a result.
 pub(super) fn note_line(text: impl std::fmt::Display) -> String {
     format!("{NOTE}note{NOTE:#}: {text}\n")
 }
 
-/// As much of a commit's id as people read.
+/// Returns the short form of a commit's id.
 pub(super) fn short(commit: &str) -> &str {
     commit.get(..8).unwrap_or(commit)
 }
 
-/// Prints what people should look at on standard error.
+/// Prints a warning on standard error.
 pub(super) fn warning(message: &str) {
     note(&format!("{WARN}warning{WARN:#}: {message}\n"));
 }
 
 impl CliError {
-    /// Prints the error and what to do about it on standard error; the exit code.
+    /// Prints the error and its hint on standard error, and returns the exit code.
     pub(super) fn report(&self) -> ExitCode {
         let kind = match self.kind {
             CliErrorKind::Rejected | CliErrorKind::Unread => {
@@ -174,7 +174,7 @@ impl CliError {
         ExitCode::from(self.exit_code())
     }
 
-    /// Prints the error now, because more follows; returns it without words, for the exit code.
+    /// Prints the error now, because more output follows; returns it without words, for the exit code.
     pub(super) fn report_now(&self) -> Self {
         let _later = self.report();
         let kind =

@@ -1,5 +1,5 @@
-//! Finds out what targets offer, for commands that plan on this machine: asks the service where one is named, reads a
-//! file, or goes by the service's last answer. A note says what is not known, and nothing is refused for it.
+//! Finds out what targets offer, for plans on this machine: from the service if one is named, from a file, or from the
+//! service's last answer. A note says what is unknown, and no violation depends on it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::model::violation::{Severity, Violation};
 use crate::pipeline::{Input, plan};
 use crate::support::clock::Clock;
 
-/// A check on this machine does not wait longer for a service.
+/// The longest wait for a service: a check on this machine must stay quick.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A file that is older says so.
+/// The age from which a file is called old.
 const OLD: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
-/// Clusters that offer what others do not: what each of them refuses is wrong wherever it is deployed.
+/// Clusters that offer different things: what each of them refuses is wrong everywhere.
 const RICH: [&str; 3] = [
     r#"{"cloud": {"provider": "gcp", "gcp": {"project": "p-project", "region": "europe-west3", "network": "n"},
         "database": "cloudsql", "redis": "memorystore"},
@@ -39,7 +39,7 @@ const RICH: [&str; 3] = [
         "monitoring": {"http": "istio"}, "cloud": {"redis": "in-cluster"}}"#,
 ];
 
-/// What is known of the targets.
+/// The known offers of the targets.
 #[derive(Debug, Clone)]
 pub(super) struct KnownTargets {
     snapshot: Option<ClusterSnapshot>,
@@ -50,20 +50,20 @@ pub(super) struct KnownTargets {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Service,
-    /// The service's answer of an earlier time, and why it gives none now.
+    /// An earlier answer of the service, and the reason why it gives none now.
     Cache(String),
     File(PathBuf),
-    /// Nothing is known, and why.
+    /// Nothing is known, for this reason.
     Unknown(String),
 }
 
 impl KnownTargets {
-    /// Nothing is, for that reason.
+    /// Makes the value for unknown targets, with the reason.
     pub(super) fn unknown(why: &str) -> Self {
         Self { snapshot: None, from: Origin::Unknown(why.to_owned()) }
     }
 
-    /// Reads what a file says, as `the-deployer platform export` writes it.
+    /// Reads a file of `the-deployer platform export`.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(path).map_err(CliError::file("read", path))?;
         let snapshot = serde_json::from_str(&text).map_err(|error| {
@@ -73,22 +73,22 @@ impl KnownTargets {
         Ok(Self { snapshot: Some(snapshot), from: Origin::File(path.to_owned()) })
     }
 
-    /// Asks the service about the targets of a repository. Where it does not answer, its last answer counts, as what
+    /// Asks the service about the targets of a repository. If it does not answer, its last answer counts, as one that
     /// may have changed since: see [`judge`].
     pub(super) async fn fetch(server: &ServiceEndpoint, repository: &RepoName) -> Self {
         let cache = cache(server.url(), repository);
         let query = [("repository", repository.to_string())];
-        let asked = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
-        let why = match tokio::time::timeout(PATIENCE, asked).await {
+        let request = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
+        let why = match tokio::time::timeout(PATIENCE, request).await {
             Ok(Ok(mut snapshot)) => {
                 snapshot.taken_at = Some(Clock::system().now());
                 if let (Some(path), Ok(bytes)) = (&cache, serde_json::to_vec(&snapshot)) {
-                    // Without it the next command has to ask again.
+                    // If it cannot be stored, the next command asks again.
                     let _cannot_be_kept = write_private(path, &bytes);
                 }
                 return Self { snapshot: Some(snapshot), from: Origin::Service };
             }
-            // What the caller may not see any more is not shown from memory either.
+            // Targets that the caller may not see any more are not shown from the cache either.
             Ok(Err(error)) if error.is_refusal() => {
                 if let Some(path) = &cache {
                     let _is_not_there = std::fs::remove_file(path);
@@ -98,10 +98,10 @@ impl KnownTargets {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("{} did not answer within {PATIENCE:?}", server.url()),
         };
-        let kept = cache.and_then(|path| std::fs::read(path).ok());
-        match kept.and_then(|bytes| serde_json::from_slice::<ClusterSnapshot>(&bytes).ok()) {
+        let cached = cache.and_then(|path| std::fs::read(path).ok());
+        match cached.and_then(|bytes| serde_json::from_slice::<ClusterSnapshot>(&bytes).ok()) {
             Some(snapshot) => {
-                // Targets may have come since.
+                // New targets may exist since.
                 let snapshot = Some(ClusterSnapshot { complete: false, ..snapshot });
                 Self { snapshot, from: Origin::Cache(why) }
             }
@@ -109,13 +109,13 @@ impl KnownTargets {
         }
     }
 
-    /// The clusters for planning for that target; nothing where it is not known what it offers.
+    /// Returns the clusters to plan with for that target; `None` if its offers are unknown.
     pub(super) fn clusters_for(&self, target: &TargetName) -> Option<Clusters> {
         self.snapshot.as_ref()?.clusters_for(target)
     }
 
-    /// Judges something for a target by `find`, which says what is wrong with it on given clusters. Where it is not
-    /// known, or not for sure, what the target offers, a violation is an error only if every cluster refuses the same.
+    /// Judges a target by `find`, which returns the violations on given clusters. If the target's offers are unknown or
+    /// uncertain, a violation is an error only if every cluster refuses the same.
     pub(super) fn judge(
         &self,
         target: &TargetName,
@@ -141,20 +141,21 @@ impl KnownTargets {
         all.into_iter().map(|one| downgrade_unless_certain(one, &of_others)).collect()
     }
 
-    /// Returns a note for people on where the answer comes from; empty where it is as of now.
+    /// Returns a note for people on the origin of the answer; empty if it is current.
     pub(super) fn note(&self, targets: &[TargetName]) -> String {
         let times = TimeFormatter::system();
         let of = |snapshot: &ClusterSnapshot| times.maybe_ago(snapshot.taken_at);
         let is_old = |snapshot: &ClusterSnapshot| {
             snapshot.taken_at.is_some_and(|at| times.now.duration_since(at) > OLD)
         };
-        let said = match (&self.from, &self.snapshot) {
+        let text = match (&self.from, &self.snapshot) {
             (Origin::Unknown(why), _) => format!(
-                "what targets offer is not known here ({why}), so nothing is refused for it: see --server and --platform"
+                "what the targets offer is unknown ({why}), so no violation depends on it: see \
+                 --server and --platform"
             ),
             (Origin::Cache(why), Some(snapshot)) => format!(
-                "{why}: targets are taken to offer what they did when the service answered last ({}), and nothing \
-                 is refused for it",
+                "{why}: the plan uses what the targets offered when the service answered last \
+                 ({}), and no violation depends on it",
                 of(snapshot)
             ),
             (Origin::File(path), Some(snapshot)) if is_old(snapshot) => {
@@ -166,13 +167,13 @@ impl KnownTargets {
                 if hidden.is_empty() {
                     return String::new();
                 }
-                format!("it is not known what {} offers: you may not see it", hidden.join(", "))
+                format!("what {} offers is unknown: you may not see it", hidden.join(", "))
             }
         };
-        note_line(said)
+        note_line(text)
     }
 
-    /// The same for programs.
+    /// Returns the same for programs.
     pub(super) fn as_json(&self) -> serde_json::Value {
         let from = match &self.from {
             Origin::Service => "service",
@@ -185,13 +186,12 @@ impl KnownTargets {
     }
 }
 
-/// The facts of clusters without anything that a service would ask.
+/// Returns the facts of clusters, without lookups.
 pub(super) fn facts(clusters: Clusters) -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters)
 }
 
-/// Returns what is said of one target. Where it is not known what it offers, what only some clusters would
-/// refuse is a warning.
+/// Returns the violations on one target. If its offers are unknown, violations on only some clusters are warnings.
 pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
     known.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
         Ok(rendered) => rendered.warnings,
@@ -199,13 +199,13 @@ pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
     })
 }
 
-/// A target of that version of Kubernetes, of which nothing else is known.
+/// Makes a target of that version of Kubernetes, with nothing else known.
 fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
     let target = Target { version: Some(version), ..Target::unconfigured(name.clone()) };
     Clusters::Known([(name.clone(), target)].into())
 }
 
-/// A target whose operators give every namespace to apps that can be given to them.
+/// Makes a target whose operators allow every namespace that apps can have.
 fn open(name: &TargetName) -> Clusters {
     let mut target = Target::unconfigured(name.clone());
     let denied = target.denied_namespaces().into_iter().map(|one| one.glob);
@@ -217,7 +217,7 @@ fn open(name: &TargetName) -> Clusters {
     Clusters::Known([(name.clone(), target)].into())
 }
 
-/// The violation, as a warning unless every cluster refuses the same.
+/// Turns the violation into a warning unless every cluster refuses the same.
 fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> Violation {
     let same = |other: &Violation| {
         (&other.rule, &other.path, &other.position, other.severity)
@@ -230,8 +230,7 @@ fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> 
     Violation { severity: Severity::Warning, ..violation }
 }
 
-/// Returns where what a service said is kept, for each repository: a token may see other targets of
-/// another.
+/// Returns the path of the service's cached answer, one for each repository: a token may see other targets of another.
 fn cache(server: &str, repository: &RepoName) -> Option<PathBuf> {
     let environment = config::environment();
     let folder = |name: &str| {

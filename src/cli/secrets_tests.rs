@@ -1,5 +1,5 @@
-//! A secret of a WAML is in nothing that anybody reads: whole files are read, judged and shown in every way, each with
-//! one secret at a place where secrets belong, or where people put them.
+//! Tests that no output shows a secret of a WAML: whole files are parsed, checked and shown in every way, each with one
+//! secret at a place where secrets belong, or where people put them.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};

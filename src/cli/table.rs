@@ -1,5 +1,5 @@
-//! A table that fits the terminal: columns are folded, cut or left out, in an order that each table says. Where the
-//! output is no terminal, nothing is cut. Colour is put on after the layout, in which it would count as characters.
+//! Lays out a table for the terminal's width: folds, cuts or drops columns, in an order that each table defines.
+//! Without a terminal nothing is cut. Colour is added after the layout, which would count it as characters.
 
 use std::borrow::Cow;
 
@@ -8,29 +8,29 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::output;
 use crate::support::text::reveal_invisible;
 
-/// Between two columns.
+/// The blanks between two columns.
 const GAP: usize = 2;
 
-/// One column, and what may happen to it where there is no room.
+/// One column, and how it gets narrower.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     header: &'static str,
     fit: Fit,
-    /// A greater one goes before a lesser one; 0 stays.
+    /// The order of dropping: a greater number goes first; 0 is never dropped.
     drop: u8,
     paint: Option<fn(&str) -> String>,
 }
 
-/// How a column gets narrower.
+/// The way in which a column gets narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// Not at all: ids are copied.
+    /// It does not: people copy ids.
     Whole,
-    /// Its end is cut, to so many characters at least.
+    /// Its end is cut, to at least so many characters.
     Cut(usize),
-    /// Its middle is cut: names and tags differ at their ends.
+    /// Its middle is cut, to at least so many characters: names and tags differ at their ends.
     Middle(usize),
-    /// It takes more lines, of so many characters at least.
+    /// It takes more lines, of at least so many characters.
     Fold(usize),
 }
 
@@ -42,37 +42,37 @@ struct Shown<'a> {
 }
 
 impl Column {
-    /// One that is never cut.
+    /// Makes a column that is never cut.
     pub(super) const fn whole(header: &'static str) -> Self {
         Self { header, fit: Fit::Whole, drop: 0, paint: None }
     }
 
-    /// One whose end may be cut.
+    /// Makes a column whose end may be cut.
     pub(super) const fn cut(header: &'static str, least: usize) -> Self {
         Self { fit: Fit::Cut(least), ..Self::whole(header) }
     }
 
-    /// One whose middle may be cut.
+    /// Makes a column whose middle may be cut.
     pub(super) const fn middle(header: &'static str, least: usize) -> Self {
         Self { fit: Fit::Middle(least), ..Self::whole(header) }
     }
 
-    /// One that may take more lines.
+    /// Makes a column that may take more lines.
     pub(super) const fn fold(header: &'static str, least: usize) -> Self {
         Self { fit: Fit::Fold(least), ..Self::whole(header) }
     }
 
-    /// The same, left out where there is no room; the greatest number goes first.
+    /// Returns the column as one that may be dropped; the greatest number goes first.
     pub(super) const fn drop(self, order: u8) -> Self {
         Self { drop: order, ..self }
     }
 
-    /// The same in colour.
+    /// Returns the column in colour.
     pub(super) const fn paint(self, paint: fn(&str) -> String) -> Self {
         Self { paint: Some(paint), ..self }
     }
 
-    /// Returns how narrow it may get, if it is so wide.
+    /// Returns the smallest width of a column that is now so wide.
     fn least(&self, width: usize) -> usize {
         match self.fit {
             Fit::Whole => width,
@@ -82,7 +82,7 @@ impl Column {
         }
     }
 
-    /// The lines of a cell.
+    /// Returns the lines of a cell.
     fn lines<'a>(&self, text: &'a str, width: usize) -> Vec<Cow<'a, str>> {
         if text.width() <= width {
             return vec![text.into()];
@@ -96,18 +96,18 @@ impl Column {
     }
 }
 
-/// The table, as wide as the terminal.
+/// Formats the table, as wide as the terminal.
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
     layout(&columns, rows, output::width())
 }
 
-/// The table in that width. Pure.
+/// Formats the table in that width. Pure.
 pub(super) fn layout<const N: usize>(
     columns: &[Column; N],
     rows: Vec<[String; N]>,
     width: Option<usize>,
 ) -> String {
-    // Shown before the columns are measured.
+    // Invisible characters are shown before the columns are measured.
     let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(format_cell).into()).collect();
     let shown = columns.iter().enumerate().map(|(place, column)| {
         let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
@@ -140,7 +140,7 @@ fn format_cell(cell: String) -> String {
     reveal_invisible(&cell).into_owned()
 }
 
-/// Makes the columns narrower, and leaves some out, until they fit as well as they can.
+/// Makes columns narrower, and drops some, until they fit as well as they can.
 fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
     loop {
         let total = columns.iter().map(|one| one.width + GAP).sum::<usize>();
@@ -155,7 +155,7 @@ fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
     }
 }
 
-/// Takes so many characters: what can be folded loses nothing, so it goes first; then the widest.
+/// Takes away so many characters: first from columns that fold, which lose nothing; then from the widest.
 fn shrink(columns: &mut [Shown<'_>], over: usize) {
     for _ in 0..over {
         let narrower = columns.iter_mut().filter(|one| one.width > one.column.least(one.width));
@@ -166,7 +166,7 @@ fn shrink(columns: &mut [Shown<'_>], over: usize) {
     }
 }
 
-/// The lines of one row.
+/// Formats the lines of one row.
 fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
     let height = cells.iter().map(|(lines, ..)| lines.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -187,9 +187,9 @@ fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
     text
 }
 
-/// The text with what is too much replaced by `…`, which keeps so many characters of its end.
+/// Cuts the text to the width with a `…`, and keeps so many characters of its end.
 fn cut(text: &str, width: usize, end: usize) -> String {
-    let taken = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
+    let take_chars = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
         let fits = |c: &char| {
             let wide = c.width().unwrap_or(0);
             let fits = wide <= left;
@@ -198,13 +198,13 @@ fn cut(text: &str, width: usize, end: usize) -> String {
         };
         chars.take_while(fits).collect()
     };
-    let mut last = taken(&mut text.chars().rev(), end);
+    let mut last = take_chars(&mut text.chars().rev(), end);
     last.reverse();
-    let first = taken(&mut text.chars(), width.saturating_sub(end + 1));
+    let first = take_chars(&mut text.chars(), width.saturating_sub(end + 1));
     first.into_iter().chain(['…']).chain(last).collect()
 }
 
-/// The text in lines: parts of a list stay together where they can, then words, and what is longer is broken.
+/// Folds the text into lines: parts of a list stay together where they can, then words; a longer word is broken.
 fn folded(text: &str, width: usize) -> Vec<String> {
     let separator = if text.contains(", ") { ", " } else { " " };
     let mut lines: Vec<String> = Vec::new();
@@ -216,7 +216,7 @@ fn folded(text: &str, width: usize) -> Vec<String> {
             _ if separator != " " => lines.extend(folded(bare, width)),
             _ => lines.extend(broken(bare, width)),
         }
-        // What follows a broken word begins behind a blank.
+        // The text after a broken word begins after a blank.
         if let Some(line) = lines.last_mut().filter(|line| !line.ends_with(' ') && part != bare) {
             line.push(' ');
         }
@@ -224,15 +224,15 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Lines of text under a table, no wider than that: they go on at a blank, two columns further in. An id, a path or a
-/// word that is longer is left whole.
+/// Wraps text under a table to the width: lines continue at a blank, two columns further in. A longer id, path or word
+/// stays whole.
 pub(super) fn wrap(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     text.split_inclusive('\n').map(|line| wrap_line(line, width)).collect()
 }
 
 fn wrap_line(line: &str, width: usize) -> String {
-    // Colour is no character that is seen.
+    // Colours do not count as characters.
     let seen = |text: &str| anstream::adapter::strip_str(text).to_string().width();
     let (bare, end) = line.strip_suffix('\n').map_or((line, ""), |bare| (bare, "\n"));
     if seen(bare) <= width {

@@ -1,4 +1,4 @@
-//! Times as people write them in arguments and read them in results, so that all commands take and show them alike.
+//! Parses times in arguments and formats them in results, the same way for all commands.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::table::Column;
 use crate::support::clock::Clock;
 use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
-/// What a wrong time in the past is answered with.
+/// The help for a wrong time in the past.
 const PAST: &str = "write it like 2h, 2d, 2026-11-21 or 2026-11-21T08:00:00Z";
-/// Nobody waits longer for a deployment.
+/// The longest timeout.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
-/// Reads a moment that may be written as so long before now.
+/// Parses a moment in the past, which may be written as a duration before now.
 pub(super) fn past(text: &str) -> Result<Timestamp, String> {
     past_from(text, Clock::system().now())
 }
@@ -25,49 +25,49 @@ fn past_from(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     time_text::moment(text).or_else(before).ok_or_else(|| PAST.to_owned())
 }
 
-/// Reads a moment at which something is to end.
+/// Parses a moment at which something ends.
 pub(super) fn end(text: &str) -> Result<Timestamp, String> {
     time_text::moment(text).ok_or_else(|| match time_text::duration(text) {
-        Some(_) => format!("{MOMENTS}; how long is said with --for"),
+        Some(_) => format!("{MOMENTS}; for a duration use --for"),
         None => MOMENTS.to_owned(),
     })
 }
 
-/// Reads a duration that is not nothing.
+/// Parses a duration above zero.
 pub(super) fn duration(text: &str) -> Result<SignedDuration, String> {
     let long = time_text::duration(text).filter(SignedDuration::is_positive);
     long.ok_or_else(|| DURATIONS.to_owned())
 }
 
-/// Reads how long to wait.
+/// Parses a timeout.
 pub(super) fn patience(text: &str) -> Result<Duration, String> {
     let wait = time_text::duration(text).and_then(|long| Duration::try_from(long).ok());
     let wait = wait.ok_or_else(|| DURATIONS.to_owned())?;
     if wait > LONGEST_WAIT { Err("at most a day".to_owned()) } else { Ok(wait) }
 }
 
-/// How times are shown to people.
+/// The style of times in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum TimeStyle {
-    /// How long ago: `3 h ago`.
+    /// The time since then: `3 h ago`.
     #[default]
     Relative,
     /// The moment, in UTC: `2026-11-21 08:00:00 UTC`.
     Absolute,
 }
 
-/// As the arguments of this process say; like colour, it is one for all that is printed.
+/// The style of this process; like colour, there is one for all output.
 static STYLE: OnceLock<TimeStyle> = OnceLock::new();
 
-/// What columns of times are called, in either style.
+/// The headers of a column of times, in either style.
 pub(super) const WHEN: [&str; 2] = ["WHEN", "WHEN (UTC)"];
 pub(super) const SINCE: [&str; 2] = ["SINCE", "SINCE (UTC)"];
 pub(super) const UNTIL: [&str; 2] = ["UNTIL", "UNTIL (UTC)"];
 
-/// The argument of every command that says how times are shown.
+/// The argument of every command with the style of times.
 #[derive(Debug, Args)]
 pub(super) struct TimesArgument {
-    /// How times are shown: how long ago, or the moment in UTC
+    /// The style of times: how long ago, or the moment in UTC
     #[arg(
         long,
         global = true,
@@ -80,13 +80,13 @@ pub(super) struct TimesArgument {
 }
 
 impl TimesArgument {
-    /// Makes it the style of this process; only the first one counts.
+    /// Sets the style of this process; only the first call counts.
     pub(super) fn set(&self) {
         let _was_set_before = STYLE.set(self.times);
     }
 }
 
-/// Shows times to people.
+/// A formatter of times for people.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeFormatter {
     pub(super) now: Timestamp,
@@ -94,14 +94,14 @@ pub(super) struct TimeFormatter {
 }
 
 impl TimeFormatter {
-    /// With the system's time, as the arguments say.
+    /// Makes the formatter with the system's time and the style of the arguments.
     pub(super) fn system() -> Self {
         let style = STYLE.get().copied().unwrap_or_default();
         Self { now: Clock::system().now(), style }
     }
 
-    /// Formats when something happened: `3 h ago`; a day where it is longer ago than anybody counts. The clock of the
-    /// service may be ahead of ours.
+    /// Formats a past time: `3 h ago`, or the date if it is long ago. The service's clock may be ahead of this
+    /// machine's.
     pub(super) fn ago(&self, at: Timestamp) -> String {
         match self.style {
             TimeStyle::Absolute => absolute(at),
@@ -112,14 +112,14 @@ impl TimeFormatter {
         }
     }
 
-    /// Formats when something happens: `in 3 h`.
+    /// Formats a future time: `in 3 h`.
     pub(super) fn ahead(&self, at: Timestamp) -> String {
         match self.style {
             TimeStyle::Absolute => absolute(at),
             TimeStyle::Relative => match at.duration_since(self.now).as_secs() {
                 ..0 => "over".to_owned(),
                 left => {
-                    // To the nearest: what was said as two hours is not shown as one.
+                    // To the nearest: two hours must not be shown as one.
                     let half = match left {
                         ..60 => 0,
                         60..3_600 => 30,
@@ -132,12 +132,12 @@ impl TimeFormatter {
         }
     }
 
-    /// Formats when something happened, where that is known.
+    /// Formats a past time, if it is known.
     pub(super) fn maybe_ago(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.ago(at))
     }
 
-    /// The column of a table with times; the header says what the cells leave out.
+    /// Makes the column of a table with times; the header has what the cells leave out.
     pub(super) fn column(&self, [relative, absolute]: [&'static str; 2]) -> Column {
         Column::whole(match self.style {
             TimeStyle::Relative => relative,
@@ -145,13 +145,12 @@ impl TimeFormatter {
         })
     }
 
-    /// Formats when something happened, if that is known, in a table: to the minute, so that 80 columns have room
-    /// for it.
+    /// Formats a past time for a table, if it is known: to the minute, so that it fits 80 columns.
     pub(super) fn past_cell(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ago))
     }
 
-    /// Formats when something happens, if it does, in a table.
+    /// Formats a future time for a table, if there is one.
     pub(super) fn future_cell(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ahead))
     }
@@ -172,7 +171,7 @@ fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
 
-/// The largest unit; nothing where it is longer than anybody counts.
+/// Formats a duration in its largest unit; `None` if it is too long for that.
 fn long(seconds: i64) -> Option<String> {
     Some(match seconds {
         ..60 => format!("{seconds} s"),

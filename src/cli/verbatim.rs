@@ -1,4 +1,4 @@
-//! An answer that is passed on as it came: with the keys that this `bart` does not know, which a newer service has.
+//! Passes an answer on as it arrived, with keys of a newer service that this `bart` does not know.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// What was read, and the JSON that it was read from: programs get that.
+/// A parsed answer, and the JSON it was parsed from: programs get the JSON.
 #[derive(Debug)]
 pub(super) struct Verbatim<T> {
     pub(super) value: T,
@@ -14,7 +14,7 @@ pub(super) struct Verbatim<T> {
 }
 
 impl<T> Verbatim<T> {
-    /// Has programs get another value under that key.
+    /// Replaces the value under that key in the JSON.
     pub(super) fn set(&mut self, key: &str, value: Json) {
         if let Some(map) = self.json.as_object_mut() {
             map.insert(key.to_owned(), value);
@@ -30,7 +30,7 @@ impl<T> Deref for Verbatim<T> {
     }
 }
 
-/// Equal in all that came.
+/// Compares the whole JSON.
 impl<T> PartialEq for Verbatim<T> {
     fn eq(&self, other: &Self) -> bool {
         self.json == other.json

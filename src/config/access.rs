@@ -1,4 +1,4 @@
-//! As whom a git repository is reached.
+//! Credentials of git repositories.
 
 use std::path::PathBuf;
 
@@ -15,42 +15,42 @@ use crate::model::id::RepoName;
 use crate::model::ssh::SshAddress;
 use crate::support::credential::Credential;
 
-/// As whom a git repository is reached that has no token of its own.
+/// The authentication at a git repository without a token of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RepositoryAuth {
-    /// As the GitHub App of `forge.github.app`, which must be installed there.
+    /// By the GitHub App of `forge.github.app`, which must be installed there.
     App,
-    /// As anybody.
+    /// Without credentials.
     None,
 }
 
-/// As whom we come to a git repository.
+/// The credentials of a git repository.
 #[derive(Debug, Clone)]
 pub enum GitAccess {
-    /// Without a token.
+    /// No credentials.
     Anybody,
-    /// With a token of its own.
+    /// A token of its own.
     Token(Credential),
-    /// As the forge's GitHub App, which is installed on that repository.
+    /// The code host's GitHub App, which is installed on that repository.
     App(RepoName),
-    /// Over ssh, with a key.
+    /// A key, over ssh.
     Ssh {
         /// The private key.
         key: Credential,
-        /// Who is believed to be the host, and the folder that ssh runs in, of this repository alone.
+        /// The accepted host keys, and the folder that ssh runs in, of this repository alone.
         access: ssh::SshAccess,
     },
 }
 
-/// The GitHub App that repositories may be reached as.
+/// The GitHub App that may be used at repositories.
 #[derive(Debug, Clone)]
 pub(super) enum RepositoryApp {
-    /// There is one, at that API.
+    /// An App, at that API.
     At(String),
-    /// There is none.
+    /// No App.
     None,
-    /// Whether there is one cannot be said: the forge's part has mistakes, which are told.
+    /// Unknown: `forge` has mistakes, which are reported.
     Unknown,
 }
 
@@ -69,13 +69,13 @@ impl RepositoryApp {
     }
 }
 
-/// What a repository says of how to come in.
+/// The keys by which a repository sets its credentials.
 type Given = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
 
 impl Resolver<'_> {
-    /// A repository's own token, else the App where it may be: an App that is there is there to be
-    /// used, and without any token nothing could be pushed. Over ssh its own key, which is kept in
-    /// the folder `keys`.
+    /// Chooses a repository's own token, else the App where it may be used: an installed App is meant to be used, and
+    /// without any token nothing could be pushed. Over ssh it uses the repository's own key, which is kept in the
+    /// folder `keys`.
     pub(super) fn access(
         &mut self,
         path: &str,
@@ -127,7 +127,8 @@ impl Resolver<'_> {
         match app {
             RepositoryApp::Unknown => {}
             RepositoryApp::None => {
-                let message = "there is no App to come as: `forge.github.app` is not set";
+                let message =
+                    "there is no GitHub App to authenticate with: `forge.github.app` is not set";
                 let help = "set it, or give a token under `token`";
                 self.report.error(path, message, help);
             }
@@ -149,7 +150,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// An address that we can speak to; `unusable` says what cannot be done with another one.
+    /// Checks that the service supports an address; `unusable` says what cannot be done with another one.
     pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
         self.without_credentials(path, url);
         if SshAddress::is_meant(url) {

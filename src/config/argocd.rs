@@ -1,4 +1,4 @@
-//! How Argo CD sees a cluster, and how it is told of pushes.
+//! A cluster in Argo CD: its destination, its project, and the webhook for pushes.
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -10,25 +10,25 @@ use crate::config::resolver::Resolver;
 use crate::model::id::Namespace;
 use crate::model::target;
 
-/// The one path that Argo CD takes events at, below whatever it is served under.
+/// The path of Argo CD's webhook, below the prefix that it is served under.
 const PATH: &str = "/api/webhook";
 
-/// How Argo CD sees a cluster.
+/// The cluster in Argo CD.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ArgoCd {
-    /// The namespace that Argo CD itself runs in. Default: `argocd`.
+    /// The namespace of Argo CD itself. Default: `argocd`.
     #[schemars(extend("format" = "namespace"))]
     namespace: Option<String>,
-    /// An AppProject of your own that the cluster's apps are in. Default: `the-deployer-CLUSTER`,
-    /// which is written into the manifest repository.
+    /// An AppProject of your own for the cluster's apps. Default: `the-deployer-CLUSTER`, which the service writes into
+    /// the manifest repository.
     #[schemars(extend("format" = "object-name"))]
     project: Option<String>,
-    /// Where Argo CD is told of each push for the cluster. Default: nowhere, it looks by itself.
+    /// The webhook that notifies Argo CD of each push for the cluster. Default: none; Argo CD polls.
     pub(super) webhook: Option<ArgoCdWebhook>,
 }
 
-/// Where Argo CD takes events of pushes.
+/// Argo CD's webhook for pushes.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArgoCdWebhook {
@@ -40,12 +40,12 @@ pub(super) struct ArgoCdWebhook {
     secret: Secret,
 }
 
-/// Where one cluster's Argo CD takes events of pushes.
+/// The webhook of one cluster's Argo CD.
 #[derive(Debug, Clone)]
 pub struct ArgoCdWebhookSettings {
-    /// `https://HOST/api/webhook`
+    /// The address: `https://HOST/api/webhook`.
     pub url: String,
-    /// What events are signed with.
+    /// The secret that signs events.
     pub secret: SecretString,
 }
 
@@ -58,13 +58,13 @@ impl Resolver<'_> {
         let ArgoCdWebhook { url, secret } = webhook;
         let at = format!("{path}.url");
         if has_credentials(&url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(&at, message, "take it out: events are signed instead");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(&at, message, "remove it: events are signed instead");
         } else if !is_http(&url) {
             let help = "write https://HOST/api/webhook";
             self.report.error(&at, "this is not an http or https address", help);
         } else if !url.split(['?', '#']).next().is_some_and(|url| url.ends_with(PATH)) {
-            // Elsewhere Argo CD answers 404, and at `/` 200 with its page.
+            // At other paths Argo CD answers 404, and at `/` 200 with its page.
             let message = "Argo CD takes events at a path that ends with /api/webhook";
             self.report.warning(&at, message, "write https://HOST/api/webhook");
         }
@@ -73,9 +73,9 @@ impl Resolver<'_> {
     }
 }
 
-/// `None` where the namespace is no name; its form has been told.
+/// Builds the destination; `None` if the namespace is invalid, which is reported already.
 pub(super) fn argocd_of(argocd: ArgoCd) -> Option<target::ArgoCdDestination> {
-    // Its webhook is no part of how manifests are made.
+    // The webhook does not matter for manifests.
     let ArgoCd { namespace, project, webhook: _ } = argocd;
     let default = target::ArgoCdDestination::default().namespace;
     let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
@@ -115,7 +115,7 @@ mod tests {
             ("{url: 'ftp://a.example.com/api/webhook', secret: {env: TOKEN}}", "6:20"),
             (
                 "{url: 'https://me:pw@a.example.com/api/webhook', secret: {env: TOKEN}}",
-                "ends in logs",
+                "which logs would show",
             ),
             ("{url: 'https://a.example.com/api/webhook', secret: {env: NONE}}", "NONE is not set"),
             ("{url: 'https://a.example.com/api/webhook', secret: h00k}", "holds a secret itself"),

@@ -1,4 +1,4 @@
-//! Who may call the API, and see the pages.
+//! Authentication of callers of the API and readers of the pages.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::model::id::TeamName;
 use crate::support::globs::Globs;
 use crate::support::text::refuse_invisible;
 
-/// Who may call the API, and see the pages.
+/// The callers of the API and the readers of the pages.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Auth {
     /// Tokens for programs, and for people who look at the pages.
     pub(super) tokens: Option<Vec<Token>>,
-    /// People with a GitHub token of their own, where `forge.github` is set: each may do with an app
-    /// what GitHub lets them do with its repository. `{}` is enough. Default: they may not come.
+    /// People with GitHub tokens of their own, if `forge.github` is set: each has the permissions on an app that GitHub
+    /// grants on its repository. `{}` is enough. Default: people cannot call.
     pub(super) github: Option<GitHubCallers>,
-    /// Who may see the pages: `token`, who has one of the tokens; `open`, everybody who can reach
-    /// the listener. Default: `token`.
+    /// The readers of the pages: `token`, everybody with one of the tokens; `open`, everybody who can reach the
+    /// listener. Default: `token`.
     pub(super) pages: Option<Pages>,
 }
 
@@ -34,35 +34,34 @@ pub(super) struct Auth {
 pub(super) struct GitHubCallers {
     /// Teams, `ORGANIZATION/TEAM`, whose members may do everything. Default: none.
     admins: Option<Vec<String>>,
-    /// Teams whose members may read everything. Default: none; others read of an app what they may
-    /// read of its repository.
+    /// Teams whose members may read everything. Default: none; others may read an app if they may read its repository.
     readers: Option<Vec<String>>,
 }
 
-/// A token for the API: its name, where it is, and what it is good for. Exactly one of `sha256`,
-/// `file` and `env` says where; `the-deployer config token` makes one.
+/// A token for the API: its name, its location, and its rights. Exactly one of `sha256`, `file` and `env` gives the
+/// location; `the-deployer config token` makes one.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Token {
-    /// Whose it is, for the log.
+    /// The name of its user, for logs.
     #[schemars(extend("format" = "line"))]
     name: String,
     /// The SHA-256 of the token, in hexadecimal: as `the-deployer config token` prints it.
     #[serde(default)]
     sha256: Option<String>,
-    /// A file that holds the token.
+    /// A file with the token.
     #[serde(default)]
     file: Option<String>,
-    /// An environment variable that holds the token.
+    /// An environment variable with the token.
     #[serde(default)]
     env: Option<String>,
-    /// What it is good for: `read`, `deploy` or `admin`. Default: `admin`.
+    /// Its scope: `read`, `deploy` or `admin`. Default: `admin`.
     #[serde(default)]
     scope: Option<Scope>,
-    /// On which targets, as globs over their names. Default: all.
+    /// Its targets, as globs over their names. Default: all.
     #[serde(default)]
     targets: Option<Vec<String>>,
-    /// For which apps, as globs over `namespace/slug`. Default: all.
+    /// Its apps, as globs over `namespace/slug`. Default: all.
     #[serde(default)]
     apps: Option<Vec<String>>,
 }
@@ -114,30 +113,31 @@ impl Resolver<'_> {
         }
     }
 
-    /// All where there are none; a list of nothing allows nothing, which nobody means.
+    /// Reads globs; none means all, and an empty list, which would allow nothing, is a mistake.
     fn globs(&mut self, path: &str, globs: Option<Vec<String>>) -> Globs {
         let Some(globs) = globs else { return Globs::default() };
         if globs.is_empty() {
-            let message = "with nothing in it, the token is good for nothing";
+            let message = "an empty list gives the token no rights";
             self.report.error(path, message, "name some, or leave it out for all");
         }
         self.few(path, globs.len());
         self.parse_globs(path, &globs)
     }
 
-    /// The people who may come. At GitHub everybody can have an account and a repository: whose are
-    /// meant must be said.
+    /// Reads the people who may call. Everybody can have an account and a repository at GitHub, so the configuration
+    /// must name repositories or organizations.
     pub(super) fn callers(&mut self, callers: GitHubCallers, forge: Option<&Forge>) -> GitHubTeams {
         let GitHubCallers { admins, readers } = callers;
         let forge_is_told = self.report.is_broken("forge");
         match forge.and_then(|forge| forge.github.as_ref()) {
             None if forge_is_told => {}
             None => {
-                let message = "nobody can be asked who they are: `forge.github` is not set";
+                let message = "callers cannot be identified: `forge.github` is not set";
                 self.report.error("auth.github", message, "set it, or use `auth.tokens`");
             }
             Some(github) if github.repositories.is_none() && github.organizations.is_none() => {
-                let message = "everybody at GitHub could come, with a repository of their own";
+                let message =
+                    "every GitHub user could use the service, with a repository of their own";
                 let help = "set `forge.github.organizations` or `forge.github.repositories`";
                 self.report.error("auth.github", message, help);
             }
@@ -149,7 +149,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The teams of these names; those that cannot be are told at their places.
+    /// Reads teams by their names; reports invalid names at their places.
     pub(super) fn teams(&mut self, path: &str, names: &[String]) -> Vec<TeamName> {
         self.few(path, names.len());
         let mut teams = Vec::new();
@@ -235,7 +235,7 @@ mod tests {
         for expected in [
             "config.yaml:1:28: this is neither an address nor a network",
             "config.yaml:1:41: this is neither an address nor a network",
-            "config.yaml:5:27: with nothing in it, the token is good for nothing",
+            "config.yaml:5:27: an empty list gives the token no rights",
             "config.yaml:5:47: this glob cannot be read",
             "`auth.tokens[1].scope` must be one of",
             "config.yaml:8:80: \"x\" is not a legal team",
@@ -244,14 +244,14 @@ mod tests {
         }
         let lines = refused("auth: {github: {admins: [platform]}}\n");
         for expected in [
-            "config.yaml:1:8: nobody can be asked who they are: `forge.github` is not set",
+            "config.yaml:1:8: callers cannot be identified: `forge.github` is not set",
             "config.yaml:1:26: \"platform\" is not a legal team",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }
         let all = GITHUB.replace(", organizations: [acme]", "");
         let lines = refused(&format!("{all}auth: {{github: {{}}}}\n"));
-        assert!(lines.contains("everybody at GitHub could come"), "{lines}");
+        assert!(lines.contains("every GitHub user could use the service"), "{lines}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The clusters that may be deployed to.
+//! The clusters that the service deploys to.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +17,43 @@ use crate::model::platform::Platform;
 use crate::model::platform::problem::PlatformProblem;
 use crate::model::target::{Clusters, Environment, Target};
 
-/// The longest name that DNS takes.
+/// The longest domain of DNS, in bytes.
 const DOMAIN_BYTES: usize = 253;
 
-/// One cluster that may be deployed to.
+/// A cluster that the service deploys to.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cluster {
     /// Its name, as in `deploy` of a WAML and as environment on GitHub.
     #[schemars(extend("format" = "target"))]
     pub(super) name: String,
-    /// How careful one must be with it.
+    /// Its kind: `production` or `development`.
     environment: Environment,
-    /// The domain under which apps are reached: `prod.example.com`.
+    /// The domain of the apps' hosts: `prod.example.com`.
     domain: String,
     /// The API server's address as Argo CD knows it. Default: the cluster that Argo CD runs in.
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     server: Option<String>,
-    /// The version of Kubernetes that it has, from `1.25` to `1.37`: manifests are judged by what that version knows.
-    /// Default: the newest, 1.37.
+    /// Its version of Kubernetes, from `1.25` to `1.37`: manifests are checked against that version. Default: the
+    /// newest, 1.37.
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     version: Option<String>,
-    /// Free labels, for selecting.
+    /// Free labels, for selections.
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
-    /// What it has to offer, where that differs from the `platform` of all.
+    /// Its own offers, if they differ from the `platform` of all.
     #[serde(default)]
     #[schemars(with = "Option<Platform>")]
     platform: Option<Json>,
-    /// What may be deployed there, and when.
+    /// The rules on the apps and releases that it accepts, and on the times.
     #[serde(default)]
     policies: Option<Policies>,
-    /// How Argo CD sees it.
+    /// The cluster in Argo CD.
     #[serde(default)]
     pub(super) argocd: Option<ArgoCd>,
-    /// Where to look things up that rules must know of the cluster.
+    /// The cluster's lookups: where rules check for secrets.
     #[serde(default)]
     pub(super) lookups: Option<Lookups>,
 }
@@ -92,7 +92,7 @@ impl Resolver<'_> {
         Clusters::Known(known)
     }
 
-    /// Two targets of one API server would manage the same objects, each with the other's undone at once.
+    /// Reports two targets with one API server: they would manage the same objects, each undoing the other's changes.
     fn clusters_apart(&mut self, all: &[(usize, bool, Target)]) {
         for (later, (n, is_written, target)) in all.iter().enumerate() {
             let before = all.iter().take(later);
@@ -115,14 +115,14 @@ impl Resolver<'_> {
                     "{name} and {other} have no `server`: if one Argo CD serves both, the same app on both would be \
                      the same objects"
                 );
-                let help = "write `server` for those that Argo CD does not run in; all is well if each has an \
-                            Argo CD of its own";
+                let help = "write `server` for those that Argo CD does not run in; ignore this if \
+                            each has an Argo CD of its own";
                 self.report.warning(&format!("clusters[{n}].name"), message, help);
             }
         }
     }
 
-    /// The webhook of each cluster that has one.
+    /// Reads the webhook of each cluster that has one.
     pub(super) fn argocd_webhooks(
         &mut self,
         clusters: &[Cluster],
@@ -130,7 +130,7 @@ impl Resolver<'_> {
         let mut found = BTreeMap::new();
         for (n, cluster) in clusters.iter().enumerate() {
             let webhook = cluster.argocd.as_ref().and_then(|argocd| argocd.webhook.clone());
-            // That a name is none has been told.
+            // An invalid name is reported already.
             let Ok(name) = TargetName::parse(cluster.name.as_str()) else { continue };
             let Some(webhook) = webhook else { continue };
             let path = format!("clusters[{n}].argocd.webhook");
@@ -175,7 +175,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// The version of Kubernetes that a cluster has.
+    /// Reads a cluster's version of Kubernetes.
     fn kubernetes_version(&mut self, path: &str, text: &str) -> Option<KubernetesVersion> {
         let (oldest, newest) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
         let Some(version) = KubernetesVersion::parse(text) else {
@@ -195,7 +195,7 @@ impl Resolver<'_> {
         Some(version)
     }
 
-    /// A cluster's own platform laid over that of all; what neither says has its default.
+    /// Merges a cluster's own platform over that of all; keys that neither has get their defaults.
     fn platform(&mut self, path: &str, all: Option<&Json>, own: Option<&Json>) -> Platform {
         let mut merged = Json::Object(serde_json::Map::new());
         for layer in [all, own].into_iter().flatten() {
@@ -228,7 +228,7 @@ fn are_apart(one: &Target, other: &Target) -> bool {
     ours.iter().all(|ours| theirs.iter().all(|theirs| namespaces::are_disjoint(ours, theirs)))
 }
 
-/// Maps are merged deep; anything else is replaced.
+/// Merges maps deeply, and replaces anything else.
 fn lay_over(base: &mut Json, layer: &Json) {
     match (base, layer) {
         (Json::Object(base), Json::Object(layer)) => {

@@ -1,4 +1,4 @@
-//! A secret as the file names it, and the credential that is made of it.
+//! A secret in the configuration, and the credential made from it.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use crate::config::resolver::Resolver;
 use crate::config::secret::{self, SecretSource};
 use crate::support::credential::Credential;
 
-/// What is to be done about a secret that is not given in one way.
+/// The help for a secret that is not given in exactly one way.
 pub(super) const ONE_OF: &str = "give exactly one of `file` and `env`";
 
 /// A secret: exactly one of the two.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Secret {
-    /// A file that holds it, and nothing else.
+    /// A file with the secret and nothing else.
     pub(super) file: Option<String>,
-    /// An environment variable that holds it.
+    /// An environment variable with the secret.
     pub(super) env: Option<String>,
 }
 
 impl Resolver<'_> {
-    /// The secret that is meant, read.
+    /// Reads a secret.
     pub(super) fn secret(
         &mut self,
         path: &str,
@@ -50,7 +50,11 @@ impl Resolver<'_> {
         match secret::read(&source, self.variables) {
             Ok(found) => {
                 if let Some(warning) = found.warning {
-                    self.report.warning(&path, warning, "a secret is for its owner only");
+                    self.report.warning(
+                        &path,
+                        warning,
+                        "only its owner may read a file with a secret",
+                    );
                 }
                 Some(found.secret)
             }

@@ -1,4 +1,4 @@
-//! Programs that receive events.
+//! Webhooks: programs that receive events.
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -11,36 +11,36 @@ use crate::model::announcement::Announcement;
 use crate::notify::signature::SigningSecret;
 use crate::support::host::is_loopback;
 
-/// Each is a queue of its own that is asked at every turn.
+/// The largest number of webhooks: the service polls the queue of each.
 const MOST: usize = 20;
 
-/// A program that receives a signed event of every change.
+/// A program that receives a signed event for every change.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventWebhook {
-    /// What it is called in logs and on pages. Messages that wait are kept under this name.
+    /// Its name in logs and on pages. Waiting messages are stored under this name.
     #[schemars(extend("format" = "slug"))]
     name: String,
-    /// Where events are sent: an https address without credentials; http on this machine only.
+    /// The address for events: https without credentials; http on this machine only.
     #[schemars(extend("format" = "url"))]
     url: String,
-    /// What events are signed with: `whsec_` and the base64 of 24 to 64 random bytes.
+    /// The secret that signs events: `whsec_` and the base64 of 24 to 64 random bytes.
     secret: Secret,
-    /// Which events are sent. Default: all.
+    /// The events that it receives. Default: all.
     #[serde(default)]
     events: Option<Vec<Announcement>>,
 }
 
-/// A program that receives a signed event of every change.
+/// A program that receives a signed event for every change.
 #[derive(Debug, Clone)]
 pub struct EventWebhookSettings {
-    /// What it is called; no two are called the same.
+    /// Its name, which is unique.
     pub name: String,
-    /// Where events are sent.
+    /// The address for events.
     pub url: String,
-    /// What they are signed with.
+    /// The secret that signs them.
     pub key: SigningSecret,
-    /// Which events are sent; at least one.
+    /// The events that it receives; at least one.
     pub events: Vec<Announcement>,
 }
 
@@ -71,8 +71,8 @@ impl Resolver<'_> {
         let EventWebhook { name, url, secret, events } = webhook;
         let at = format!("{path}.url");
         if has_credentials(&url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(&at, message, "take it out: events are signed instead");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(&at, message, "remove it: events are signed instead");
         }
         if !is_safe(&url) {
             let message = "events would go over the network in the clear";
@@ -96,7 +96,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns whether nobody on the way can read along.
+/// Returns whether events to the address are encrypted, or stay on this machine.
 pub(super) fn is_safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     match (url.scheme(), url.host_str()) {

@@ -1,4 +1,4 @@
-//! The code host, and as whom we come to it.
+//! The code host and its credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -32,19 +32,19 @@ pub(super) struct GitHub {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     api_url: Option<String>,
-    /// A token that may read contents and write deployments; a file is read for each request, so
-    /// that it may be renewed. Exactly one of `token` and `app`.
+    /// A token that may read contents and write deployments; a file is read for each request, so that the token may be
+    /// renewed. Exactly one of `token` and `app`.
     #[serde(default)]
     token: Option<Secret>,
-    /// A GitHub App. It alone can write check runs and look for lost events.
+    /// A GitHub App. Only an App can write check runs and find missed events.
     #[serde(default)]
     app: Option<App>,
-    /// With what people log in from a terminal (`bart login`).
+    /// The OAuth client for logins from a terminal (`bart login`).
     #[serde(default)]
     login: Option<Login>,
-    /// The secret that the webhook is set up with.
+    /// The secret of the webhook.
     webhook_secret: Secret,
-    /// The secret before that one: taken too, while it is being changed.
+    /// The former secret: accepted too, while the secret is being changed.
     #[serde(default)]
     pub(super) previous_webhook_secret: Option<Secret>,
     /// Repositories that may deploy, as globs over `owner/name`. Default: all.
@@ -53,14 +53,14 @@ pub(super) struct GitHub {
     /// Organizations all of whose repositories may deploy, beside `repositories`.
     #[serde(default)]
     pub(super) organizations: Option<Vec<String>>,
-    /// Environments that are for us, as globs over their names; letter case does not count.
+    /// Environments whose deployments the service takes, as globs over their names; letter case does not count.
     /// Default: all that can be targets.
     #[serde(default)]
     environments: Option<Vec<String>>,
-    /// How often events that were lost are looked for, `1s` to a day, or `off`. Default: `5m`.
+    /// The time between searches for missed events, `1s` to a day, or `off`. Default: `5m`.
     #[serde(default)]
     sweep: Option<String>,
-    /// The `task` of deployments that are for us. Default: `deploy`.
+    /// The `task` of deployments that the service takes. Default: `deploy`.
     #[serde(default)]
     tasks: Option<Vec<String>>,
     /// The image tag of a deployment whose payload names none: a text with `{ref}`, `{sha}` or
@@ -76,13 +76,13 @@ pub(super) struct GitHub {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct App {
-    /// Its number or its client id, from the App's settings.
+    /// Its App ID or its client ID, from the App's settings.
     id: String,
-    /// A private key that was generated there: the PEM file as it was downloaded.
+    /// A private key of the App: the PEM file as downloaded.
     private_key: Secret,
 }
 
-/// With what people log in from a terminal: GitHub's device flow.
+/// The OAuth client for logins from a terminal: GitHub's device flow.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Login {
@@ -97,7 +97,7 @@ pub(super) struct Login {
 pub(super) struct Local {
     /// The folder. Default: `repos` in the storage folder.
     root: Option<String>,
-    /// The secret that events are signed with. Default: made at first start.
+    /// The secret that signs events. Default: made at first start.
     webhook_secret: Option<Secret>,
 }
 
@@ -113,24 +113,24 @@ pub enum ForgeSettings {
     GitHub {
         /// The API's address.
         api_url: String,
-        /// Who we are there.
+        /// The credentials.
         credentials: GitHubCredentials,
-        /// The client id that people log in with from a terminal.
+        /// The client id for logins from a terminal.
         login: Option<String>,
     },
 }
 
-/// Who we are to GitHub.
+/// The service's credentials at GitHub.
 #[derive(Debug, Clone)]
 pub enum GitHubCredentials {
-    /// The owner of a token that may read contents and write deployments.
+    /// A token that may read contents and write deployments.
     Token(Credential),
     /// A GitHub App.
     App(AppCredentials),
 }
 
 impl Resolver<'_> {
-    /// The host and its webhooks; `None` after a violation that leaves nothing to go on with.
+    /// Reads the code host and its webhooks; `None` after a violation that leaves nothing to use.
     pub(super) fn forge(
         &mut self,
         forge: Forge,
@@ -170,7 +170,7 @@ impl Resolver<'_> {
         let credentials = self.credentials(token, app);
         let secret = match self.purpose {
             Purpose::Serve => self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF),
-            // No event comes in.
+            // These read no events.
             Purpose::Record | Purpose::Rebuild => Some(SecretString::default()),
         };
         let rules = Rules {
@@ -204,7 +204,8 @@ impl Resolver<'_> {
             (None, None) => {
                 let help =
                     "add `app: {id: …, private_key: {file: PATH}}`, or `token: {file: PATH}`";
-                let message = "there is nothing to come to GitHub with";
+                let message =
+                    "there are no credentials for GitHub: neither `app` nor `token` is set";
                 self.report.error("forge.github", message, help);
                 None
             }
@@ -317,7 +318,10 @@ mod tests {
     fn there_is_a_token_or_an_app_and_not_both() {
         let said = refused("forge: {github: {webhook_secret: {env: HOOK}}}");
         assert!(
-            said.contains("config.yaml:1:9: there is nothing to come to GitHub with"),
+            said.contains(
+                "config.yaml:1:9: there are no credentials for GitHub: neither `app` nor `token` \
+                 is set"
+            ),
             "{said}"
         );
         let both = github("{id: 1, private_key: {env: KEY}}\n    token: {env: TOKEN}");
@@ -361,12 +365,12 @@ mod tests {
              webhook_secret: {}\n    repositories: [acme, '{']\n    tasks: []\n    tag: latest\n",
         );
         for expected in [
-            "config.yaml:3:14: an address with a name or a password",
+            "config.yaml:3:14: the address has a user name or a password",
             "config.yaml:4:5: this secret is given twice",
             "config.yaml:5:5: this secret is not given",
             "config.yaml:6:20: this matches no repository",
             "config.yaml:6:26: this glob cannot be read",
-            "config.yaml:7:5: with no task, no deployment is for us",
+            "config.yaml:7:5: with no task, the service would ignore every deployment",
             "config.yaml:8:10: every deployment would get the same tag",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");

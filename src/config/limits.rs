@@ -1,4 +1,4 @@
-//! Bounds.
+//! Limits on work, time, memory and connections.
 
 use std::time::Duration;
 
@@ -7,76 +7,74 @@ use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
 
-/// Two tries with a pause between them must fit in.
+/// The shortest timeout of lookups: two tries with a pause between them must fit in.
 const SHORTEST_LOOKUP: Duration = Duration::from_millis(500);
 
-/// A worker that waits for longer is one less.
+/// The longest timeout of lookups: a worker that waits for longer is lost for other work.
 const LONGEST_LOOKUP: Duration = Duration::from_mins(1);
 
-/// Twenty a second: more than anybody asks who waits for the answers.
+/// The default rate of requests: twenty a second, more than any caller needs who waits for the answers.
 const REQUESTS_PER_MINUTE: u32 = 1200;
 
-/// Bounds.
+/// Limits.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
-    /// How many deployments are worked on at once. Most of the time they wait, for the code host
-    /// and for the push they go along with: this also bounds how many go in one push. Default: 128.
+    /// The number of deployments that are processed at once. Most of the time they wait, for the code host or for a
+    /// push: this also limits how many go into one push. Default: 128.
     #[schemars(range(min = 1, max = 256))]
     workers: Option<u32>,
-    /// After how long without a sign of life a worker's deployment is taken over: `30s`.
+    /// The time without a sign of life after which another worker takes a deployment over: `30s`.
     lease: Option<String>,
-    /// How long a deployment waits for everything that is looked up for it: `10s`.
+    /// The longest time for all lookups of a deployment: `10s`.
     lookups: Option<String>,
     /// The largest body of a webhook in bytes. Default: 1048576; GitHub sends at most 26214400.
     #[schemars(range(min = 1024, max = 26_214_400))]
     body: Option<u32>,
-    /// How long the body of a webhook may take to arrive: `7s`. One that comes slower than 16 KiB a
-    /// second is not waited for so long.
+    /// The longest time for the body of a webhook to arrive: `7s`. A body slower than 16 KiB a second gets less.
     body_timeout: Option<String>,
-    /// How long the head of a request may take to arrive: `10s`.
+    /// The longest time for the head of a request to arrive: `10s`.
     header_timeout: Option<String>,
-    /// How long a connection may be silent between two requests: `90s`. Longer than proxies keep theirs.
+    /// The longest silence of a connection between two requests: `90s`. Longer than proxies keep theirs.
     idle_timeout: Option<String>,
-    /// How long a client may take nothing of its answer: `10s`.
+    /// The longest time in which a client reads nothing of its answer: `10s`.
     write_timeout: Option<String>,
-    /// How many connections are open at once. Default: 2048, and fewer where the limit on open
-    /// files asks for it.
+    /// The number of open connections. Default: 2048, or fewer if the limit of open files requires it.
     #[schemars(range(min = 16, max = 65_536))]
     connections: Option<u32>,
-    /// How many of them one client address has; of IPv6, one network of 64 bits. Those of
+    /// The number of open connections of one client address; in IPv6, of one network of 64 bits. Those of
     /// `server.trusted_proxies` are not counted. Default: half of `connections`.
     #[schemars(range(min = 8, max = 65_536))]
     connections_per_address: Option<u32>,
-    /// How many requests to the API and the pages a caller may make in a minute. Default: 1200.
+    /// The number of requests to the API and the pages that a caller may make in a minute. Default: 1200.
     #[schemars(range(min = 1, max = 1_000_000))]
     requests_per_minute: Option<u32>,
 }
 
-/// Bounds.
+/// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// How many deployments are worked on at once.
+    /// The number of deployments that are processed at once.
     pub workers: usize,
-    /// After how long without a sign of life a worker's deployment is taken over.
+    /// The time without a sign of life after which another worker takes a deployment over.
     pub lease: Duration,
-    /// How long a deployment waits for everything that is looked up for it.
+    /// The longest time for all lookups of a deployment.
     pub lookups: Duration,
     /// The largest body of a webhook in bytes.
     pub body: usize,
-    /// How long a webhook's body may take to arrive.
+    /// The longest time for a webhook's body to arrive.
     pub body_timeout: Duration,
-    /// How long the head of a request may.
+    /// The longest time for the head of a request to arrive.
     pub header_timeout: Duration,
-    /// How long a connection may be silent between two requests.
+    /// The longest silence of a connection between two requests.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of its answer.
+    /// The longest time in which a client reads nothing of its answer.
     pub write_timeout: Duration,
-    /// How many connections are open at once.
+    /// The number of open connections.
     pub connections: usize,
-    /// How many of them one client address has.
+    /// The number of open connections of one client address.
     pub connections_per_address: usize,
-    /// How many requests a caller may make in a minute.
+    /// The number of requests that a caller may make in a minute.
     pub requests_per_minute: u32,
 }
 
@@ -99,11 +97,15 @@ impl Resolver<'_> {
         let lease = self.duration("limits.lease", lease, 30);
         let lookups = self.duration("limits.lookups", lookups, 10);
         if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
-            let message = "looking things up takes a second and no more than a minute";
+            let message = "the timeout of lookups must be between a second and a minute";
             self.report.error("limits.lookups", message, "write `10s`");
         }
         if lease < Duration::from_secs(1) {
-            self.report.error("limits.lease", "a lease this short is lost at once", "write `30s`");
+            self.report.error(
+                "limits.lease",
+                "a lease this short ends before it is renewed",
+                "write `30s`",
+            );
         }
         LimitSettings {
             workers: workers.unwrap_or(128) as usize,
@@ -120,11 +122,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// Reads how long a client is waited for.
+    /// Reads a timeout of clients.
     fn patience(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let patience = self.duration(path, text, default);
         if !(Duration::from_millis(100)..=Duration::from_mins(5)).contains(&patience) {
-            let message = "clients are waited for at least 100 ms and no more than five minutes";
+            let message = "the timeout must be between 100 ms and five minutes";
             self.report.error(path, message, &format!("write `{default}s`"));
         }
         patience

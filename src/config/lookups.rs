@@ -1,4 +1,4 @@
-//! What is looked up outside: images in registries, and where each cluster's secrets are.
+//! The lookups: images in registries, and each cluster's secrets.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,56 +13,56 @@ use crate::model::platform::secrets::Delivery;
 use crate::model::target::{Clusters, Target};
 use crate::support::host::is_loopback_authority;
 
-/// A registry that is asked whether an image's tag exists.
+/// A registry in which the service looks up images.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Registry {
-    /// Its host as images name it: `ghcr.io`, `docker.io`, `registry.example.com:5000`; `*` for
-    /// every other one on the Internet, without a login.
+    /// Its host as images name it: `ghcr.io`, `docker.io`, `registry.example.com:5000`; `*` for every other one on the
+    /// Internet, without a login.
     #[schemars(extend("format" = "line"))]
     host: String,
-    /// Who we are there. Default: anybody.
+    /// The user name. Default: no login.
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     username: Option<String>,
     /// The password, or a token that may pull.
     #[serde(default)]
     password: Option<Secret>,
-    /// Whether it is reached by http, where everybody on the way can listen. Default: no.
+    /// Use http, which everybody on the way can read. Default: no.
     #[serde(default)]
     insecure: Option<bool>,
 }
 
-/// Where to look things up that rules must know of a cluster.
+/// The lookups of a cluster.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Lookups {
-    /// Where to look whether secrets exist: `vault`, `kubernetes` or `none`. Default: `none`.
+    /// The store in which secrets are looked up: `vault`, `kubernetes` or `none`. Default: `none`.
     secrets: Option<SecretsIn>,
-    /// How to come into the Vault that `platform.secrets.vault` names.
+    /// The credentials of the Vault that `platform.secrets.vault` names.
     vault: Option<VaultAccess>,
-    /// How to come to the cluster's API server.
+    /// The credentials of the cluster's API server.
     kubernetes: Option<KubernetesAccess>,
 }
 
-/// Where to look whether secrets exist.
+/// The store in which secrets are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum SecretsIn {
-    /// Nowhere: it is not checked.
+    /// None: secrets are not checked.
     None,
-    /// In Vault.
+    /// Vault.
     Vault,
-    /// In the cluster.
+    /// The cluster.
     Kubernetes,
 }
 
-/// How to come into a Vault.
+/// The credentials of a Vault.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VaultAccess {
-    /// A token that may read `metadata/*` and `subkeys/*` of the engine, and no more. A file is
-    /// read anew for each question, so that an agent may renew it.
+    /// A token that may read `metadata/*` and `subkeys/*` of the engine, and no more. A file is read for each lookup,
+    /// so that an agent may renew it.
     token: Secret,
     /// The namespace (Vault Enterprise). Default: that of `platform.secrets.vault`.
     #[serde(default)]
@@ -70,7 +70,7 @@ pub(super) struct VaultAccess {
     namespace: Option<String>,
 }
 
-/// How to come to a cluster's API server.
+/// The credentials of a cluster's API server.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KubernetesAccess {
@@ -78,11 +78,11 @@ pub(super) struct KubernetesAccess {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     server: Option<String>,
-    /// A token that may `get` secrets, externalsecrets and vaultstaticsecrets. A file is read
-    /// anew for each question, so that it may be renewed.
+    /// A token that may `get` secrets, externalsecrets and vaultstaticsecrets. A file is read for each lookup, so that
+    /// it may be renewed.
     token: Secret,
-    /// A file with the certificates of who signed the server's, as PEM. Default: those that the
-    /// machine trusts.
+    /// A file with the certificates of the authority that signed the server's, as PEM. Default: those that the machine
+    /// trusts.
     #[serde(default)]
     ca: Option<String>,
 }
@@ -100,16 +100,16 @@ impl Resolver<'_> {
             let host = registry.host.clone();
             let registry = self.registry(&path, registry);
             if lookups.registries.contains_key(&host) {
-                let message = format!("the registry {host} is there already");
+                let message = format!("the registry {host} is configured twice");
                 self.report.error(&format!("{path}.host"), message, "remove one of the two");
             }
             lookups.registries.insert(host, registry);
         }
-        for (n, (name, asked)) in clusters.into_iter().enumerate() {
+        for (n, (name, section)) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}].lookups");
             let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
-            let (Some(asked), Some(target)) = (asked, target) else { continue };
-            if let Some(found) = self.secrets_of(&path, asked, &target) {
+            let (Some(section), Some(target)) = (section, target) else { continue };
+            if let Some(found) = self.secrets_of(&path, section, &target) {
                 lookups.secrets.insert(target.name, found);
             }
         }
@@ -125,7 +125,8 @@ impl Resolver<'_> {
             self.report.error(&format!("{path}.host"), "this is not a registry's host", help);
         }
         if host == ANY_OTHER && (username.is_some() || password.is_some() || insecure) {
-            let message = "every other registry is asked by https and without a login";
+            let message =
+                "`*` means all other registries, which are called by https without a login";
             self.report.error(path, message, "give a login to a registry with a name");
         }
         let login = match (username, password) {
@@ -196,7 +197,7 @@ impl Resolver<'_> {
         target: &Target,
     ) -> Option<SecretStoreSettings> {
         if target.platform.secrets.delivery != Delivery::Kubernetes {
-            // A first deployment would be refused for want of what only it brings.
+            // A first deployment would be refused, because it brings the secrets itself.
             let message = "the secrets of this cluster come with the apps' own manifests";
             let help = "look them up in Vault: `secrets: vault`; or nowhere: `secrets: none`";
             self.report.error(&format!("{path}.secrets"), message, help);
@@ -213,12 +214,12 @@ impl Resolver<'_> {
         Some(SecretStoreSettings::Kubernetes(kubernetes::KubernetesSettings { server, token, ca }))
     }
 
-    /// A token goes there, so it is https, or this machine.
+    /// Checks an address that gets a token: https, or this machine.
     fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
         self.without_credentials(path, address);
         let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
         if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
-            let message = format!("our token would go to `{name}` in the clear");
+            let message = format!("the service's token would go to `{name}` in the clear");
             self.report.error(path, message, "use an address that begins with https://");
         } else if !address.starts_with("https://") && host.is_none() {
             let message = format!("`{name}` is not an address");
@@ -227,7 +228,7 @@ impl Resolver<'_> {
     }
 }
 
-/// As images name it, in lower case; Docker Hub by its one name.
+/// Returns whether the text is a host as images name it, in lower case; Docker Hub by one name.
 fn is_host(text: &str) -> bool {
     let legal =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-' | b':');
@@ -313,18 +314,19 @@ mod tests {
         for expected in [
             "config.yaml:2:10: this is not a registry's host",
             "config.yaml:3:3: a login is a name and a password",
-            "config.yaml:4:10: the registry ghcr.io is there already",
+            "config.yaml:4:10: the registry ghcr.io is configured twice",
             "config.yaml:4:35: the variable NONE is not set",
-            "config.yaml:5:3: every other registry is asked by https and without a login",
+            "config.yaml:5:3: `*` means all other registries, which are called by https without a \
+             login",
             "config.yaml:6:10: this is not a registry's host",
             "config.yaml:8:52: there is no Vault to look secrets up in",
-            "config.yaml:13:22: our token would go to `platform.secrets.vault.address` in the clear",
+            "config.yaml:13:22: the service's token would go to `platform.secrets.vault.address` in the clear",
             "config.yaml:13:3: there is no token for Vault",
             "config.yaml:14:52: there is no token for the API server",
             "`clusters[3].lookups.kubernetes.server` must be",
             "/none cannot be read",
             "config.yaml:19:22: the secrets of this cluster come with the apps' own manifests",
-            "config.yaml:20:19: looking things up takes a second and no more than a minute",
+            "config.yaml:20:19: the timeout of lookups must be between a second and a minute",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");
         }

@@ -1,4 +1,4 @@
-//! The repositories that manifests are pushed to, and how.
+//! The manifest repositories.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::support::globs::Globs;
 
-/// The repositories that manifests are pushed to.
+/// The manifest repositories.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Manifests {
-    /// For each target the first whose globs match it. Default: a local one in the storage folder.
+    /// The repositories; each target uses the first whose globs match it. Default: a local one in the storage folder.
     pub(super) repositories: Option<Vec<ManifestRepository>>,
 }
 
-/// One repository that manifests are pushed to.
+/// A manifest repository.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ManifestRepository {
-    /// What it is called in logs; also the name of its clone.
+    /// Its name in logs; also the name of its clone.
     #[schemars(extend("format" = "slug"))]
     name: String,
     /// An http or https address without credentials, `git@HOST:PATH` or `ssh://USER@HOST:PORT/PATH`,
@@ -37,84 +37,83 @@ pub(super) struct ManifestRepository {
     /// The branch that Argo CD follows. Default: `main`.
     #[serde(default)]
     branch: Option<String>,
-    /// Globs over target names. Default: all.
+    /// The targets whose manifests it has, as globs. Default: all.
     #[serde(default)]
     targets: Option<Vec<String>>,
-    /// A token that may push. A file is read anew for each exchange, so that it may be renewed.
+    /// A token that may push. A file is read for each exchange, so that it may be renewed.
     #[serde(default)]
     token: Option<Secret>,
-    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
-    /// repository is on its host; otherwise `none`.
+    /// The authentication without a token. Default: `app` if `forge.github.app` is set and the repository is on its
+    /// host; otherwise `none`.
     #[serde(default)]
     auth: Option<RepositoryAuth>,
-    /// How to come in over ssh; needed where `url` is ssh's, and only there.
+    /// The ssh credentials; only for an ssh `url`, which needs them.
     #[serde(default)]
     ssh: Option<Ssh>,
-    /// Who commits.
+    /// The committer.
     #[serde(default)]
     identity: Option<Identity>,
-    /// The key that commits are signed with. Default: they are not.
+    /// The key that signs commits. Default: commits are not signed.
     #[serde(default)]
     pub(super) signing: Option<Signing>,
-    /// How often the repository may be pushed to. Default: on github.com what GitHub advises, 3 at
-    /// once and 6 a minute; elsewhere 100 at once and 1,200 a minute.
+    /// The push budget of the repository. Default: on github.com GitHub's advice, 3 at once and 6 a
+    /// minute; elsewhere 100 at once and 1,200 a minute.
     #[serde(default)]
     push_budget: Option<PushBudget>,
-    /// Who pushes. Default: `direct`.
+    /// The service that pushes. Default: `direct`.
     #[serde(default)]
     push: Option<PushBy>,
 }
 
-/// How often a repository may be pushed to. What waits for a push goes into it together, a commit
-/// for each deployment.
+/// A limit on the pushes to a repository. Changes that wait go into one push, with a commit for each deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PushBudget {
-    /// The most pushes of any minute.
+    /// The largest number of pushes in any minute.
     #[schemars(range(min = 1, max = 100_000))]
     per_minute: u32,
-    /// How many of them may follow one another at once. Default: half of a minute's.
+    /// The largest number of pushes in a row. Default: half of a minute's.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     burst: Option<u32>,
 }
 
-/// The committer of the commits. Their author is the person who asked.
+/// The committer of the commits. Their author is the actor.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Identity {
-    /// A name. Default: `the-deployer`.
+    /// The name. Default: `the-deployer`.
     #[schemars(extend("format" = "line"))]
     name: Option<String>,
-    /// An e-mail address. Default: `the-deployer@localhost`.
+    /// The e-mail address. Default: `the-deployer@localhost`.
     #[schemars(extend("format" = "email"))]
     email: Option<String>,
 }
 
-/// One repository that manifests are pushed to.
+/// A manifest repository.
 #[derive(Debug, Clone)]
 pub struct ManifestRepositorySettings {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// An http or https address without credentials, ssh's, or a path.
     pub url: String,
     /// The branch that Argo CD follows.
     pub branch: String,
-    /// Which targets' manifests it has.
+    /// The targets whose manifests it has.
     pub targets: Globs,
-    /// Must be allowed to push.
+    /// The credentials, which must be allowed to push.
     pub access: GitAccess,
-    /// Who commits: name and e-mail address.
+    /// The committer: name and e-mail address.
     pub identity: CommitIdentity,
-    /// How commits are signed, if they are.
+    /// The key that signs commits, if they are signed.
     pub signing: Option<SigningKey>,
-    /// Where its clone is kept, if it needs one.
+    /// The folder of its clone, if it needs one.
     pub clone_dir: PathBuf,
-    /// Whether it is the local one that the program makes itself when it is not there.
+    /// True for the local repository that the service makes itself if it is missing.
     pub embedded: bool,
-    /// How often it may be pushed to.
+    /// The push budget.
     pub budget: writer::PushAllowance,
-    /// Who pushes.
+    /// The service that pushes.
     pub push: PushBy,
 }
 
@@ -194,7 +193,7 @@ impl Resolver<'_> {
             let message = "this repository is for no target";
             self.report.error(path, message, "write [\"*\"], or leave it out");
         }
-        // After a mistake it is all targets: no cluster is said to have no repository.
+        // After a mistake it matches all targets, so that no cluster seems to have no repository.
         self.parse_globs(path, &globs)
     }
 
@@ -209,7 +208,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The repository that is made when none is configured.
+/// Returns the repository that is used when none is configured.
 fn embedded(folder: &Path) -> ManifestRepositorySettings {
     let path = folder.join("manifests.git");
     ManifestRepositorySettings {
@@ -227,7 +226,7 @@ fn embedded(folder: &Path) -> ManifestRepositorySettings {
     }
 }
 
-/// Half of a minute's pushes may go at once, unless it says how many.
+/// Reads the budget; by default half of a minute's pushes may go at once.
 fn budget_of(budget: Option<PushBudget>, url: &str) -> writer::PushAllowance {
     let Some(PushBudget { per_minute, burst }) = budget else {
         return writer::PushAllowance::of_address(url);

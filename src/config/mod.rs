@@ -1,4 +1,4 @@
-//! Settings: one YAML file, `THE_DEPLOYER_*` variables over it, defaults under it.
+//! The settings: one YAML file, `THE_DEPLOYER_*` variables over it, defaults under it.
 //!
 //! ```text
 //! file ─ waml::yaml ─▶ Node ◀─ variables    (every value with its place)
@@ -6,38 +6,38 @@
 //!                        ▼
 //!                      File ─ Resolver ─▶ Settings | every violation at once
 //! ```
-//!
-//! Each area has one file: its types as an operator writes them, its types as the program uses them (`…Settings`
-//! where the two would have one name), the way from the former to the latter, and its tests.
-//! The environment is read in [`environment`] only; everything else is handed in.
+//! Each area has one file: its types as an operator writes them, its types as the program uses them (`…Settings` if
+//! both would have one name), the conversion from the former to the latter, and its tests. Begin with `settings`, which
+//! has the whole, then [`SettingsSources`], which loads it. Only [`environment`] reads the environment; everything else
+//! is an argument.
 
-pub mod settings; // the whole: the file, and what the program uses
+pub mod settings; // the whole: the file, and the settings made from it
 
-pub mod server; // where the server listens
-pub mod storage; // where state is kept
-pub mod limits; // bounds
-pub mod auth; // who may call, and see the pages
-pub mod forge; // the code host, and as whom we come to it
-pub mod webhook; // which of its events are for us
+pub mod server; // the listener and the public address
+pub mod storage; // the database and the data folder
+pub mod limits; // limits
+pub mod auth; // authentication of callers
+pub mod forge; // the code host and its credentials
+pub mod webhook; // the filter of its events
 pub mod waml; // the developers' file
-pub mod templates; // where templates come from
-pub mod manifests; // where manifests are pushed to
-pub mod access; // as whom git repositories are reached
+pub mod templates; // the source of templates
+pub mod manifests; // manifest repositories
+pub mod access; // credentials of git repositories
 pub mod ssh; // the same over ssh: keys and known hosts
-pub mod signing; // how commits are signed
-pub mod clusters; // the clusters that may be deployed to
-pub mod argocd; // how Argo CD sees them, and is told of pushes
-pub mod lookups; // registries, and where secrets are looked up
-pub mod outbound; // how everything outside is reached by HTTP
-pub mod slack; // people on Slack
-pub mod event_webhooks; // programs that receive events
+pub mod signing; // signatures of commits
+pub mod clusters; // the targets
+pub mod argocd; // the targets in Argo CD, and its notification of pushes
+pub mod lookups; // registries and secret stores
+pub mod outbound; // proxy and certificates of outgoing HTTP
+pub mod slack; // Slack messages
+pub mod event_webhooks; // webhooks with events
 pub mod credential; // a secret as the file names it
 pub mod secret; // secrets in files and variables
 
-mod policies; // what a cluster asks of what is deployed to it
-mod resolver; // what the ways from the file to settings share
-mod redact; // what may be shown
-mod offline; // what commands need that work without the service
+mod policies; // policies of a target
+mod resolver; // from the file to settings, shared parts
+mod redact; // masks secrets
+mod offline; // settings of commands that need no service
 mod report; // violations at the place of a value
 mod variables; // THE_DEPLOYER_*
 
@@ -57,40 +57,40 @@ use crate::waml::checked_reader::Reader;
 use crate::waml::node::{Map, Node, Origin, Path as Way, Value};
 use crate::waml::yaml::{self, Budget};
 
-/// The storage folder where none is configured.
+/// The default storage folder.
 pub const HOME: &str = ".the-deployer";
 
-/// Everything that settings are made of. Not printable: variables hold secrets.
+/// The sources of the settings. Not printable: variables hold secrets.
 #[derive(Clone)]
 pub struct SettingsSources {
     /// The file's name and text, if there is a file.
     pub file: Option<(String, String)>,
     /// The environment.
     pub variables: BTreeMap<String, String>,
-    /// The storage folder where none is configured.
+    /// The default storage folder.
     pub home: PathBuf,
 }
 
-/// Settings, and what is doubtful about them.
+/// The settings, with warnings.
 #[derive(Debug)]
 pub struct Loaded {
     /// The settings.
     pub settings: Settings,
-    /// Violations that stop nothing.
+    /// Violations that do not stop the service.
     pub warnings: Vec<Violation>,
 }
 
-/// The file cannot be read at all.
+/// An error for a file that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration {path} cannot be read: {source}")]
 pub struct Unreadable {
     /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     pub source: std::io::Error,
 }
 
-/// The environment of this process: the one place that reads it. What is not UTF-8 is left out.
+/// Returns the environment of this process: the one place that reads it. Values that are not UTF-8 are left out.
 pub fn environment() -> BTreeMap<String, String> {
     let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -98,7 +98,7 @@ pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(texts).collect()
 }
 
-/// The file's JSON Schema, for `config schema` and editors.
+/// Returns the file's JSON Schema, for `config schema` and editors.
 pub fn schema() -> schemars::Schema {
     schemars::schema_for!(File)
 }
@@ -117,7 +117,7 @@ impl SettingsSources {
         Ok(Self { file, variables, home: HOME.into() })
     }
 
-    /// The settings that these sources make.
+    /// Makes the settings from these sources.
     ///
     /// # Errors
     /// Every violation, warnings too, in the order of the file.
@@ -136,8 +136,8 @@ impl SettingsSources {
         }
     }
 
-    /// The settings for acts on the database: `storage` and `clusters` are the configuration's, and no secret
-    /// is read.
+    /// Makes the settings for acts on the database: `storage` and `clusters` are the configuration's, and no secret is
+    /// read.
     ///
     /// # Errors
     /// As [`SettingsSources::load`].
@@ -145,7 +145,7 @@ impl SettingsSources {
         self.load_for(Purpose::Record)
     }
 
-    /// The settings for a rebuild: secrets are read for the code host and the manifest repositories only.
+    /// Makes the settings for a rebuild: secrets are read for the code host and the manifest repositories only.
     ///
     /// # Errors
     /// As [`SettingsSources::load`].
@@ -153,7 +153,7 @@ impl SettingsSources {
         self.load_for(Purpose::Rebuild)
     }
 
-    /// The part `storage` alone, whatever the rest is like: it may be of a newer version.
+    /// Makes the settings of the part `storage` alone, whatever the rest is like: it may be of a newer version.
     ///
     /// # Errors
     /// Every violation of that part.
@@ -183,8 +183,8 @@ impl SettingsSources {
         Some(storage)
     }
 
-    /// The texts that violations point into, by name: the file, and the variables that are ours.
-    /// What may be a secret is starred or left out.
+    /// Returns the texts that violations point into, by name: the file, and the `THE_DEPLOYER_*` variables. Possible
+    /// secrets are starred or left out.
     pub fn texts(&self) -> Vec<(String, String)> {
         let file = self.file.iter().map(|(name, text)| (name.clone(), redact::masked(name, text)));
         file.chain(variables::texts(&self.variables)).collect()
@@ -212,7 +212,7 @@ impl SettingsSources {
     }
 }
 
-/// The file with the variables over it, by its schema.
+/// Parses the file with the variables over it, by its schema.
 fn read_file(
     root: &mut Node,
     variables: &BTreeMap<String, String>,
@@ -224,13 +224,13 @@ fn read_file(
     Some(readable_parts(json, root, violations))
 }
 
-/// The file without the parts that lack something: the others can be judged nevertheless.
+/// Parses the file without its broken parts, so that the others can be checked.
 fn readable_parts(json: Json, root: &mut Node, violations: &mut Vec<Violation>) -> File {
     let Json::Object(mut parts) = json else { return File::default() };
     parts.retain(|name, part| {
         let alone = serde_json::json!({name.as_str(): part});
         let Err(error) = serde_json::from_value::<File>(alone) else { return true };
-        // What is missing or wrong has been told at its place, if it has been told.
+        // A missing or wrong value is reported at its place, unless none has been reported.
         if violations.is_empty() {
             let message = format!("`{name}` cannot be read: {error}");
             violations.push(Violation::error(report::RULE, message).at(name.as_str(), None));
@@ -245,7 +245,7 @@ fn readable_parts(json: Json, root: &mut Node, violations: &mut Vec<Violation>) 
     serde_json::from_value(Json::Object(parts)).unwrap_or_default()
 }
 
-/// At most one byte more than the budget takes, so that the reader can say that it is too much.
+/// Reads at most one byte more than the limit, so that the parser can report that it is too much.
 fn text_of(path: &Path) -> Result<String, (PathBuf, std::io::Error)> {
     let most = Budget::default().bytes as u64 + 1;
     let mut text = String::new();
@@ -255,13 +255,13 @@ fn text_of(path: &Path) -> Result<String, (PathBuf, std::io::Error)> {
     Ok(text)
 }
 
-/// Nothing but comments: everything is left to the defaults.
+/// Returns whether the text has only comments: all values are defaults.
 fn is_blank(text: &str) -> bool {
     let blank = |line: &str| line.is_empty() || line.starts_with('#') || line == "---";
     text.lines().map(str::trim).all(blank)
 }
 
-/// A file without anything in it.
+/// Makes an empty file.
 fn nothing(name: &str) -> Node {
     let file: Arc<str> = name.into();
     let position = Position { file: file.clone(), line: 1, column: 1, length: 1 };

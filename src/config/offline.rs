@@ -1,5 +1,5 @@
-//! The parts of a configuration that commands need which work without the service: no secret is read that
-//! they do not need, because it may be where only the service can read it.
+//! The settings of commands that need no service: they read only the secrets that they need, because others may be
+//! where only the service can read them.
 
 use crate::config::clusters::Cluster;
 use crate::config::forge::Forge;
@@ -8,7 +8,7 @@ use crate::config::resolver::Purpose;
 use crate::config::settings::File;
 
 impl Purpose {
-    /// The file without what is not needed for it.
+    /// Removes the parts of the file that the purpose does not need.
     pub(super) fn reduce(self, file: File) -> File {
         match self {
             Self::Serve => file,
@@ -26,7 +26,7 @@ impl Purpose {
     }
 }
 
-/// Nothing is looked up in them, and no Argo CD is told.
+/// Removes lookups and webhooks: these commands do not use them.
 fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     for cluster in &mut clusters {
         cluster.lookups = None;
@@ -37,7 +37,7 @@ fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     clusters
 }
 
-/// No event comes in.
+/// Removes the webhook: these commands receive no events.
 fn without_webhook(mut forge: Forge) -> Forge {
     if let Some(github) = &mut forge.github {
         github.previous_webhook_secret = None;
@@ -45,7 +45,7 @@ fn without_webhook(mut forge: Forge) -> Forge {
     forge
 }
 
-/// Nothing is committed.
+/// Removes signing: these commands commit nothing.
 fn unsigned(mut manifests: Manifests) -> Manifests {
     for repository in manifests.repositories.iter_mut().flatten() {
         repository.signing = None;

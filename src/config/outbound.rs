@@ -1,4 +1,4 @@
-//! How everything outside is reached by HTTP.
+//! Outgoing HTTP: the proxy and the trusted certificates.
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -11,32 +11,29 @@ use crate::config::resolver::Resolver;
 use crate::support::http::public::{Network, parse_network};
 use crate::support::http::{self, Proxy, host_of};
 
-/// The standard variables that name proxies.
+/// The standard variables of proxies.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// How everything outside is reached by HTTP: GitHub, Slack, git repositories, registries, Vault,
-/// clusters.
+/// Outgoing HTTP: to GitHub, Slack, git repositories, registries, Vault and clusters.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Outbound {
-    /// A file with certificates of authorities that are trusted beside those that the machine
-    /// trusts, as PEM.
+    /// A file with certificates of authorities that the service trusts beside those that the machine trusts, as PEM.
     ca: Option<String>,
-    /// The proxy: `http://HOST:PORT` or `https://HOST:PORT`. Default: what `HTTPS_PROXY` and
-    /// `HTTP_PROXY` say.
+    /// The proxy: `http://HOST:PORT` or `https://HOST:PORT`. Default: `HTTPS_PROXY` and `HTTP_PROXY`.
     #[schemars(extend("format" = "url"))]
     proxy: Option<String>,
-    /// Who we are to the proxy. Default: anybody.
+    /// The user name at the proxy. Default: no login.
     #[schemars(extend("format" = "line"))]
     proxy_username: Option<String>,
-    /// The password to that name.
+    /// The password of that user.
     proxy_password: Option<Secret>,
-    /// What is reached without the proxy: hosts, which stand for those below them too, addresses
-    /// and networks such as `10.0.0.0/8`. Default: what `NO_PROXY` says.
+    /// Destinations without the proxy: hosts with those below them, addresses, and networks such as `10.0.0.0/8`.
+    /// Default: `NO_PROXY`.
     no_proxy: Option<Vec<String>>,
-    /// Networks of yours, such as `10.1.0.0/16`, that hosts which others name may lead to: registries that only `*`
-    /// stands for, and where registries send the service on. Default: none, only public addresses.
+    /// Private networks, such as `10.1.0.0/16`, to which foreign host names may resolve: those of registries that only
+    /// `*` covers, and of redirects by registries. Default: none, only public addresses.
     private_networks: Option<Vec<String>>,
 }
 
@@ -49,7 +46,7 @@ impl Resolver<'_> {
             self.authorities(&file, &pem)
         });
         if proxy.is_none() {
-            self.without_a_proxy(&[
+            self.report_keys_without_proxy(&[
                 ("no_proxy", no_proxy.is_some()),
                 ("proxy_username", proxy_username.is_some()),
                 ("proxy_password", proxy_password.is_some()),
@@ -105,7 +102,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Each certificate, if it is one that can sign.
+    /// Reads each certificate, if it is one that can sign.
     fn authorities(&mut self, file: &str, pem: &[u8]) -> Option<Vec<Vec<u8>>> {
         let mut store = RootCertStore::empty();
         let certificates = CertificateDer::pem_slice_iter(pem).map(|one| {
@@ -124,8 +121,8 @@ impl Resolver<'_> {
 
     fn proxy_url(&mut self, url: &str) {
         if crate::config::redact::has_credentials(url) {
-            let message = "an address with a name or a password in it ends in logs";
-            let help = "take it out, and give `proxy_username` and `proxy_password`";
+            let message = "the address has a user name or a password in it, which logs would show";
+            let help = "remove it, and give `proxy_username` and `proxy_password`";
             self.report.error("outbound.proxy", message, help);
         } else if !(url.starts_with("http://") || url.starts_with("https://"))
             || reqwest::Proxy::all(url).is_err()
@@ -135,10 +132,10 @@ impl Resolver<'_> {
         }
     }
 
-    fn without_a_proxy(&mut self, given: &[(&str, bool)]) {
+    fn report_keys_without_proxy(&mut self, given: &[(&str, bool)]) {
         for (key, _) in given.iter().filter(|(_, given)| *given) {
-            let message = format!("`{key}` is of no use without `proxy`");
-            let help = "add `proxy`; beside HTTPS_PROXY the variable NO_PROXY counts";
+            let message = format!("`{key}` has no effect without `proxy`");
+            let help = "add `proxy`; with HTTPS_PROXY, set the variable NO_PROXY";
             self.report.error(&format!("outbound.{key}"), message, help);
         }
     }
@@ -193,7 +190,10 @@ mod tests {
     #[test]
     fn a_proxy_that_cannot_be_one_is_told_at_its_place() {
         let said = refused("outbound: {proxy: 'http://me:pw@proxy:3128', proxy_username: me}");
-        assert!(said.contains("config.yaml:1:19: an address with a name or a password"), "{said}");
+        assert!(
+            said.contains("config.yaml:1:19: the address has a user name or a password"),
+            "{said}"
+        );
         assert!(said.contains("config.yaml:1:1: a login is a name and a password"), "{said}");
         let said = refused("outbound: {proxy: 'socks5://proxy:1080'}");
         assert!(
@@ -202,7 +202,7 @@ mod tests {
         );
         let said = refused("outbound:\n  no_proxy: [a]\n");
         assert!(
-            said.contains("config.yaml:2:3: `no_proxy` is of no use without `proxy`"),
+            said.contains("config.yaml:2:3: `no_proxy` has no effect without `proxy`"),
             "{said}"
         );
         let said =

@@ -1,5 +1,5 @@
-//! What a cluster asks of what is deployed to it: read here, so that no rule meets a window or a glob that cannot be
-//! read.
+//! Checks the policies of a target when the configuration is loaded, so that no rule meets a window or a glob that
+//! cannot be read.
 
 use crate::config::resolver::Resolver;
 use crate::model::lock::{NamespacePolicy, Policies};
@@ -39,7 +39,7 @@ impl Resolver<'_> {
         policies
     }
 
-    /// Argo CD reads the same globs in the cluster's AppProject.
+    /// Checks the globs of namespaces, which Argo CD also reads in the cluster's AppProject.
     fn namespaces(&mut self, path: &str, policy: &NamespacePolicy) {
         let NamespacePolicy { allow, deny } = policy;
         if allow.as_ref().is_some_and(Vec::is_empty) {

@@ -1,7 +1,7 @@
-//! What of a configuration may be shown. Pure.
+//! Masks secrets in a configuration, so that it can be shown. Pure.
 //!
-//! Secrets belong into files and variables of their own; one that stands in the configuration by
-//! mistake, or under a mistyped key, must not come out in the message that says so.
+//! Secrets belong into files and variables of their own; one that is in the configuration by mistake, or under a
+//! mistyped key, must not appear in the message about it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,10 +13,11 @@ use crate::support::text::with_line_feeds;
 use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
 
-/// The file's text with stars for whatever may be a secret; places stay where they are.
+/// Returns the file's text with stars for possible secrets; positions stay the same.
 pub(super) fn masked(file: &str, text: &str) -> String {
     let text = &with_line_feeds(text);
-    // By the text alone first: what is no YAML has no nodes, and a value may begin on another line than its key.
+    // First by the text alone: a text that is not YAML has no nodes, and a value may begin on another line than its
+    // key.
     let by_text = mask_values(text, &(0..0));
     let Some(root) = yaml::parse(file, text.as_bytes(), &Budget::default(), &mut Vec::new()) else {
         return by_text.into_owned();
@@ -29,7 +30,7 @@ pub(super) fn masked(file: &str, text: &str) -> String {
             places.entry(line).or_default().push(column..column.saturating_add(length));
         }
     });
-    // What comes from aliases is not in the order of the line.
+    // Values from aliases are not in the order of the line.
     for spans in places.values_mut() {
         spans.sort_by_key(|span| span.start);
     }
@@ -37,8 +38,7 @@ pub(super) fn masked(file: &str, text: &str) -> String {
     by_text.split_inclusive('\n').zip(1..).map(line).collect()
 }
 
-/// Marks secrets that stand where a file or a variable should be named, before the reader quotes
-/// them.
+/// Reports secrets in places that should name a file or a variable, before the reader quotes them.
 pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violation>) {
     let mut found = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
@@ -73,8 +73,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     }
 }
 
-/// Returns whether an address has a name or a password in it. Over ssh a name is none: the key is
-/// the secret.
+/// Returns whether an address has a user name or a password in it. Over ssh a user name is none: the key is the secret.
 pub(super) fn has_credentials(text: &str) -> bool {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -82,13 +81,13 @@ pub(super) fn has_credentials(text: &str) -> bool {
     in_front.is_some_and(|user| scheme != "ssh" || user.contains(':')) || text.contains("password=")
 }
 
-/// Returns whether an address is one of Slack's for incoming webhooks, or a text a token of
-/// Slack's: either lets everybody write who sees it.
+/// Returns whether the text is an address of a Slack webhook, or a Slack token: either lets everybody write who sees
+/// it.
 fn is_slacks(text: &str) -> bool {
     text.contains("://hooks.slack") || text.starts_with("xox")
 }
 
-/// Under a key that names a secret, but not where it says where the secret is.
+/// Returns whether the place is under a key that names a secret, and does not say where the secret is.
 fn is_secret_place(path: &Path) -> bool {
     let keys = keys(path);
     let names_one = |key: &&str| {
@@ -114,7 +113,7 @@ fn keys(path: &Path) -> Vec<&str> {
     steps.collect()
 }
 
-/// The line with stars in these columns, which come in the order of the line.
+/// Replaces these columns of the line, which are in its order, by stars.
 fn stars(line: &str, spans: &[Range<u32>]) -> String {
     let mut spans = spans.iter().peekable();
     let mut until = 0;

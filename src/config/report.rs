@@ -1,12 +1,12 @@
-//! Violations of a configuration, each at the place of the value that is wrong.
+//! Collects the violations of a configuration, each at the place of the wrong value.
 
 use crate::model::violation::{Position, Violation};
 use crate::waml::node::{Node, Path};
 
-/// The rule that violations of more than form name.
+/// The name of the rule for violations beyond the schema.
 pub(super) const RULE: &str = "configuration";
 
-/// Collects violations over the values as they were written.
+/// The violations so far, with the places of values in the file.
 pub(super) struct ConfigReport<'a> {
     root: &'a Node,
     pub(super) violations: Vec<Violation>,
@@ -17,29 +17,28 @@ impl<'a> ConfigReport<'a> {
         Self { root, violations: Vec::new() }
     }
 
-    /// An error at a path: `clusters[0].name`.
+    /// Adds an error at a path: `clusters[0].name`.
     pub(super) fn error(&mut self, path: &str, message: impl Into<String>, help: &str) {
         self.add(path, Violation::error(RULE, message).help(help));
     }
 
-    /// The same, as a warning.
+    /// Adds a warning at a path.
     pub(super) fn warning(&mut self, path: &str, message: impl Into<String>, help: &str) {
         self.add(path, Violation::warning(RULE, message).help(help));
     }
 
-    /// Returns whether that part is wrong in its form, so that nothing follows from what it says.
+    /// Returns whether that part violates the schema, so that nothing else in it is checked.
     pub(super) fn is_broken(&self, part: &str) -> bool {
         self.root.get(part).is_some_and(Node::has_broken)
     }
 
-    /// Returns whether something at that path or below was taken out for its form, and has been
-    /// told of.
+    /// Returns whether a value at that path or below was removed because it violates the schema, which is reported.
     pub(super) fn lacks_something(&self, path: &str) -> bool {
         let path = Path::parse(path).unwrap_or_default();
         self.root.at(&path).is_some_and(Node::has_broken)
     }
 
-    /// Adds a violation, unless its part is wrong in its form already: that is told once.
+    /// Adds a violation, unless its part violates the schema already, which is reported once.
     fn add(&mut self, path: &str, violation: Violation) {
         let way = Path::parse(path).unwrap_or_default();
         let (node, position) = self.root.nearest(&way);
@@ -50,7 +49,7 @@ impl<'a> ConfigReport<'a> {
     }
 }
 
-/// `None` where there is no file.
+/// Returns the position; `None` if there is no file.
 fn written(position: Position) -> Option<Position> {
     (!position.file.is_empty()).then_some(position)
 }

@@ -1,5 +1,5 @@
-//! From the file to settings: what every area does. Defaults are filled in, every value becomes its own type, and what
-//! contradicts itself is told at its place. Reads secrets, and nothing else from outside.
+//! Turns the file into settings: fills in defaults, parses every value into its own type, and reports contradictions at
+//! their places. Reads secrets, and nothing else from outside.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,37 +9,37 @@ use crate::config::redact::has_credentials;
 use crate::config::report::ConfigReport;
 use crate::support::globs::{GlobError, Globs, check_glob};
 
-/// The longest time that may be set; a longer one is a mistake.
+/// The longest duration that may be set; a longer one is a mistake.
 pub(super) const LONGEST: Duration = Duration::from_hours(24);
 
-/// Each is looked at for every deployment.
+/// The longest list: every deployment reads each element.
 const MOST: usize = 100;
 
-/// What the settings are for.
+/// The purpose of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The service.
+    /// To run the service.
     Serve,
-    /// Acts on the database: where it is, and which clusters there are.
+    /// To act on the database: its location, and the clusters.
     Record,
-    /// Making the database again of what the manifest repositories and the code host know.
+    /// To rebuild the database from the manifest repositories and the code host.
     Rebuild,
 }
 
-/// What settings are made with.
+/// The context in which settings are made.
 pub(super) struct Resolver<'a> {
-    /// Where violations go.
+    /// Collects violations.
     pub(super) report: ConfigReport<'a>,
-    /// For secrets.
+    /// The environment, for secrets.
     pub(super) variables: &'a BTreeMap<String, String>,
-    /// The storage folder where none is configured.
+    /// The default storage folder.
     pub(super) home: &'a Path,
-    /// What the settings are for.
+    /// The purpose of the settings.
     pub(super) purpose: Purpose,
 }
 
 impl Resolver<'_> {
-    /// A time such as `30s`; the default where none is set or it cannot be read.
+    /// Parses a duration such as `30s`; the default if none is set or it cannot be parsed.
     pub(super) fn duration(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let default = Duration::from_secs(default);
         let Some(text) = text else { return default };
@@ -47,14 +47,14 @@ impl Resolver<'_> {
         match read.and_then(|signed| Duration::try_from(signed).ok()) {
             Some(duration) if duration <= LONGEST => duration,
             Some(_) | None => {
-                let message = "this is not a time of at most a day";
+                let message = "this is not a duration of at most a day";
                 self.report.error(path, message, "write it like `30s` or `5m`");
                 default
             }
         }
     }
 
-    /// Reports a list that is longer than can be looked at for every deployment.
+    /// Reports a list that is too long to read for every deployment.
     pub(super) fn few(&mut self, path: &str, count: usize) {
         if count > MOST {
             let message = format!("these are {count}, more than the limit of {MOST}");
@@ -62,11 +62,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// A token in an address ends in logs.
+    /// Reports an address with credentials, which logs would show.
     pub(super) fn without_credentials(&mut self, path: &str, url: &str) {
         if has_credentials(url) {
-            let message = "an address with a name or a password in it ends in logs";
-            self.report.error(path, message, "take it out, and give the secret under `token`");
+            let message = "the address has a user name or a password in it, which logs would show";
+            self.report.error(path, message, "remove it, and give the secret under `token`");
         }
     }
 
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The globs, compiled; of those that cannot be, which is told, what they would match is not known.
+    /// Compiles globs; reports those that cannot be compiled, and then returns globs that match everything.
     pub(super) fn parse_globs(&mut self, path: &str, globs: &[String]) -> Globs {
         self.check_globs(path, globs);
         Globs::parse(globs).unwrap_or_else(|error| {
@@ -87,7 +87,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Globs that can be compiled one by one may be too many together.
+    /// Reports globs that can be compiled one by one and are too many together.
     pub(super) fn bad_globs(&mut self, path: &str, globs: &[String], error: &GlobError) {
         if globs.iter().all(|glob| check_glob(glob).is_ok()) {
             self.bad_glob(path, error);

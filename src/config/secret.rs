@@ -1,5 +1,5 @@
-//! Secrets: read from where the configuration says, or made at first start. Their text is never
-//! shown, not even in part.
+//! Secrets: read from the configured file or variable, or made at first start. Their text is never shown, not even in
+//! part.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,17 +10,17 @@ use secrecy::SecretString;
 
 use crate::support::ownership;
 
-/// No secret is longer; a path that leads to a log file is a mistake.
+/// The largest secret, in bytes; a path to a log file is a mistake.
 const LARGEST: u64 = 64 * 1024;
-/// As long as the HMAC's digest: more adds nothing.
+/// The length of a random secret in bytes: the HMAC's digest; more adds nothing.
 const RANDOM_BYTES: usize = 32;
 
-/// Where a secret is.
+/// The location of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// In a file that holds nothing else.
+    /// A file with nothing else in it.
     File(PathBuf),
-    /// In an environment variable.
+    /// An environment variable.
     Variable(String),
 }
 
@@ -29,28 +29,28 @@ pub enum SecretSource {
 pub struct SecretValue {
     /// Its text, without the newline at its end.
     pub secret: SecretString,
-    /// What is doubtful about its place: others can read it, too.
+    /// A warning about its location: other users can read it, too.
     pub warning: Option<String>,
 }
 
-/// Why there is no secret.
+/// The reason why a secret cannot be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The variable is not set.
     #[error("the variable {0} is not set")]
     NoVariable(String),
-    /// There is nothing in it.
+    /// The file or variable is empty.
     #[error("the secret in {0} is empty")]
     Empty(String),
-    /// It is too large or no text.
-    #[error("{0} is larger than 64 KiB or no text; that is no secret")]
+    /// The content is too large or not text.
+    #[error("{0} is larger than 64 KiB or not text, so it cannot be a secret")]
     NoText(PathBuf),
     /// The file cannot be read.
     #[error("{path} cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file cannot be made.
@@ -58,7 +58,7 @@ pub enum SecretError {
     NotMade {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -80,13 +80,13 @@ pub fn read(
     }
 }
 
-/// Where systemd puts a unit's credentials, as a configuration names them: below it is a folder for each unit.
+/// The folder of systemd's credentials, as a configuration names them: it has a folder for each unit.
 const CREDENTIALS: &str = "/run/credentials";
-/// The variable that names the folder of this process.
+/// The variable with the credentials folder of this process.
 const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
-/// Returns the path of a secret's file. A credential of systemd's unit is there only while that
-/// unit runs; another process has it in the folder that `CREDENTIALS_DIRECTORY` names.
+/// Returns the path of a secret's file. A credential of a systemd unit exists only while that unit runs; another
+/// process has it in the folder that `CREDENTIALS_DIRECTORY` names.
 pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
     let below = path.strip_prefix(CREDENTIALS).ok();
     let name = below.filter(|below| below.components().count() == 2).and_then(Path::file_name);
@@ -96,7 +96,7 @@ pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
     }
 }
 
-/// The secret in that file, which is made if it is not there, for its owner's eyes only.
+/// Reads the secret in that file; makes it, readable by its owner only, if it is missing.
 ///
 /// # Errors
 /// [`SecretError`]
@@ -111,11 +111,11 @@ pub fn keep(path: &Path) -> Result<SecretValue, SecretError> {
 pub struct NewToken {
     /// Its text, which is shown once.
     pub text: String,
-    /// The SHA-256 of its text, in hexadecimal: what the configuration has.
+    /// The SHA-256 of its text, in hexadecimal, for the configuration.
     pub sha256: String,
 }
 
-/// Makes a token. What begins it says to who finds one what it is.
+/// Makes a token. Its prefix tells people who find one what it is.
 ///
 /// # Errors
 /// When the system has no random numbers.
@@ -131,7 +131,7 @@ fn from_file(path: &Path) -> Result<SecretValue, SecretError> {
     let file = fs::File::open(path).map_err(unreadable)?;
     let warning = others_can_read(&file.metadata().map_err(unreadable)?).then(|| {
         let path = path.display();
-        format!("other users of this machine can read {path}: take that away with `chmod o-r`")
+        format!("other users of this machine can read {path}: remove that right with `chmod o-r`")
     });
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -143,7 +143,7 @@ fn from_file(path: &Path) -> Result<SecretValue, SecretError> {
     Ok(SecretValue { secret: trimmed(&text, &path.display().to_string())?, warning })
 }
 
-/// Editors and `echo` end a file with a newline that is not meant.
+/// Removes the newline that editors and `echo` add at the end of a file.
 fn trimmed(text: &str, place: &str) -> Result<SecretString, SecretError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
@@ -153,8 +153,8 @@ fn trimmed(text: &str, place: &str) -> Result<SecretString, SecretError> {
     Ok(text.into())
 }
 
-/// Written whole beside its place and then linked there, so that nobody ever reads half of it and
-/// of two processes that start together one wins.
+/// Writes the file under another name and links it to its place, so that nobody reads half of it, and of two processes
+/// that start together one wins.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         ownership::create_folders(folder)?;
@@ -176,7 +176,7 @@ fn make(path: &Path) -> io::Result<()> {
 fn random_text() -> io::Result<String> {
     let mut bytes = [0; RANDOM_BYTES];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).map_err(|_| io::Error::other("no random bytes to be had"))?;
+    random.fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
     Ok(format!("{}\n", hex::encode(bytes)))
 }
 
@@ -191,7 +191,8 @@ fn private(path: &Path) -> io::Result<fs::File> {
     fs::File::create(path)
 }
 
-/// Others, not the group: an orchestrator hands secrets to a process by its group.
+/// Returns whether other users can read the file; the group may, because an orchestrator hands secrets to a process by
+/// its group.
 #[cfg(unix)]
 fn others_can_read(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;

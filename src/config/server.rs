@@ -1,4 +1,4 @@
-//! Where the server listens, and under which address people reach it.
+//! The listener of the server, and its public address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,32 +9,31 @@ use serde::Deserialize;
 use crate::config::resolver::Resolver;
 use crate::support::http::public::{Network, parse_network};
 
-/// Where the server listens, and under which address people reach it.
+/// The listener of the server, and its public address.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Server {
-    /// Address and port: 127.0.0.1:8080. Another than loopback needs `auth.tokens` or `auth.github`.
+    /// Address and port: 127.0.0.1:8080. Another address than loopback needs `auth.tokens` or `auth.github`.
     listen: Option<String>,
-    /// The address that people use; links to our pages begin with it. Default: `http://` and `listen`.
+    /// The public address, with which links to pages begin. Default: `http://` and `listen`.
     #[schemars(extend("format" = "url"))]
     external_url: Option<String>,
-    /// How long open work may take to end when the process is told to stop: `25s`.
+    /// The longest time for open work to end when the process stops: `25s`.
     shutdown_grace: Option<String>,
-    /// Proxies whose `X-Forwarded-For` is believed, as addresses or networks: `10.0.0.0/8`.
-    /// Default: none.
+    /// Proxies whose `X-Forwarded-For` is trusted, as addresses or networks: `10.0.0.0/8`. Default: none.
     trusted_proxies: Option<Vec<String>>,
 }
 
-/// Where the server listens, and under which address people reach it.
+/// The listener of the server, and its public address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Address and port.
     pub listen: SocketAddr,
-    /// Begins every link to our pages; without a slash at the end.
+    /// The public address, with which links to pages begin; without a slash at the end.
     pub external_url: String,
-    /// How long open work may take to end.
+    /// The longest time for open work to end.
     pub shutdown_grace: Duration,
-    /// Proxies that are believed where a request comes from.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<Network>,
 }
 

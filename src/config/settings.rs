@@ -1,6 +1,6 @@
-//! The whole: the configuration file as an operator writes it, the settings that the program uses, and the way from
-//! one to the other. Each area has a file of its own, with the same three. The file's JSON Schema, which editors use and
-//! the reader checks by, is made from the types as written.
+//! The whole configuration: the file as an operator writes it, the settings that the program uses, and the conversion
+//! from one to the other. Each area has a file of its own, with the same three parts. The file's JSON Schema, which
+//! editors and the parser use, is made from the types as written.
 
 use std::collections::BTreeMap;
 
@@ -41,87 +41,86 @@ use crate::support::http;
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "the-deployer's configuration")]
 pub(super) struct File {
-    /// Where it listens, and under which address people reach it.
+    /// The listener and the public address.
     pub(super) server: Option<Server>,
-    /// Where its state is kept.
+    /// The database and the data folder.
     pub(super) storage: Option<Storage>,
-    /// Where service repositories are and events come from: `github` or `local`.
+    /// The code host, which has the service repositories and sends events: `github` or `local`.
     pub(super) forge: Option<Forge>,
-    /// The file that each service repository describes itself in.
+    /// The WAML: the file in which a service repository describes its app.
     pub(super) waml: Option<Waml>,
-    /// The templates that manifests are rendered from.
+    /// The source of templates.
     pub(super) templates: Option<Templates>,
-    /// The repositories that manifests are pushed to.
+    /// The manifest repositories.
     pub(super) manifests: Option<Manifests>,
-    /// The clusters that may be deployed to; while there are none, every target is accepted.
+    /// The clusters that the service deploys to; without clusters every target is accepted.
     pub(super) clusters: Option<Vec<Cluster>>,
-    /// What every cluster has to offer; a cluster's own `platform` is laid over it.
+    /// The offers of every cluster; a cluster's own `platform` is merged over it.
     #[schemars(with = "Option<Platform>")]
     pub(super) platform: Option<Json>,
-    /// How everything outside is reached by HTTP: through a proxy, with an authority of one's own.
+    /// Outgoing HTTP: the proxy and the trusted certificates.
     pub(super) outbound: Option<Outbound>,
-    /// The registries that are asked whether an image's tag exists.
+    /// The registries in which the service looks up images.
     pub(super) registries: Option<Vec<Registry>>,
-    /// Who is told what becomes of deployments, beside the forge.
+    /// The receivers of messages about deployments, beside the code host.
     pub(super) notify: Option<Notify>,
-    /// Who may call the API, and see the pages.
+    /// The callers of the API and the readers of the pages.
     pub(super) auth: Option<Auth>,
-    /// Bounds.
+    /// Limits.
     pub(super) limits: Option<Limits>,
 }
 
-/// Who is told what becomes of deployments, beside the forge.
+/// The receivers of messages about deployments, beside the code host.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Notify {
-    /// People on Slack: see `docs/slack.md`.
+    /// Slack: see `docs/slack.md`.
     slack: Option<Slack>,
-    /// Programs that receive a signed event of every change: see `docs/cloudevents.md`.
+    /// Programs that receive a signed event for every change: see `docs/cloudevents.md`.
     webhooks: Option<Vec<EventWebhook>>,
 }
 
-/// Everything that can be set.
+/// All settings of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the server listens.
+    /// The listener of the server.
     pub server: ServerSettings,
-    /// Where state is kept.
+    /// The database and the data folder.
     pub storage: StorageSettings,
     /// The code host.
     pub forge: ForgeSettings,
-    /// What a webhook must satisfy.
+    /// The webhook's secret and the filter of events.
     pub webhook: WebhookSettings,
-    /// The developers' file.
+    /// The WAML's path and size.
     pub waml: WamlSettings,
-    /// Where templates come from.
+    /// The source of templates.
     pub templates: TemplatesSettings,
     /// The manifest repositories, in the file's order; at least one.
     pub manifests: Vec<ManifestRepositorySettings>,
-    /// The clusters that may be deployed to.
+    /// The clusters that the service deploys to.
     pub clusters: Clusters,
-    /// How everything outside is reached by HTTP.
+    /// The proxy and the trusted certificates of outgoing HTTP.
     pub outbound: http::OutboundHttp,
-    /// What is looked up outside, and how.
+    /// The registries and secret stores for lookups.
     pub lookups: LookupSettings,
-    /// Slack, if people are told on it.
+    /// Slack, if messages go there.
     pub slack: Option<SlackSettings>,
     /// The programs that receive events.
     pub event_webhooks: Vec<EventWebhookSettings>,
-    /// The clusters whose Argo CD is told of pushes.
+    /// The clusters whose Argo CD is notified of pushes.
     pub argocd: BTreeMap<TargetName, ArgoCdWebhookSettings>,
-    /// The tokens that may call the API. They or people may where the server listens elsewhere than
-    /// on loopback.
+    /// The tokens that may call the API. A listener beyond loopback needs tokens or people.
     pub tokens: Vec<ApiToken>,
-    /// The people who may call it with a GitHub token of their own, if they may.
+    /// The people who may call the API with a GitHub token of their own, if any may.
     pub people: Option<GitHubTeams>,
-    /// Who may see the pages.
+    /// The readers of the pages.
     pub pages: Pages,
-    /// Bounds.
+    /// Limits.
     pub limits: LimitSettings,
 }
 
 impl Resolver<'_> {
-    /// The settings; of use only if there was no violation.
+    /// Makes the settings; they may only be used if there was no violation.
     pub(super) fn settings(&mut self, file: File) -> Option<Settings> {
         let File {
             server,
@@ -189,7 +188,7 @@ impl Resolver<'_> {
 }
 
 impl Settings {
-    /// The repository that a target's manifests go to: the first whose globs match it.
+    /// Finds the repository of a target's manifests: the first whose globs match it.
     pub fn manifests_of(&self, target: &TargetName) -> Option<&ManifestRepositorySettings> {
         self.manifests.iter().find(|one| one.targets.is_match(target.as_str()))
     }

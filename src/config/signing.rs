@@ -1,4 +1,4 @@
-//! How commits are signed.
+//! The signatures of commits.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::config::resolver::Resolver;
 use crate::git::signing::SigningKey;
 use crate::git::signing::key::{SigningKeyError, SigningPrivateKey};
 
-/// The key that commits are signed with.
+/// The key that signs commits.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Signing {
@@ -19,18 +19,18 @@ pub(super) struct Signing {
     /// The private key: an Ed25519 one that `ssh-keygen` made, or what `gpg --armor
     /// --export-secret-keys` prints. It is read at start.
     key: Secret,
-    /// What unlocks it, if it is locked.
+    /// The passphrase of the key, if it has one.
     #[serde(default)]
     passphrase: Option<Secret>,
 }
 
-/// The kind of a signature.
+/// The format of signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum SigningFormat {
-    /// By an ssh key.
+    /// An ssh signature.
     Ssh,
-    /// By an OpenPGP key.
+    /// An OpenPGP signature.
     OpenPgp,
 }
 

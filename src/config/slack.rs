@@ -1,4 +1,4 @@
-//! People on Slack.
+//! Slack messages.
 
 use std::collections::BTreeMap;
 
@@ -24,32 +24,32 @@ pub(super) struct Slack {
     token: Option<Secret>,
     /// The address of an incoming webhook, which is a secret: everything goes into its one channel.
     webhook: Option<Secret>,
-    /// Where messages go whose WAML names no channel, or one that does not take them: `#deploys`.
+    /// The channel for messages whose WAML names no channel, or one that refuses them: `#deploys`.
     #[schemars(extend("format" = "line"))]
     default_channel: Option<String>,
     /// The API's address. Default: Slack's own.
     #[schemars(extend("format" = "url"))]
     api_url: Option<String>,
-    /// Who somebody is on Slack, by their login: a user id (`U0123456789`) or an e-mail address.
+    /// The Slack users by their login at the code host: a user id (`U0123456789`) or an e-mail address.
     people: Option<BTreeMap<String, String>>,
-    /// How logins become e-mail addresses: a text with `{login}` in it, `{login}@example.com`. People
-    /// are also looked for by the public address of their profile.
+    /// The pattern by which logins become e-mail addresses: `{login}@example.com`. The service also looks for people by
+    /// the public address of their profile.
     #[schemars(extend("format" = "line"))]
     email: Option<String>,
-    /// Whether who started a deployment is written to when it fails. Default: yes.
+    /// Send a direct message to the actor of a failed deployment. Default: yes.
     direct_messages: Option<bool>,
 }
 
-/// Slack, as people are told on it.
+/// The settings of Slack.
 #[derive(Debug, Clone)]
 pub struct SlackSettings {
-    /// By which way.
+    /// The way to Slack: by a bot's token or a webhook.
     pub door: SlackTransport,
-    /// Where messages go that have no channel, or whose channel does not take them.
+    /// The channel for messages that have no channel, or whose channel refuses them.
     pub default_channel: Option<Channel>,
-    /// Who somebody is.
+    /// The users by login.
     pub people: people::PeopleSettings,
-    /// Whether who started a deployment is written to.
+    /// True to send direct messages to actors.
     pub direct_messages: bool,
 }
 
@@ -88,14 +88,15 @@ impl Resolver<'_> {
         let path = "notify.slack.default_channel";
         match (channel, bot) {
             (None, true) => {
-                let message = "without `default_channel` nobody is told where a WAML names no channel, or one that does not take messages";
+                let message = "without `default_channel` no message is posted where a WAML names \
+                               no channel, or one that refuses messages";
                 self.report.warning("notify.slack", message, "write it like \"#deploys\"");
                 None
             }
             (None, false) => None,
             (Some(_), false) => {
                 let message = "an incoming webhook has one channel of its own";
-                self.report.warning(path, message, "take this out, or use a bot's token");
+                self.report.warning(path, message, "remove it, or use a bot's token");
                 None
             }
             (Some(text), true) => {
@@ -115,7 +116,7 @@ impl Resolver<'_> {
         self.without_credentials(path, &url);
         if hook {
             let message = "an incoming webhook is an address of its own";
-            self.report.warning(path, message, "take this out");
+            self.report.warning(path, message, "remove it");
         } else if !is_safe(&url) {
             let message = "the bot's token would go over the network in the clear";
             let help = "give an https address; http is for 127.0.0.1 only";
@@ -124,7 +125,7 @@ impl Resolver<'_> {
         url.trim_end_matches('/').to_owned()
     }
 
-    /// Others are shown beside it, and are easily mistaken for it.
+    /// Warns of a token that is not a bot's: Slack shows others beside it, which are easily mistaken for it.
     fn is_a_bots(&mut self, token: &SecretString) {
         let token = token.expose_secret();
         if !token.starts_with("xoxb-") && !token.starts_with("xoxe.xoxb-") {
@@ -146,7 +147,7 @@ impl Resolver<'_> {
         let mut found = BTreeMap::new();
         for (login, text) in people {
             let path = format!("notify.slack.people.{login}");
-            // A login with brackets is no path; then the whole map is shown.
+            // A login with brackets is no path; then the place is the whole map.
             let path = if login.contains(['[', '.']) { "notify.slack.people" } else { &path };
             let Some(someone) = someone(&text) else {
                 let message = format!("`{login}` is given neither a user id nor an e-mail address");
@@ -154,7 +155,7 @@ impl Resolver<'_> {
                 continue;
             };
             if !bot && matches!(someone, Someone::Email(_)) {
-                let message = "an incoming webhook cannot look for people by their address";
+                let message = "an incoming webhook cannot find people by their e-mail address";
                 self.report.warning(path, message, "write their user id: U0123456789");
             }
             if found.insert(login.to_lowercase(), someone).is_some() {
@@ -169,7 +170,7 @@ impl Resolver<'_> {
         let form = form?;
         let (name, host) = form.split_once('@').unwrap_or_default();
         if !form.contains(LOGIN) || name.is_empty() || host.is_empty() {
-            let message = "this makes no e-mail addresses of logins";
+            let message = "this pattern makes no e-mail address from a login";
             let help = "write it like \"{login}@example.com\"";
             self.report.error("notify.slack.email", message, help);
         }
@@ -251,7 +252,7 @@ mod tests {
             ),
             (
                 "{token: {env: TOKEN}, api_url: 'https://a:b@slack.example.com'}",
-                "3:36: an address with a name or a password in it",
+                "3:36: the address has a user name or a password in it",
             ),
             (
                 "{token: {env: TOKEN}, people: {jane: Jane Doe}}",
@@ -263,7 +264,7 @@ mod tests {
             ),
             (
                 "{token: {env: TOKEN}, email: example.com}",
-                "3:34: this makes no e-mail addresses of logins",
+                "3:34: this pattern makes no e-mail address from a login",
             ),
             ("{webhook: {env: HOOK}}", "the secret is not an https address"),
             ("{token: xoxb-1-2-3}", "`notify.slack.token` holds a secret itself"),
@@ -285,12 +286,12 @@ mod tests {
             |text: &str| lines(Err(crate::config::Rejection { violations: slack(text).warnings }));
         assert!(
             warnings("{token: {env: BOT}}")
-                .contains("nobody is told where a WAML names no channel")
+                .contains("no message is posted where a WAML names no channel")
         );
         let hook =
             warnings("{webhook: {env: WEBHOOK}, default_channel: \"#a\", people: {a: a@b.c}}");
         assert!(
-            hook.contains("has one channel of its own") && hook.contains("cannot look for people"),
+            hook.contains("has one channel of its own") && hook.contains("cannot find people"),
             "{hook}"
         );
         let other =

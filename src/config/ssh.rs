@@ -1,4 +1,4 @@
-//! How a git repository is reached over ssh: the key, and whom we believe to be the host.
+//! Git over ssh: the key, and the accepted host keys.
 
 use std::path::{Path, PathBuf};
 
@@ -13,19 +13,19 @@ use crate::git::transport::ssh;
 use crate::model::ssh::SshAddress;
 use crate::support::credential::Credential;
 
-/// How to come in over ssh.
+/// The credentials of git over ssh.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ssh {
-    /// The private key, without a passphrase, as `ssh-keygen` writes it. A file is read anew for
-    /// each exchange, so that it may be renewed.
+    /// The private key, without a passphrase, as `ssh-keygen` writes it. A file is read for each exchange, so that it
+    /// may be renewed.
     key: Secret,
-    /// The file with the host keys that are believed, as `ssh-keyscan` writes it. No other host is.
+    /// The file with the accepted host keys, as `ssh-keyscan` writes it. No other host is accepted.
     known_hosts: String,
 }
 
 impl Resolver<'_> {
-    /// Over ssh there is a key and no token; without host keys anybody on the way could be the host.
+    /// Reads the key and the host keys: without host keys anybody on the way could pose as the host.
     pub(super) fn over_ssh(
         &mut self,
         path: &str,
@@ -35,7 +35,11 @@ impl Resolver<'_> {
     ) -> Option<(Credential, ssh::SshAccess)> {
         let Some(Ssh { key, known_hosts }) = ssh else {
             let help = "add `ssh: {key: {file: PATH}, known_hosts: PATH}` beside `url`";
-            self.report.error(&format!("{path}.url"), "there is no key to come in with", help);
+            self.report.error(
+                &format!("{path}.url"),
+                "there is no ssh key to authenticate with",
+                help,
+            );
             return None;
         };
         let known_hosts = PathBuf::from(known_hosts);
@@ -52,7 +56,8 @@ impl Resolver<'_> {
         let Ok(address) = SshAddress::parse(url) else { return };
         let port = address.port().map_or_else(String::new, |port| format!("-p {port} "));
         let scan = format!(
-            "put there what `ssh-keyscan {port}{}` shows, once it is what the host makes public",
+            "put the output of `ssh-keyscan {port}{}` there, after comparing it with the keys that \
+             the host publishes",
             address.host()
         );
         match std::fs::read_to_string(file) {
@@ -69,7 +74,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns what keeps a key from being used, and what to do; its text is not shown.
+/// Finds the problem of a key that cannot be used, with its help; the key's text is not shown.
 fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
     if !text.contains("PRIVATE KEY-----") {
         return Some((
@@ -78,12 +83,12 @@ fn problem_of_key(text: &str) -> Option<(&'static str, &'static str)> {
         ));
     }
     has_passphrase(text).then_some((
-        "this key has a passphrase, and nobody is there to type it",
-        "take it away (`ssh-keygen -p`), or make a key for this service alone",
+        "this key has a passphrase, which the service cannot enter",
+        "remove it (`ssh-keygen -p`), or make a key for this service alone",
     ))
 }
 
-/// An OpenSSH key names its cipher after its magic; a PEM says it in words.
+/// Returns whether the key has a passphrase: an OpenSSH key names its cipher after its magic, a PEM says it in words.
 fn has_passphrase(text: &str) -> bool {
     const MAGIC: &[u8] = b"openssh-key-v1\0";
     let lines = text.lines().map(str::trim);
@@ -93,7 +98,7 @@ fn has_passphrase(text: &str) -> bool {
     text.contains("ENCRYPTED") || cipher.is_some_and(|cipher| !cipher.starts_with(b"none"))
 }
 
-/// Returns whether a line of the file may be of that host: by its name, by a pattern or hashed.
+/// Returns whether a line of the file may name that host: by its name, by a pattern or hashed.
 fn may_name(text: &str, host: &str) -> bool {
     text.lines().map(str::trim).filter(|line| !line.starts_with('#')).any(|line| {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with('@'));
@@ -172,7 +177,7 @@ mod tests {
     fn what_keeps_us_out_is_told_at_its_place() {
         let url = "url: 'git@github.com:o/n.git'";
         for (repository, words) in [
-            (url.to_owned(), "there is no key to come in with"),
+            (url.to_owned(), "there is no ssh key to authenticate with"),
             (
                 format!("{url}, token: {{env: TOKEN}}, {KEY}"),
                 "`token` is given, and the repository is",

@@ -1,4 +1,4 @@
-//! Where state is kept.
+//! The database and the data folder.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,31 @@ use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
 
-/// What happened a month ago is asked for every day.
+/// The shortest retention in days: people look at deployments of the last month every day.
 const SHORTEST_RETENTION: u32 = 30;
 
-/// Where state is kept.
+/// The database and the data folder.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Storage {
     /// `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: a SQLite file in `folder`.
     url: Option<String>,
-    /// The folder for everything that has no other place: clones, and what is made at first start.
+    /// The folder for everything else: clones, and files that are made at first start.
     folder: Option<String>,
-    /// After how many days a deployment that ended is deleted from the database, unless it is live, a
-    /// rollback can go back to it, or something is still to be told of it. At least 30; 0 keeps all.
-    /// Default: 400.
+    /// The number of days after which an ended deployment is deleted from the database, unless it is live, a rollback
+    /// can restore it, or a message about it still waits. At least 30; 0 keeps all. Default: 400.
     #[schemars(range(min = 0, max = 36_500))]
     retention_days: Option<u32>,
 }
 
-/// Where state is kept.
+/// The database and the data folder.
 #[derive(Debug, Clone)]
 pub struct StorageSettings {
-    /// The database; may hold a password.
+    /// The database's address, which may contain a password.
     pub url: SecretString,
-    /// The folder for everything that has no other place.
+    /// The folder for everything else.
     pub folder: PathBuf,
-    /// After how many days deployments are deleted; never where it is absent.
+    /// The number of days after which deployments are deleted; `None` for never.
     pub retention_days: Option<u32>,
 }
 
@@ -46,11 +45,15 @@ impl Resolver<'_> {
         let known = ["sqlite:", "postgres://", "postgresql://"];
         if !known.iter().any(|scheme| url.starts_with(scheme)) {
             let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
-            self.report.error("storage.url", "this names no database that is known", help);
+            self.report.error(
+                "storage.url",
+                "this is not the address of a supported database",
+                help,
+            );
         }
         let retention_days = retention_days.unwrap_or(400);
         if (1..SHORTEST_RETENTION).contains(&retention_days) {
-            let message = "people and reports look back further than that";
+            let message = "histories and reports need the deployments of at least 30 days";
             let help = "write at least 30, or 0 to keep all deployments";
             self.report.error("storage.retention_days", message, help);
         }

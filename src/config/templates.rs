@@ -1,4 +1,4 @@
-//! Where templates come from.
+//! The source of templates.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::config::credential::Secret;
 use crate::config::resolver::Resolver;
 use crate::config::ssh::Ssh;
 
-/// More often is a load on the host for nothing: a push event comes at once.
+/// The shortest refresh: fetching more often loads the host for nothing, since a push event refreshes at once.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 
-/// The templates that manifests are rendered from: at most one of the two. Default: the built-in ones.
+/// The source of templates: at most one of the two. Default: the built-in ones.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Templates {
     /// A folder with `apps/TEMPLATE/VERSION/`.
     path: Option<String>,
-    /// A git repository; what is pushed to its branch is taken over.
+    /// A git repository; the service follows its branch.
     repository: Option<TemplatesRepository>,
 }
 
-/// A repository that templates come from.
+/// A repository with templates.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TemplatesRepository {
@@ -37,22 +37,22 @@ pub(super) struct TemplatesRepository {
     /// The folder in it that has `apps/`. Default: its root.
     #[serde(default)]
     path: Option<String>,
-    /// How often it is looked at without a push event, `1s` to a day. Default: `5m`.
+    /// The time between fetches without a push event, `1s` to a day. Default: `5m`.
     #[serde(default)]
     refresh: Option<String>,
-    /// A token that may read. A file is read anew for each exchange, so that it may be renewed.
+    /// A token that may read. A file is read for each exchange, so that it may be renewed.
     #[serde(default)]
     token: Option<Secret>,
-    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
-    /// repository is on its host; otherwise `none`.
+    /// The authentication without a token. Default: `app` if `forge.github.app` is set and the repository is on its
+    /// host; otherwise `none`.
     #[serde(default)]
     auth: Option<RepositoryAuth>,
-    /// How to come in over ssh; needed where `url` is ssh's, and only there.
+    /// The ssh credentials; only for an ssh `url`, which needs them.
     #[serde(default)]
     ssh: Option<Ssh>,
 }
 
-/// Where templates come from.
+/// The source of templates.
 #[derive(Debug, Clone)]
 pub enum TemplatesSettings {
     /// The program itself.
@@ -63,7 +63,7 @@ pub enum TemplatesSettings {
     Repository(TemplatesBranch),
 }
 
-/// A branch of a repository that templates come from.
+/// A branch of a repository with templates.
 #[derive(Debug, Clone)]
 pub struct TemplatesBranch {
     /// An http or https address without credentials, ssh's, or a path.
@@ -72,11 +72,11 @@ pub struct TemplatesBranch {
     pub branch: String,
     /// The folder in it that has `apps/`; empty for its root.
     pub path: String,
-    /// How often it is looked at without a push event.
+    /// The time between fetches without a push event.
     pub refresh: Duration,
-    /// Must be allowed to read.
+    /// The credentials, which must be allowed to read.
     pub access: GitAccess,
-    /// Where its clone is kept.
+    /// The folder of its clone.
     pub clone_dir: PathBuf,
 }
 
@@ -118,7 +118,7 @@ impl Resolver<'_> {
         self.branch("templates.repository.branch", &branch);
         let refresh = self.duration("templates.repository.refresh", refresh, 300);
         if refresh < SHORTEST_REFRESH {
-            let message = "the repository would be asked without pause";
+            let message = "the repository would be fetched without pause";
             let help = "write `1s` or more; a push event refreshes at once";
             self.report.error("templates.repository.refresh", message, help);
         }
@@ -192,7 +192,7 @@ mod tests {
             "config.yaml:3:10: templates cannot be read from such an address",
             "config.yaml:4:13: this is not a branch's name",
             "config.yaml:5:11: this is not a folder inside a repository",
-            "config.yaml:6:14: the repository would be asked without pause",
+            "config.yaml:6:14: the repository would be fetched without pause",
             "config.yaml:7:",
         ] {
             assert!(lines.contains(expected), "{expected} in\n{lines}");

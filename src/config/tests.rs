@@ -1,4 +1,4 @@
-//! The configuration as a whole, and what the tests of its areas share.
+//! Tests of the configuration as a whole, and the helpers that the tests of its areas share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -372,11 +372,11 @@ fn what_contradicts_itself_is_told_at_its_place() {
     );
     for expected in [
         "config.yaml:1:18: 0.0.0.0:8080 can be reached from other machines without a token",
-        "config.yaml:1:48: this is not a time of at most a day",
-        "config.yaml:2:16: this names no database that is known",
+        "config.yaml:1:48: this is not a duration of at most a day",
+        "config.yaml:2:16: this is not the address of a supported database",
         "config.yaml:3:1: `github` and `local` are both given",
         "config.yaml:4:14: this is not a path inside a repository",
-        "config.yaml:5:43: an address with a name or a password in it ends in logs",
+        "config.yaml:5:43: the address has a user name or a password in it, which logs would show",
         "config.yaml:5:75: this glob cannot be read",
         "config.yaml:7:49: this is not a domain",
         "config.yaml:8:10: there is a cluster called dev already",
@@ -423,7 +423,7 @@ fn a_wrong_variable_is_told_by_its_name_and_its_value_is_not_shown() {
          `THE_DEPLOYER_SERVER_LISTEN`?",
         "THE_DEPLOYER_LIMITS_WORKERS:1:1: `limits.workers` must be a whole number",
         "THE_DEPLOYER_SERVER_LISTEN:1:1: this is not an address and a port",
-        "THE_DEPLOYER_STORAGE_URL:1:1: this names no database that is known",
+        "THE_DEPLOYER_STORAGE_URL:1:1: this is not the address of a supported database",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }

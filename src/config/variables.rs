@@ -1,6 +1,6 @@
-//! `THE_DEPLOYER_*` variables: each sets one value of the file. Pure.
+//! Reads `THE_DEPLOYER_*` variables: each sets one value of the file. Pure.
 //!
-//! Which ones there are follows from the file's schema, so that the two cannot disagree.
+//! The variables follow from the file's schema, so that the two cannot disagree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::waml::suggest;
 
 const PREFIX: &str = "THE_DEPLOYER_";
 
-/// Read elsewhere: where the file is, and how to log.
+/// The variables that are read elsewhere: the file's path, and logging.
 const OTHERS: [&str; 3] = ["THE_DEPLOYER_CONFIG", "THE_DEPLOYER_LOG", "THE_DEPLOYER_LOG_FORMAT"];
 
 /// A value that a variable can set.
@@ -26,9 +26,9 @@ struct Leaf {
     list: bool,
 }
 
-/// Sets what the variables say, over what the file says.
+/// Sets the values of the variables over those of the file.
 ///
-/// A variable that sets nothing is a violation, unless it is named as the place of a secret. Its
+/// A variable that sets nothing is a violation, unless the configuration names it as the location of a secret. Its
 /// value is not shown: it may be a secret under a mistyped name.
 pub(super) fn overlay(
     root: &mut Node,
@@ -50,8 +50,7 @@ pub(super) fn overlay(
     violations.extend(strangers.into_iter().map(|name| unknown(name, &leaves)));
 }
 
-/// Our variables as the files that their violations point into; without those whose text may hold
-/// a password.
+/// Returns the variables as files that their violations point into; without those whose text may hold a password.
 pub(super) fn texts(
     variables: &BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, String)> {
@@ -63,7 +62,8 @@ pub(super) fn texts(
         .map(|(name, value)| (name.clone(), value.clone()))
 }
 
-/// Kubernetes tells every pod of every Service; one called `the-deployer` is told of like this.
+/// Returns whether Kubernetes sets the variable: it gives every pod the addresses of every Service, including one
+/// called `the-deployer`.
 fn is_kubernetes(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX).unwrap_or_default();
     rest == "PORT" || rest.starts_with("PORT_") || rest.starts_with("SERVICE_")
@@ -80,7 +80,7 @@ fn unknown(name: &str, leaves: &[Leaf]) -> Violation {
     Violation::error("unknown-key", format!("the variable {shown} sets nothing")).help(help)
 }
 
-/// Every scalar, and every list of texts, that is reached by keys alone.
+/// Finds every scalar, and every list of texts, that is reached by keys alone.
 fn leaves(schema: &Schema) -> Vec<Leaf> {
     let mut found = Vec::new();
     walk(schema.as_value(), schema.as_value(), &mut Vec::new(), &mut found);
@@ -111,7 +111,7 @@ fn walk(json: &Json, root: &Json, path: &mut Vec<String>, found: &mut Vec<Leaf>)
     found.push(Leaf { variable, path: path.clone(), list });
 }
 
-/// Behind names, and what is not null.
+/// Resolves references, and the part that is not null.
 fn resolved<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
     if let Some(pointer) = json.get("$ref").and_then(Json::as_str) {
         let target = root.pointer(pointer.trim_start_matches('#'));
@@ -125,7 +125,7 @@ fn resolved<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
     }
 }
 
-/// Every text that stands under a key `env`.
+/// Finds every text under a key `env`.
 fn named_as_secrets(root: &Node) -> Vec<String> {
     let mut names = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
@@ -154,7 +154,7 @@ fn value_node(name: &str, value: &str, list: bool) -> Node {
     Node::new(value, origin)
 }
 
-/// Makes the maps on the way; what is no map already is left to the reader to complain about.
+/// Makes the maps on the way; the parser reports a value that is no map.
 fn set(root: &mut Node, path: &[String], leaf: Node) {
     if root.is_null() {
         root.value = Value::Map(Map::new());

@@ -1,11 +1,11 @@
-//! The file that each service repository describes itself in.
+//! The WAML: the file in which a service repository describes its app.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
 
-/// The file that each service repository describes itself in.
+/// The WAML: the file in which a service repository describes its app.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Waml {
@@ -16,12 +16,12 @@ pub(super) struct Waml {
     max_bytes: Option<u32>,
 }
 
-/// The file that each service repository describes itself in.
+/// The settings of the WAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WamlSettings {
     /// Its path in the repository.
     pub path: String,
-    /// Its largest size.
+    /// Its largest size in bytes.
     pub max_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What events of the code host must satisfy to be for us, what is previewed, and how often lost ones are looked for.
+//! The filter of the code host's events, previews, and the search for missed events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,51 +12,50 @@ use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::rules::{PreviewRules, Repositories, Rules, TagRule};
 use crate::support::globs::check_glob;
 
-/// How often lost events are looked for where nothing is set.
+/// The default time between searches for missed events.
 const SWEEP: Duration = Duration::from_mins(5);
 
-/// More often is a load on the host for nothing.
+/// The shortest time between searches: more often loads the host for nothing.
 const SHORTEST_SWEEP: Duration = Duration::from_secs(1);
 
 /// Previews of pull requests: a check run that shows what merging would change.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Previews {
-    /// Whether pull requests are previewed. Default: yes with a GitHub App; with a token there are
-    /// none, because only Apps may make check runs.
+    /// Preview pull requests. Default: yes with a GitHub App; with a token there are no previews, because only Apps can
+    /// write check runs.
     enabled: Option<bool>,
-    /// Whether those from forks are previewed too: whoever opens one may then read rendered manifests.
-    /// Default: no.
+    /// Preview pull requests from forks, too: everybody who opens one can then read rendered manifests. Default: no.
     forks: Option<bool>,
-    /// Whether every pull request gets the check run, if only to say that there is nothing to
-    /// preview; needed where branch protection requires the check. Default: no.
+    /// Write the check run on every pull request, even if there is nothing to preview; needed if branch protection
+    /// requires the check. Default: no.
     always: Option<bool>,
 }
 
-/// What a webhook must satisfy.
+/// The webhook's secret and the filter of events.
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// What events are signed with.
+    /// The secret that signs events.
     pub secret: WebhookSecret,
-    /// The secret before that one, which is taken too.
+    /// The former secret, which is accepted too.
     pub previous: Option<SecretString>,
-    /// Which events are for us.
+    /// The rules by which events are selected.
     pub rules: Rules,
-    /// How often events that were lost are looked for; never where it is absent.
+    /// The time between searches for missed events; `None` for never.
     pub sweep: Option<Duration>,
 }
 
-/// Where the webhook's secret comes from.
+/// The source of the webhook's secret.
 #[derive(Debug, Clone)]
 pub enum WebhookSecret {
-    /// The operator gave it.
+    /// The configuration.
     Given(SecretString),
-    /// It is in that file, made at first start: see `secret::keep`.
+    /// A file, made at first start: see `secret::keep`.
     Kept(PathBuf),
 }
 
 impl Resolver<'_> {
-    /// Reads which repositories may deploy: all where neither they nor organizations are named.
+    /// Reads the repositories that may deploy: all if neither they nor organizations are named.
     pub(super) fn repositories(
         &mut self,
         globs: Option<Vec<String>>,
@@ -88,7 +87,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// As globs over repositories.
+    /// Turns organizations into globs over repositories.
     fn organizations(&mut self, names: &[String]) -> Vec<String> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let mut globs = Vec::new();
@@ -104,11 +103,11 @@ impl Resolver<'_> {
         globs
     }
 
-    /// Reads which environments are for us.
+    /// Reads the environments whose deployments the service takes.
     pub(super) fn environments(&mut self, globs: Option<Vec<String>>) -> Environments {
         let Some(globs) = globs else { return Environments::any() };
         if globs.is_empty() {
-            let message = "with no environment, no deployment is for us";
+            let message = "with no environment, the service would ignore every deployment";
             self.report.error("forge.github.environments", message, "name some, or leave it out");
         }
         self.check_globs("forge.github.environments", &globs);
@@ -122,7 +121,7 @@ impl Resolver<'_> {
     pub(super) fn tasks(&mut self, tasks: Option<Vec<String>>) -> Vec<String> {
         let tasks = tasks.unwrap_or_else(|| Rules::default().tasks);
         if tasks.is_empty() {
-            let message = "with no task, no deployment is for us";
+            let message = "with no task, the service would ignore every deployment";
             self.report.error("forge.github.tasks", message, "write [deploy], or leave it out");
         }
         tasks
@@ -137,7 +136,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// `None` where there are no previews; `app` says whether we are a GitHub App.
+    /// Reads the previews; `None` if there are none. `app` says whether the service is a GitHub App.
     pub(super) fn previews(
         &mut self,
         previews: Option<Previews>,
@@ -153,7 +152,7 @@ impl Resolver<'_> {
         enabled.unwrap_or(app).then_some(rules)
     }
 
-    /// Reads how often lost events are looked for; `None` for never.
+    /// Reads the time between searches for missed events; `None` for never.
     pub(super) fn sweep(&mut self, text: Option<String>) -> Option<Duration> {
         let path = "forge.github.sweep";
         let Some(text) = text else { return Some(SWEEP) };

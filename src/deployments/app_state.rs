@@ -56,7 +56,10 @@ const MOST_UNDER_WAY: u32 = 20;
 
 impl Deployments {
     /// Returns the state of the app; `None` if the service never heard of the app on that target.
-    pub(crate) async fn find_app(&self, spot: &AppInstance) -> Result<Option<AppNow>, HistoryError> {
+    pub(crate) async fn find_app(
+        &self,
+        spot: &AppInstance,
+    ) -> Result<Option<AppNow>, HistoryError> {
         let last = self.newest(of_app(spot)).await?;
         if self.manifests_of(&spot.target).is_err() && last.is_none() {
             return Ok(None);

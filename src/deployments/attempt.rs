@@ -10,7 +10,7 @@ use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, ServedRepository};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::{DeploymentChange, Note, ProjectFile, DriftPolicy, PushOutcome};
+use crate::git::writer::{DeploymentChange, DriftPolicy, Note, ProjectFile, PushOutcome};
 use crate::manifests::argocd::application::{ApplicationInfo, Source};
 use crate::manifests::argocd::{application, project};
 use crate::manifests::files;

@@ -18,11 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The places for computations: one a processor. More would not finish sooner, and would take
 /// memory and the processors from tasks that answer events.
 #[derive(Clone)]
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-pub(crate) struct PlanningPool {
-========
 pub(crate) struct CpuPool {
->>>>>>>> w1:src/deployments/cpu_pool.rs
     all: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     longest_wait: Duration,
@@ -34,11 +30,7 @@ pub(crate) struct CpuPool {
 /// repository, and deployments come first.
 const DRY_RUNS: usize = 4;
 
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-impl PlanningPool {
-========
 impl CpuPool {
->>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self::with_limits(processors, LONGEST_WAIT)
@@ -50,25 +42,15 @@ impl CpuPool {
         Self { all, dry_runs, longest_wait, dry_run: None }
     }
 
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-    /// The planning for one dry run, if there is a place for it now: nobody waits for it. The place is
-    /// free again when they are dropped and nothing that they began computes any more.
-========
     /// Returns the pool for one dry run if a place is free now, without waiting. The place is
     /// free again when it is dropped and every computation that it began has ended.
->>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(super) fn for_dry_run(&self) -> Option<Self> {
         let place = Arc::clone(&self.dry_runs).try_acquire_owned().ok()?;
         Some(Self { dry_run: Some(Arc::new(place)), ..self.clone() })
     }
 
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-    /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays taken
-    /// until it ends, also when it is not waited for that long, or the caller has gone.
-========
     /// Runs a part of planning on a thread of its own. It cannot be interrupted: its place stays
     /// taken until it ends, also after its time is over or the caller has gone.
->>>>>>>> w1:src/deployments/cpu_pool.rs
     pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         part: impl FnOnce() -> T + Send + 'static,
@@ -109,17 +91,10 @@ mod tests {
     use crate::deployments::outcome::Remedy;
 
     /// Begins a part that ends when the sender is dropped, and is not waited for.
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-    async fn begin_and_leave(planning: &PlanningPool) -> mpsc::Sender<()> {
-        let (end, ended) = mpsc::channel::<()>();
-        let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
-        let part = planning.run_blocking(move || {
-========
     async fn begin_and_leave(cpu_pool: &CpuPool) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
         let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
         let part = cpu_pool.run_blocking(move || {
->>>>>>>> w1:src/deployments/cpu_pool.rs
             drop(begin);
             let _ = ended.recv();
         });
@@ -132,19 +107,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_stays_taken_until_the_part_has_ended() {
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-        let planning = PlanningPool::with_limits(1, LONGEST_WAIT);
-        let end = begin_and_leave(&planning).await;
-        let ran = Arc::new(AtomicBool::new(false));
-        let run = Arc::clone(&ran);
-        let mut second = Box::pin(planning.run_blocking(move || run.store(true, Ordering::SeqCst)));
-========
         let cpu_pool = CpuPool::with_limits(1, LONGEST_WAIT);
         let end = begin_and_leave(&cpu_pool).await;
         let ran = Arc::new(AtomicBool::new(false));
         let run = Arc::clone(&ran);
         let mut second = Box::pin(cpu_pool.run_blocking(move || run.store(true, Ordering::SeqCst)));
->>>>>>>> w1:src/deployments/cpu_pool.rs
         let waited = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
         assert!(waited.is_err() && !ran.load(Ordering::SeqCst), "two computed in one place");
         drop(end);
@@ -154,17 +121,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_dry_runs_place_stays_taken_as_long() {
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-        let planning = PlanningPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
-        let mut ends = Vec::new();
-        for _ in 0..DRY_RUNS {
-            ends.push(begin_and_leave(&planning.for_dry_run().unwrap()).await);
-        }
-        assert!(planning.for_dry_run().is_none(), "they compute, though nobody waits");
-        planning.run_blocking(|| ()).await.unwrap();
-        drop(ends);
-        while planning.for_dry_run().is_none() {
-========
         let cpu_pool = CpuPool::with_limits(DRY_RUNS + 1, LONGEST_WAIT);
         let mut ends = Vec::new();
         for _ in 0..DRY_RUNS {
@@ -174,22 +130,15 @@ mod tests {
         cpu_pool.run_blocking(|| ()).await.unwrap();
         drop(ends);
         while cpu_pool.for_dry_run().is_none() {
->>>>>>>> w1:src/deployments/cpu_pool.rs
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
     async fn a_place_is_not_waited_for_for_ever() {
-<<<<<<<< HEAD:src/deployments/planning_pool.rs
-        let planning = PlanningPool::with_limits(1, Duration::from_millis(10));
-        let end = begin_and_leave(&planning).await;
-        let problem = planning.run_blocking(|| ()).await.unwrap_err();
-========
         let cpu_pool = CpuPool::with_limits(1, Duration::from_millis(10));
         let end = begin_and_leave(&cpu_pool).await;
         let problem = cpu_pool.run_blocking(|| ()).await.unwrap_err();
->>>>>>>> w1:src/deployments/cpu_pool.rs
         assert_eq!(problem.remedy, Remedy::Retry { after: None });
         drop(end);
     }

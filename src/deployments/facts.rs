@@ -19,7 +19,7 @@ use crate::lookups::image::ImageReference;
 use crate::lookups::registry::{BuildsRange, ImageBuild, ImageBuilds};
 use crate::model::app_instance::{AppInstance, AppListing, Placed};
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveApp, NamespaceObjects, FactUnavailable, Ownership, Questions,
+    Deployer, Fact, FactUnavailable, Facts, LiveApp, NamespaceObjects, Ownership, Questions,
     SecretQuestion,
 };
 use crate::model::id::{AppKey, TargetName};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::forge::error::ForgeError;
-use crate::git::writer::{DeploymentChange, PendingRelease, WriteError, PushOutcome};
+use crate::git::writer::{DeploymentChange, PendingRelease, PushOutcome, WriteError};
 use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Pushed};
 use crate::model::facts::ObjectName;

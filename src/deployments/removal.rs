@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deployments::{BackendError, Deployments, ServedRepository};
 use crate::git::history::app_files::Footprint;
 use crate::git::writer::{
-    CommitMessage, ConditionalEdit, Edit, ManifestRepository, RemovalNote, WriteError, PushOutcome,
+    CommitMessage, ConditionalEdit, Edit, ManifestRepository, PushOutcome, RemovalNote, WriteError,
 };
 use crate::manifests::removal;
 use crate::model::audit::Principal;

@@ -23,7 +23,7 @@ use crate::git::writer::ManifestRepository;
 use crate::inventory::place::{Dated, IndexPlace, not_known};
 use crate::inventory::target::{Count, Index, MOST_APPS};
 use crate::model::app_instance::{AppInstance, AppListing, Missing, Placed};
-use crate::model::facts::{LiveApp, FactUnavailable};
+use crate::model::facts::{FactUnavailable, LiveApp};
 use crate::model::id::{AppKey, TargetName};
 use crate::support::sync::lock;
 
@@ -127,7 +127,9 @@ impl Inventory {
             }
         }
         match missing.iter().next() {
-            Some((_, why)) if missing.len() == places.len() => Err(FactUnavailable::new(why.clone())),
+            Some((_, why)) if missing.len() == places.len() => {
+                Err(FactUnavailable::new(why.clone()))
+            }
             _ => Ok(AppListing { apps, missing }),
         }
     }

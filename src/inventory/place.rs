@@ -60,7 +60,9 @@ impl IndexPlace {
     /// Returns the error for a repository that did not answer.
     pub(super) fn silent(&self, patience: Duration) -> FactUnavailable {
         let name = self.name();
-        FactUnavailable::new(format!("the manifest repository {name} did not answer within {patience:?}"))
+        FactUnavailable::new(format!(
+            "the manifest repository {name} did not answer within {patience:?}"
+        ))
     }
 
     /// Returns true if the server said at the last fetch that there is no branch.

@@ -14,7 +14,7 @@ use crate::manifests::parse::names::Interned;
 use crate::manifests::parse::{ReadFiles, names, routes};
 use crate::manifests::{disks, parse};
 use crate::model::app_instance::{AppInstance, Placed};
-use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects, FactUnavailable};
+use crate::model::facts::{FactUnavailable, LiveApp, LiveObject, NamespaceObjects};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
@@ -178,7 +178,10 @@ impl Index {
 
     /// Returns the objects of every app of a namespace. Only folders that have changed since the
     /// last look are read.
-    fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
+    fn namespace(
+        &mut self,
+        namespace: &Namespace,
+    ) -> Result<Arc<NamespaceObjects>, FactUnavailable> {
         let mut cached = self.namespaces.remove(namespace).unwrap_or_default();
         let folder = |slug: &Slug| cached.folders.get(slug).copied();
         let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);

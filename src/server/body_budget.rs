@@ -1,8 +1,8 @@
-//! How many bodies that nobody has vouched for are read at once, and how much memory they hold.
+//! Limits how many unverified bodies are read at once, and how much memory they hold.
 //!
-//! Every reader may hold [`FREE`] bytes, which is more than nearly all events have; beyond that all
-//! share one pool. Where there is no room, the reader that has come least far for its age gives way:
-//! one that sends a body at once is through before anybody looks at it. Knows no signature.
+//! Every reader may hold [`FREE`] bytes, which is more than nearly all events have; beyond that all share one pool. If
+//! there is no room, the reader that is furthest behind for its age gives way: a sender that sends its body at once is
+//! finished before. Knows nothing of signatures.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,22 +15,22 @@ use tokio_util::sync::CancellationToken;
 use crate::server::limits::ServerLimits;
 use crate::server::problem::{Problem, ProblemKind};
 
-/// What every reader may hold, in bytes: with [`ServerLimits::readers`] readers 32 MiB.
+/// The bytes that every reader may hold: with [`ServerLimits::readers`] readers 32 MiB.
 const FREE: usize = 32 * 1024;
-/// What all readers together may hold beyond that, in KiB; or two of the largest bodies.
+/// The KiB that all readers together may hold beyond that; or two of the largest bodies.
 const POOL: usize = 32 * 1024;
-/// The smallest buffer.
+/// The smallest buffer, in bytes.
 const SMALLEST: usize = 4096;
-/// A reader is left alone for so long.
+/// The time for which a reader does not give way.
 const GRACE: Duration = Duration::from_millis(200);
-/// A reader that has sent nothing for so long gives its memory to one that needs it.
+/// The silence after which a reader gives its memory to one that needs it.
 const STALLED: Duration = Duration::from_millis(500);
-/// How long one waits for room or for memory.
+/// The longest wait for a place or for memory.
 const WAIT: Duration = Duration::from_secs(1);
-/// What a sender that means well sends, in bytes a millisecond.
+/// The speed of a normal sender, in bytes a millisecond.
 const PACE: u128 = 64;
 
-/// The readers, and what they hold.
+/// The readers and their memory.
 #[derive(Debug)]
 pub(super) struct BodyBudget {
     most: usize,
@@ -45,7 +45,7 @@ struct Readers {
     reading: BTreeMap<u64, Reading>,
 }
 
-/// How far one is.
+/// The progress of one reader.
 #[derive(Debug)]
 struct Reading {
     address: String,
@@ -57,14 +57,14 @@ struct Reading {
 }
 
 impl Reading {
-    /// Returns how far it is behind one that means well.
+    /// Returns how many bytes the reader is behind a normal sender.
     fn behind(&self, now: Instant) -> u128 {
         let expected = now.duration_since(self.since).as_millis() * PACE;
         expected.saturating_sub(self.received as u128)
     }
 }
 
-/// One body, as far as it has come.
+/// One body while it is read.
 #[derive(Debug)]
 pub(super) struct BodyReader {
     budget: Arc<BodyBudget>,
@@ -73,7 +73,7 @@ pub(super) struct BodyReader {
     body: HeldBody,
 }
 
-/// A body, with the memory that it holds; that is given back when this is dropped.
+/// A body with its memory, which is free again when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct HeldBody {
     pub(super) bytes: Vec<u8>,
@@ -91,7 +91,7 @@ impl BodyBudget {
         }
     }
 
-    /// A place for one more reader, for which another may have to give way.
+    /// Takes a place for one more reader; another one may have to give way.
     pub(super) async fn enter(self: &Arc<Self>, address: &str) -> Result<BodyReader, Problem> {
         let until = Instant::now() + WAIT;
         loop {
@@ -102,14 +102,16 @@ impl BodyBudget {
                 return Ok(BodyReader { budget, id, evicted, body: HeldBody::default() });
             }
             if now >= until {
-                return Err(no_room("too many bodies are read at once; come again"));
+                return Err(no_room(
+                    "too many request bodies are being read at once; try again later",
+                ));
             }
             let next = until.min(now + GRACE / 4);
             let _ = timeout_at(next, self.left.notified()).await;
         }
     }
 
-    /// So many KiB more of the pool; a reader that holds some of it and sends nothing gives way.
+    /// Takes so many KiB more of the pool; a reader that holds some of it and sends nothing gives way.
     async fn more(&self, kib: usize) -> Result<OwnedSemaphorePermit, Problem> {
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let until = Instant::now() + WAIT;
@@ -120,7 +122,9 @@ impl BodyBudget {
             }
             let now = Instant::now();
             if now >= until {
-                return Err(no_room("too many large bodies are read at once; come again"));
+                return Err(no_room(
+                    "too many large request bodies are being read at once; try again later",
+                ));
             }
             self.lock().evict(|one| one.pooled && now.duration_since(one.last) >= STALLED, now);
         }
@@ -136,7 +140,7 @@ fn no_room(detail: &str) -> Problem {
 }
 
 impl Readers {
-    /// An address that has half of the places takes no other's.
+    /// Takes a place; an address that has half of the places evicts no other.
     fn enter(
         &mut self,
         address: &str,
@@ -166,10 +170,10 @@ impl Readers {
         Some((id, evicted))
     }
 
-    /// The one that is furthest behind of those that may be meant gives way.
-    fn evict(&mut self, may: impl Fn(&Reading) -> bool, now: Instant) -> bool {
+    /// Evicts the reader that is furthest behind, of those that the filter allows.
+    fn evict(&mut self, allowed: impl Fn(&Reading) -> bool, now: Instant) -> bool {
         let old = |one: &&Reading| now.duration_since(one.since) >= GRACE;
-        let behind = self.reading.iter().filter(|(_, one)| may(one) && old(one));
+        let behind = self.reading.iter().filter(|(_, one)| allowed(one) && old(one));
         let worst = behind.max_by_key(|(_, one)| one.behind(now)).map(|(id, _)| *id);
         let Some(worst) = worst.and_then(|id| self.reading.remove(&id)) else { return false };
         worst.evicted.cancel();
@@ -178,13 +182,13 @@ impl Readers {
 }
 
 impl BodyReader {
-    /// Until another one needs the place more.
+    /// Waits until the reader has to give way to another.
     pub(super) async fn evicted(&self) -> Problem {
         self.evicted.cancelled().await;
-        no_room("the body came slowly, and others needed its place; send it again")
+        no_room("the body arrived slowly, and other requests needed its place; send it again")
     }
 
-    /// Notes how much has come, whether it is kept or not.
+    /// Records how many bytes have arrived, whether they are kept or not.
     pub(super) fn progress(&self, received: usize) {
         if let Some(one) = self.budget.lock().reading.get_mut(&self.id) {
             (one.received, one.last) = (received, Instant::now());
@@ -192,8 +196,7 @@ impl BodyReader {
         }
     }
 
-    /// Keeps what has come. Memory is taken as it is needed: a length that was announced costs its
-    /// sender nothing.
+    /// Keeps a chunk. Memory is taken as it is needed: an announced length costs its sender nothing.
     pub(super) async fn keep(&mut self, chunk: &[u8], most: usize) -> Result<(), Problem> {
         let HeldBody { bytes, pooled } = &mut self.body;
         let needed = bytes.len() + chunk.len();
@@ -214,12 +217,12 @@ impl BodyReader {
         Ok(())
     }
 
-    /// Lets go of what was kept.
+    /// Drops the kept bytes.
     pub(super) fn forget(&mut self) {
         self.body = HeldBody::default();
     }
 
-    /// The body, whose sender is known now: its place is free.
+    /// Returns the body, whose sender is known now, and frees the reader's place.
     pub(super) fn finish(mut self) -> HeldBody {
         std::mem::take(&mut self.body)
     }

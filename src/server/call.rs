@@ -1,5 +1,5 @@
-//! What a route is given: who calls, and what stands in the path, the query and the body, read, or a problem that
-//! says what is wrong.
+//! The extractors of routes: the caller, and the values of path, query and body, parsed; or a problem that names the
+//! mistake.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Reply, StoredAnswer};
 
-/// A request of a known caller.
+/// A request with its authenticated caller.
 pub(super) struct AuthenticatedRequest {
     pub(super) shared: Arc<Shared>,
     pub(super) caller: Caller,
@@ -33,7 +33,7 @@ impl FromRequestParts<Arc<Shared>> for AuthenticatedRequest {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
         let caller = parts.extensions.get().cloned();
-        let detail = "a mistake in the server: nobody was asked who calls";
+        let detail = "internal error: the route did not authenticate its caller";
         Ok(Self {
             shared: shared.clone(),
             caller: caller.ok_or_else(|| Problem::new(ProblemKind::Internal, detail))?,
@@ -47,12 +47,12 @@ impl AuthenticatedRequest {
         &self.shared.state.deployments
     }
 
-    /// As whom the caller acts.
+    /// Returns the principal of the caller's acts.
     pub(super) fn by(&self) -> Principal {
         self.caller.by()
     }
 
-    /// Fails unless the caller may do that. Asked first by every route.
+    /// Fails unless the caller has the permission on the resource. Every route calls it first.
     pub(super) async fn authorize(
         &self,
         scope: Scope,
@@ -61,12 +61,12 @@ impl AuthenticatedRequest {
         self.shared.state.auth.authorize(&self.caller, scope, &resource.into()).await
     }
 
-    /// Returns whether the caller may see that.
+    /// Returns whether the caller may see the resource.
     pub(super) async fn can_read(&self, resource: &Resource) -> Result<bool, Problem> {
         self.shared.state.auth.can_read(&self.caller, resource).await
     }
 
-    /// Those of a list that the caller may see.
+    /// Returns the elements of a list that the caller may see.
     pub(super) async fn filter_visible<T>(
         &self,
         items: Vec<T>,
@@ -75,18 +75,17 @@ impl AuthenticatedRequest {
         self.shared.state.auth.filter_visible(&self.caller, items, resource).await
     }
 
-    /// Returns how the result of an act is answered; the answer is kept, where the request has an
-    /// `Idempotency-Key`.
+    /// Returns how to build the answer of an act; the answer is stored if the request has an `Idempotency-Key`.
     pub(super) fn reply<T: Clone, A: From<T> + Serialize, const STATUS: u16>(&self) -> Reply<T> {
         let answer = |result: &T| StoredAnswer::new(STATUS, &A::from(result.clone()));
         Reply::new(self.key.0.clone(), answer)
     }
 }
 
-/// What a path names.
+/// The resource that a path names.
 pub(super) struct InPath<T>(pub(super) T);
 
-/// What may be named in a path, and how.
+/// A resource that a path can name.
 pub(super) trait Named: Sized {
     type Parts: DeserializeOwned + Send;
 
@@ -103,7 +102,7 @@ impl<T: Named, S: Send + Sync> FromRequestParts<S> for InPath<T> {
     }
 }
 
-/// `/deployments/{id}`
+/// `/deployments/{id}`.
 impl Named for DeployId {
     type Parts = String;
 
@@ -112,7 +111,7 @@ impl Named for DeployId {
     }
 }
 
-/// `/locks/{id}`
+/// `/locks/{id}`.
 impl Named for LockId {
     type Parts = String;
 
@@ -121,7 +120,7 @@ impl Named for LockId {
     }
 }
 
-/// `/apps/{target}/{namespace}/{app}`
+/// `/apps/{target}/{namespace}/{app}`.
 impl Named for AppInstance {
     type Parts = (String, String, String);
 
@@ -131,7 +130,7 @@ impl Named for AppInstance {
     }
 }
 
-/// `/apps/{target}/{namespace}/{app}/revisions/{revision}`
+/// `/apps/{target}/{namespace}/{app}/revisions/{revision}`.
 impl Named for (AppInstance, DeployId) {
     type Parts = (String, String, String, String);
 
@@ -140,7 +139,7 @@ impl Named for (AppInstance, DeployId) {
     }
 }
 
-/// The parameters of a query, as they come.
+/// The parameters of a query, unchecked.
 pub(super) struct Pairs(pub(super) Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Pairs {
@@ -152,7 +151,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Pairs {
     }
 }
 
-/// A body of JSON. Only JSON that says so is taken: a web page can send anything else here in its visitor's name.
+/// A JSON body. Only a body with the media type of JSON is accepted: a web page can send anything else in its visitor's
+/// name.
 pub(super) struct Payload<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
@@ -165,39 +165,39 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Payload<T> {
                 Problem::new(ProblemKind::UnsupportedMediaType, "send application/json")
             }
             JsonRejection::JsonDataError(error) => {
-                unprocessable(own_words("the JSON is wrong", &error.body_text()))
+                unprocessable(replace_beginning("the JSON is wrong", &error.body_text()))
             }
             JsonRejection::BytesRejection(_) => {
-                Problem::new(ProblemKind::TooLarge, "the body is too large, or broke off")
+                Problem::new(ProblemKind::TooLarge, "the body is too large, or incomplete")
             }
-            other => bad(own_words("the body is not JSON", &other.body_text())),
+            other => bad(replace_beginning("the body is not JSON", &other.body_text())),
         })
     }
 }
 
-/// Returns what is wrong where, without how the library begins its sentence.
-fn own_words(what: &str, text: &str) -> String {
+/// Replaces the beginning of the library's message by the service's own words.
+fn replace_beginning(what: &str, text: &str) -> String {
     let place = text.split_once(": ").map_or(text, |(_, place)| place);
     format!("{what}: {place}")
 }
 
-/// A parameter is wrong.
+/// Makes the problem of a wrong parameter.
 pub(super) fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::BadRequest, detail)
 }
 
-/// The request is understood, and cannot be meant.
+/// Makes the problem of a request in the right form that cannot be carried out.
 pub(super) fn unprocessable(detail: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::Unprocessable, detail)
 }
 
-/// There is no such deployment.
+/// Makes the problem of a deployment that does not exist.
 pub(super) fn no_deployment(id: &DeployId) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("there is no deployment {id}"))
 }
 
-/// The database does not answer.
+/// Makes the problem of a database that does not answer.
 pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "deployments could not be read");
-    Problem::new(ProblemKind::Unavailable, "deployments cannot be read now; come again")
+    Problem::new(ProblemKind::Unavailable, "deployments cannot be read now; try again later")
 }

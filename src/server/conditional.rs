@@ -1,7 +1,7 @@
-//! Reads that cost less: an `ETag` for each answer that is read again and again, 304 where the caller has it already,
-//! and compression where it is asked for (RFC 9110, 8.8.3, 12.5.3, 13.1.2).
+//! Makes reads cheaper: an `ETag` for answers that are read repeatedly, 304 if the caller has the answer already, and
+//! compression on request (RFC 9110, 8.8.3, 12.5.3, 13.1.2).
 //!
-//! Only whole JSON answers of reads: a stream has no end to wait for, and an act is not repeated for its answer.
+//! Only for whole JSON answers of reads: a stream never ends, and an act is not repeated for its answer.
 
 use std::io::Write as _;
 
@@ -20,19 +20,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::server::problem::{Problem, ProblemKind};
 
-/// Answers are made in memory: none is larger.
+/// The largest answer, in bytes: answers are made in memory.
 const LARGEST: usize = 64 * 1024 * 1024;
-/// A smaller one fits a packet as it is.
+/// The smallest answer that is compressed, in bytes: a smaller one fits a packet.
 const WORTH_IT: usize = 1024;
-/// So many bytes of the digest tell answers apart.
+/// The bytes of the digest in a tag.
 const TAG_BYTES: usize = 16;
 
-/// Around the routes of the API.
+/// Adds tags, 304 and compression to the answers of the API's routes.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
     }
-    let asked = ConditionalHeaders::from_headers(request.headers());
+    let conditions = ConditionalHeaders::from_headers(request.headers());
     let response = next.run(request).await;
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -45,24 +45,24 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, LARGEST).await else {
-        let detail = "the answer is larger than any that is sent: ask for less (`limit`)";
+        let detail = "the answer would be too large: ask for less (`limit`)";
         return Problem::new(ProblemKind::Internal, detail).into_response();
     };
     let tag = tag(&body);
     let headers = &mut parts.headers;
     headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));
-    // For who asked, and to be asked about again each time.
+    // Only for this caller, and checked again each time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Ok(value) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, value);
     }
-    if asked.has_tag(&tag) {
+    if conditions.has_tag(&tag) {
         headers.remove(CONTENT_TYPE);
         headers.remove(CONTENT_LENGTH);
         parts.status = StatusCode::NOT_MODIFIED;
         return Response::from_parts(parts, Body::empty());
     }
-    if !asked.gzip || body.len() < WORTH_IT {
+    if !conditions.gzip || body.len() < WORTH_IT {
         return Response::from_parts(parts, Body::from(body));
     }
     match compressed(body).await {
@@ -75,8 +75,8 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
 }
 
-/// A JSON document that is the same for everybody. It is compressed and its tag is made once: who
-/// asks for it needs no token, and may not make the service compute.
+/// A JSON document that is the same for all callers. It is compressed and tagged once: it needs no token, so that its
+/// readers may not make the service compute.
 #[derive(Clone)]
 pub(super) struct CachedDocument {
     plain: Bytes,
@@ -90,17 +90,17 @@ impl CachedDocument {
         Self { tag: tag(&json), gzip, plain: json.into() }
     }
 
-    /// The answer to a request with these headers.
-    pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
-        let asked = ConditionalHeaders::from_headers(asked);
+    /// Answers a request with these headers.
+    pub(super) fn answer(&self, conditions: &HeaderMap) -> Response {
+        let conditions = ConditionalHeaders::from_headers(conditions);
         let always =
             [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
-        if asked.has_tag(&self.tag) {
+        if conditions.has_tag(&self.tag) {
             return (StatusCode::NOT_MODIFIED, always).into_response();
         }
         let json = [(CONTENT_TYPE, "application/json")];
         match &self.gzip {
-            Some(gzip) if asked.gzip => {
+            Some(gzip) if conditions.gzip => {
                 (always, json, [(CONTENT_ENCODING, "gzip")], gzip.clone()).into_response()
             }
             _ => (always, json, self.plain.clone()).into_response(),
@@ -108,7 +108,7 @@ impl CachedDocument {
     }
 }
 
-/// The headers of a request that say which answers the caller has, and which codings it takes.
+/// The headers of a request that name the caller's cached answers and its codings.
 struct ConditionalHeaders {
     tags: Vec<String>,
     gzip: bool,
@@ -133,24 +133,25 @@ impl ConditionalHeaders {
     }
 }
 
-/// Returns whether one of the codings that are taken is gzip, and not with the weight 0.
+/// Returns whether one of the accepted codings is gzip, with a weight above 0.
 fn takes_gzip(coding: &str) -> bool {
     let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
     let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
     matches!(name.trim(), "gzip" | "*") && weight.is_none_or(|weight| weight > 0.0)
 }
 
-/// A weak one: the compressed answer is the same.
+/// Makes a weak tag: the compressed answer has the same one.
 fn tag(body: &[u8]) -> String {
     let digest = Sha256::digest(body);
     format!("W/\"{}\"", hex::encode(digest.get(..TAG_BYTES).unwrap_or_default()))
 }
 
-/// The body compressed on another thread, which takes milliseconds of the largest; the body itself where that fails.
+/// Compresses the body on another thread, which takes milliseconds for the largest; returns the body itself if that
+/// fails.
 async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
-    let kept = body.clone();
+    let original = body.clone();
     let done = tokio::task::spawn_blocking(move || gzip(&body));
-    done.await.ok().and_then(Result::ok).ok_or(kept)
+    done.await.ok().and_then(Result::ok).ok_or(original)
 }
 
 fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -1,14 +1,13 @@
-//! Which connections are open, what each is at, and which one is closed when there is no room.
+//! Tracks the open connections, and closes one when there is no room for another.
 //!
 //! ```text
 //! Accepted ─▶ Head ─▶ Working ─▶ Answering ─▶ Idle ─▶ Head …
 //!                       │  ▲  └▶ Streaming
 //!                       ▼  │
-//!                      Reading     a body that nobody has vouched for yet
+//!                      Reading     an unverified body
 //! ```
-//!
-//! A newcomer is never turned away: the connection that has earned its place least is closed for it,
-//! and where each has, the newcomer waits in the kernel's queue. Knows no HTTP and no socket.
+//! A new connection is never refused: the one that has earned its place least is closed for it; if none can be closed,
+//! the new one waits in the kernel's queue. Knows nothing of HTTP and sockets.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,31 +24,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::auth::{Proxies, subscriber};
 
-/// A connection that did nothing for so long has settled down, and gives way to newcomers.
+/// The age from which an idle connection gives way to new ones.
 const SETTLED: Duration = Duration::from_secs(1);
-/// For so long a connection may do nothing before it gives way at all: time enough for a head that
-/// was sent at once, so that however many come, each has its turn.
+/// The age up to which an idle connection does not give way at all: enough for a head that was sent at once, so that
+/// each of many gets its turn.
 const YOUNG: Duration = Duration::from_millis(100);
-/// Answers that their callers have not taken yet, in bytes, of all connections together. Beyond it
-/// the oldest that has settled is closed.
+/// The bytes of answers that callers have not read yet, of all connections together. Beyond it the oldest settled
+/// connection is closed.
 const UNREAD_ANSWERS: usize = 32 * 1024 * 1024;
-/// When the service stops, half a request has so long to become a whole one.
+/// The time for half a request to become a whole one when the service stops.
 const WHILE_STOPPING: Duration = SETTLED;
 
-/// Bounds on connections.
+/// The limits of connections.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
-    /// How many are open at once.
+    /// The number of open connections.
     pub most: usize,
-    /// How many of one client address; of IPv6, of one network of 64 bits.
+    /// The number of open connections of one client address; in IPv6, of one network of 64 bits.
     pub per_address: usize,
-    /// How long a request's head may take to arrive.
+    /// The longest time for a request's head to arrive.
     pub header_timeout: Duration,
-    /// How long a connection may be silent between two requests.
+    /// The longest silence between two requests.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of its answer.
+    /// The longest time in which a client reads nothing of its answer.
     pub write_timeout: Duration,
-    /// Their connections are many clients', and are not counted by address.
+    /// The proxies, whose connections belong to many clients and are not counted by address.
     pub proxies: Proxies,
 }
 
@@ -67,7 +66,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// What Prometheus may ask about connections. Clones share it.
+/// The Prometheus metrics of connections. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionMetrics {
     open: Gauge,
@@ -80,26 +79,26 @@ struct ClosedLabels {
 }
 
 impl ConnectionMetrics {
-    /// Metrics that the registry knows.
+    /// Makes the metrics and registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("connections", "Open connections", metrics.open.clone());
-        let about = "Connections that the service closed, by why";
+        let about = "Connections that the service closed, by reason";
         registry.register("connections_closed", about, metrics.closed.clone());
         metrics
     }
 }
 
-/// Why the service closed a connection.
+/// The reason why the service closed a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// The request's head did not arrive in time.
     HeaderTimeout,
-    /// Nothing came between two requests.
+    /// No request came in time after the last one.
     IdleTimeout,
-    /// The client did not take its answer.
+    /// The client did not read its answer.
     WriteTimeout,
-    /// Another one needed the place.
+    /// Another connection needed the place.
     MadeRoom,
 }
 
@@ -114,27 +113,27 @@ impl CloseReason {
     }
 }
 
-/// What a connection is at.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionPhase {
-    /// Nobody has looked at it yet.
+    /// It was accepted, and its task has not begun.
     Accepted,
-    /// Nothing has come, or a part of a request's head.
+    /// It has sent nothing, or a part of a request's head.
     Head,
-    /// A body is being read that nobody has vouched for.
+    /// An unverified body is being read.
     Reading,
-    /// A request is worked on.
+    /// A request is being handled.
     Working,
-    /// The client takes an answer of so many bytes.
+    /// The client reads an answer of so many bytes.
     Answering(usize),
-    /// The client takes an answer that stays open.
+    /// The client reads an answer that stays open.
     Streaming,
-    /// Between two requests.
+    /// It waits between two requests.
     Idle,
 }
 
 impl ConnectionPhase {
-    /// Returns how readily a connection gives way; one that is worked for does not at all.
+    /// Returns how readily a connection gives way; `None` while a request of it is handled.
     fn gives_way(self, age: Duration) -> Option<u8> {
         match self {
             Self::Head if age >= SETTLED => Some(4),
@@ -174,7 +173,7 @@ struct Table {
 
 #[derive(Debug)]
 struct Entry {
-    /// Not given for a proxy.
+    /// The client's address; `None` for a proxy.
     address: Option<String>,
     phase: ConnectionPhase,
     since: Instant,
@@ -185,7 +184,7 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct ConnectionSlot(Connection);
 
-/// One connection, for who changes what it is at. Clones are of the same one.
+/// One connection, for changes of its phase. Clones are of the same one.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     all: Connections,
@@ -194,7 +193,7 @@ pub(super) struct Connection {
 }
 
 impl Connections {
-    /// None yet.
+    /// Makes an empty set of connections.
     pub fn new(limits: ConnectionLimits, metrics: ConnectionMetrics) -> Self {
         Self(Arc::new(Shared { limits, metrics, table: Mutex::default() }))
     }
@@ -203,8 +202,8 @@ impl Connections {
         &self.0.limits
     }
 
-    /// A place for a connection from there, for which another may be closed; of the same address, if
-    /// that has too many. None while all that are open have earned theirs.
+    /// Takes a place for a connection of that peer; another one may be closed for it, of the same address if that has
+    /// too many. `None` while none can be closed.
     pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<ConnectionSlot> {
         let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
         let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
@@ -228,13 +227,13 @@ impl Connections {
         Some(ConnectionSlot(Connection { all: self.clone(), id, close }))
     }
 
-    /// Closes the one that has earned its place least.
+    /// Closes the connection that has earned its place least.
     pub(super) fn give_up_one(&self, now: Instant) -> bool {
         let mut table = self.lock();
         self.make_room(&mut table, now, |_| true)
     }
 
-    /// Closes what has been silent for too long.
+    /// Closes the connections that have been silent for too long.
     pub(super) fn expire(&self, now: Instant, stopping: bool) {
         let limits = self.limits();
         let (head, idle) = if stopping {
@@ -266,7 +265,7 @@ impl Connections {
         self.lock().open.len()
     }
 
-    /// Closes all of them.
+    /// Closes all connections.
     pub(super) fn close_all(&self) {
         let mut table = self.lock();
         for id in table.open.keys().copied().collect::<Vec<_>>() {
@@ -274,11 +273,12 @@ impl Connections {
         }
     }
 
-    fn make_room(&self, table: &mut Table, now: Instant, may: impl Fn(&Entry) -> bool) -> bool {
-        let ranked = table.open.iter().filter(|(_, entry)| may(entry)).filter_map(|(id, entry)| {
-            let age = now.duration_since(entry.since);
-            Some(((entry.phase.gives_way(age)?, age), *id))
-        });
+    fn make_room(&self, table: &mut Table, now: Instant, allowed: impl Fn(&Entry) -> bool) -> bool {
+        let ranked =
+            table.open.iter().filter(|(_, entry)| allowed(entry)).filter_map(|(id, entry)| {
+                let age = now.duration_since(entry.since);
+                Some(((entry.phase.gives_way(age)?, age), *id))
+            });
         let Some((_, id)) = ranked.max_by_key(|(rank, _)| *rank) else { return false };
         table.close(id);
         self.count(CloseReason::MadeRoom);
@@ -317,7 +317,7 @@ impl Table {
         id
     }
 
-    /// Its place is free at once; its task ends as soon as it is looked at.
+    /// Closes a connection: its place is free at once, its task ends when it is polled next.
     fn close(&mut self, id: u64) {
         let Some(entry) = self.open.remove(&id) else { return };
         self.unread -= unread(entry.phase);
@@ -348,17 +348,17 @@ impl Drop for ConnectionSlot {
 }
 
 impl Connection {
-    /// Sets what the connection is at from now on.
+    /// Sets the phase of the connection.
     pub(super) fn enter(&self, phase: ConnectionPhase) {
         self.all.enter(self.id, phase, Instant::now());
     }
 
-    /// Counts why it is closed.
+    /// Counts the reason for closing it.
     pub(super) fn count(&self, reason: CloseReason) {
         self.all.count(reason);
     }
 
-    /// Until it is to be closed.
+    /// Waits until the connection must close.
     pub(super) async fn closed(&self) {
         self.close.cancelled().await;
     }

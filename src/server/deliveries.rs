@@ -1,4 +1,4 @@
-//! Counts deliveries of webhooks by what became of them.
+//! Counts deliveries of webhooks by outcome.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -7,32 +7,32 @@ use prometheus_client::registry::Registry;
 
 use crate::model::event::Unused;
 
-/// What became of one delivery, for who counts.
+/// The outcome of one delivery, for the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WebhookOutcome {
-    /// It is a new deployment.
+    /// A new deployment was stored.
     Accepted,
-    /// It was known.
+    /// The deployment was stored before.
     Duplicate,
-    /// It is a hint that was taken.
+    /// A hint was accepted.
     Hint,
-    /// It asked whether we are there.
+    /// GitHub's ping.
     Ping,
-    /// It is not for us.
+    /// The event is not for this service.
     Ignored(Unused),
-    /// It is for us, and nothing can be made of it.
+    /// The event is for this service, and unusable.
     Refused,
-    /// It cannot be read.
+    /// The event cannot be parsed.
     Malformed,
-    /// It is not the forge's.
+    /// The signature is missing or wrong.
     Unsigned,
-    /// It could not be stored; the forge has it as failed.
+    /// The event could not be stored; GitHub shows the delivery as failed.
     NotStored,
-    /// Its body came too slowly, or there was no room for it.
+    /// The body arrived too slowly, or there was no room for it.
     NotRead,
 }
 
-/// Counts deliveries. Clones share it.
+/// The counter of deliveries. Clones share it.
 #[derive(Debug, Clone)]
 pub struct DeliveryCounter(Family<Labels, Counter>);
 
@@ -43,15 +43,15 @@ struct Labels {
 }
 
 impl DeliveryCounter {
-    /// One whose metric the registry knows.
+    /// Makes the counter and registers its metric.
     pub fn new(registry: &mut Registry) -> Self {
         let deliveries = Family::default();
-        let about = "Webhook deliveries, by what became of them";
+        let about = "Webhook deliveries, by outcome";
         registry.register("webhook_deliveries", about, deliveries.clone());
         Self(deliveries)
     }
 
-    /// Counts one.
+    /// Counts one delivery.
     pub(super) fn count(&self, delivery: WebhookOutcome) {
         let (outcome, reason) = match delivery {
             WebhookOutcome::Accepted => ("accepted", "new"),

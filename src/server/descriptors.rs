@@ -1,24 +1,24 @@
-//! How many files the process may have open: every connection is one.
+//! Raises the limit of open files, and lowers the number of connections to it: each connection is a file.
 
-/// What the rest of the program keeps open: the database, repositories, children, calls to others.
+/// The number of files for the rest of the program: the database, repositories, child processes, outgoing calls.
 const OTHERS: u64 = 512;
 
-/// Raises the soft limit on open files to the hard one, and returns the limit that holds then. None
-/// where the system does not say.
+/// Raises the soft limit of open files to the hard one, and returns the limit that holds then; `None` if the system
+/// reports none.
 pub fn raise() -> Option<u64> {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => Some(limit),
         Err(error) => {
-            tracing::warn!(%error, "the limit on open files could not be raised");
+            tracing::warn!(%error, "limit of open files could not be raised");
             rlimit::Resource::NOFILE.get().ok().map(|(soft, _)| soft)
         }
     }
 }
 
-/// Returns how many connections that limit leaves room for, and no more than wanted.
+/// Returns the number of connections that the limit leaves room for, at most the wanted one.
 pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
     let Some(limit) = limit else { return wanted };
-    // Where there is hardly any, half is better than none.
+    // With a very low limit, half of it is better than nothing.
     let room = limit.saturating_sub(OTHERS).max(limit / 2);
     let room = usize::try_from(room).unwrap_or(usize::MAX).min(wanted);
     if room < wanted {
@@ -26,7 +26,7 @@ pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
             limit,
             wanted,
             room,
-            "fewer connections are taken than limits.connections says: the limit on open files is low"
+            "limits.connections is lowered: the limit of open files is too low"
         );
     }
     room

@@ -1,15 +1,15 @@
-//! Acts: their bodies are bounded, and with an `Idempotency-Key` each is done once.
+//! Executes acts: bounds their bodies, and executes each act with an `Idempotency-Key` once.
 //!
 //! ```text
 //! key new ──▶ at work ─┬─▶ done (2xx): the answer is kept for a day, and a repeat gets it
 //!                      └─▶ refused: nothing was done, so a repeat is judged anew
 //! ```
 //!
-//! The handler hands a [`Reply`](crate::store::Reply) to what does the act, and the answer is kept in the act's own transaction
-//! (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing
-//! was done. With a key an act goes on to its end although the caller has gone, so that the repeat, which is
-//! what the key is for, finds its answer. What changes nothing, a plan or a dry run, is done anew each time:
-//! nothing of it is kept, so that who may only read fills no database.
+//! The handler passes a [`Reply`](crate::store::Reply) to the use case, which stores the answer in the act's own
+//! transaction (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing was
+//! done. With a key an act continues to its end even if the caller disconnects, so that the repeat finds its answer. A
+//! plan or a dry run changes nothing: it runs anew each time and stores nothing, so that callers with the right to read
+//! cannot fill the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,20 +30,20 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::Shared;
 use crate::store::{Begin, IdempotencyKey, KeyLease, StoreError, StoredAnswer};
 
-/// An act is a reason and a few names.
+/// The largest body of an act, in bytes: a reason and a few names.
 const ACT: usize = 64 * 1024;
-/// A plan may bring a WAML, of which 256 KiB are read; as JSON it is longer.
+/// The largest body of a plan, in bytes: it may have a WAML of 256 KiB, which is longer as JSON.
 const PLAN: usize = 1024 * 1024;
 const LONGEST_KEY: usize = 100;
 
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The lease of a request's key, if it has one; each request that acts carries this.
+/// The lease of a request's key, if it has one; each acting request carries this.
 #[derive(Clone, Default)]
 pub(super) struct RequestKey(pub(super) Option<KeyLease>);
 
-/// Around all routes of the API.
+/// Executes each request to the API's routes with an `Idempotency-Key` once.
 pub(super) async fn idempotent(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -54,7 +54,7 @@ pub(super) async fn idempotent(
     }
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    // What is only planned is done anew each time.
+    // Plans run anew each time.
     let is_plan = path.ends_with("/plan");
     let most = if is_plan { PLAN } else { ACT };
     let body = read(&shared, &parts.headers, body, most).await?;
@@ -78,15 +78,15 @@ pub(super) async fn idempotent(
         Begin::Replay(answer) => Ok(replayed(answer)),
         Begin::InProgress => Err(Problem::new(
             ProblemKind::KeyInUse,
-            "the request with this Idempotency-Key is still at work: repeat it in a moment",
+            "the request with this Idempotency-Key is still in progress: repeat it in a moment",
         )),
         Begin::KeyReused => Err(Problem::new(
             ProblemKind::KeyReused,
-            "this Idempotency-Key was used for a request with another body: take a new one",
+            "this Idempotency-Key was used for a request with another body: use a new one",
         )),
         Begin::TooMany => Err(Problem::new(
             ProblemKind::TooMany,
-            "too many Idempotency-Keys in a day; without one the request is taken",
+            "too many Idempotency-Keys in a day; send the request without one",
         )
         .after(Duration::from_hours(1))),
     }
@@ -108,7 +108,7 @@ async fn read(
     most: usize,
 ) -> Result<Bytes, Problem> {
     let too_large = || {
-        let detail = format!("the body is larger than {most} bytes, or broke off");
+        let detail = format!("the body is larger than {most} bytes, or incomplete");
         Problem::new(ProblemKind::TooLarge, detail)
     };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -123,12 +123,12 @@ async fn read(
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let mut given = headers.get_all(&KEY).iter();
-    let Some(value) = given.next() else { return Ok(None) };
+    let mut values = headers.get_all(&KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
     let legal = |key: &&str| {
         (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
     };
-    let key = value.to_str().ok().filter(legal).filter(|_| given.next().is_none());
+    let key = value.to_str().ok().filter(legal).filter(|_| values.next().is_none());
     let wrong = || {
         let detail = "Idempotency-Key: give one, of 1 to 100 visible ASCII characters";
         Problem::new(ProblemKind::BadRequest, detail)
@@ -136,7 +136,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     key.map(|key| Some(key.to_owned())).ok_or_else(wrong)
 }
 
-/// On its own: whoever stops waiting may come again for the answer.
+/// Runs on a task of its own: a caller who disconnects can come back for the answer.
 async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) -> Response {
     let working = {
         let (shared, lease) = (shared.clone(), lease.clone());
@@ -149,17 +149,17 @@ async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) ->
     match working.await {
         Ok(response) => response,
         Err(fault) => {
-            tracing::error!(%fault, "an act ended by a fault");
-            // What it did has its answer, or its record: the key is free otherwise.
+            tracing::error!(%fault, "act failed: its task panicked");
+            // An act that was done has stored its answer or record; otherwise the key is free again.
             let Deployments { store, clock, .. } = &shared.state.deployments;
             log(store.release_key(&lease, clock.now()).await);
-            let detail = "a mistake in the server; its log has more";
+            let detail = "internal error; the service's log has more";
             Problem::new(ProblemKind::Internal, detail).into_response()
         }
     }
 }
 
-/// The answer of an act was kept with it. Of one that found nothing to do it is kept here.
+/// Stores the answer of an act that found nothing to do; any other stored its answer itself.
 async fn settle(shared: &Shared, lease: &KeyLease, response: Response) -> Response {
     let Deployments { store, clock, .. } = &shared.state.deployments;
     if !response.status().is_success() {
@@ -185,17 +185,17 @@ fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
     response
 }
 
-fn log(kept: Result<(), StoreError>) {
-    if let Err(error) = kept {
-        tracing::error!(%error, "the answer to an act could not be kept");
+fn log(result: Result<(), StoreError>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "answer to an act could not be stored");
     }
 }
 
 fn unavailable(error: &StoreError) -> Problem {
-    tracing::error!(%error, "it cannot be found out whether a request is a repeat");
+    tracing::error!(%error, "idempotency key could not be read");
     Problem::new(
         ProblemKind::Unavailable,
-        "nothing was done: it cannot be recorded now; come again",
+        "nothing was done: it cannot be recorded now; try again later",
     )
 }
 

@@ -1,7 +1,7 @@
-//! How much is taken at once: requests of each kind, of which none takes the place of another, and the
-//! streams of each caller.
+//! Limits concurrent work: requests by class, so that no class takes the place of another, and the streams of each
+//! caller.
 //!
-//! `/healthz` and `/metrics` have no bound, since they wait for nothing.
+//! `/healthz` and `/metrics` have no limit, since they wait for nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -13,41 +13,40 @@ use tokio::time::timeout;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
-/// Signed webhooks wait for so long for one another.
+/// The longest wait of a signed webhook for a slot.
 const WEBHOOKS_WAIT: Duration = Duration::from_secs(2);
 
-/// Bounds of the server.
+/// The limits of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerLimits {
     /// The largest body of a webhook, in bytes. GitHub sends at most 25 MiB.
     pub body_bytes: usize,
-    /// How long a body may take to arrive.
+    /// The longest time for a body to arrive.
     pub body_timeout: Duration,
-    /// How long anything may take. GitHub waits ten seconds.
+    /// The longest time for an answer. GitHub waits ten seconds.
     pub request_timeout: Duration,
-    /// How many signed webhooks are worked on at once; one more waits for a moment.
+    /// The number of signed webhooks that are handled at once; one more waits for a moment.
     pub webhooks: usize,
-    /// How many requests to the API are; one more is told to come again.
+    /// The number of API requests that are handled at once; one more is refused.
     pub api: usize,
     /// The same for the pages.
     pub pages: usize,
     /// The same for `/readyz`.
     pub readiness: usize,
-    /// How many bodies of webhooks are read at once that nobody has vouched for.
+    /// The number of unverified webhook bodies that are read at once.
     pub readers: usize,
-    /// How many deployments are followed at once.
+    /// The number of open event streams.
     pub streams: usize,
-    /// How often a deployment that is followed is looked at though nothing was heard of it: another
-    /// replica may be at it.
+    /// The time after which a followed deployment is read again without a signal: another replica may have changed it.
     pub look: Duration,
-    /// For so long at most; who wants to hear more comes again.
+    /// The longest time that a stream stays open; the client connects again.
     pub open_for: Duration,
-    /// How many deployments one caller follows at once.
+    /// The number of open event streams of one caller.
     pub streams_of_one: usize,
 }
 
 impl ServerLimits {
-    /// GitHub's own bound: a larger event is not sent.
+    /// The largest body that GitHub sends, in bytes.
     pub const LARGEST_BODY: usize = 25 * 1024 * 1024;
 }
 
@@ -70,10 +69,10 @@ impl Default for ServerLimits {
     }
 }
 
-/// What kind of request takes a slot.
+/// The class of a request, which decides the slots it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A webhook whose signature is right.
+    /// A webhook with a valid signature.
     Webhook,
     /// `/api`, without streams.
     Api,
@@ -104,7 +103,7 @@ impl RequestSlots {
         }
     }
 
-    /// A slot of that class; else the caller is told to come again.
+    /// Takes a slot of that class; otherwise the caller is told to try again later.
     pub(super) async fn take(&self, class: Class) -> Result<OwnedSemaphorePermit, Problem> {
         let (slots, wait) = match class {
             Class::Webhook => (&self.webhooks, WEBHOOKS_WAIT),
@@ -115,17 +114,17 @@ impl RequestSlots {
         if let Ok(Ok(slot)) = timeout(wait, slots.clone().acquire_owned()).await {
             return Ok(slot);
         }
-        tracing::warn!(?class, "too many requests at once");
-        Err(Problem::new(ProblemKind::Overloaded, "the server is busy; come again"))
+        tracing::warn!(?class, "limit of concurrent requests reached");
+        Err(Problem::new(ProblemKind::Overloaded, "the server is busy; try again later"))
     }
 }
 
-/// How many streams each caller has open; nothing is kept of who has none.
+/// The counter of each caller's open streams; callers without streams take no memory.
 #[derive(Debug, Default)]
 pub(super) struct StreamLimit(Mutex<BTreeMap<String, Weak<()>>>);
 
 impl StreamLimit {
-    /// One more of that caller's, open until it is dropped; none where they have so many.
+    /// Opens one more stream of that caller, until the result is dropped; `None` if the caller has the most.
     pub(super) fn open(&self, account: String, most: usize) -> Option<Arc<()>> {
         let mut open = lock(&self.0);
         open.retain(|_, streams| streams.strong_count() > 0);

@@ -1,5 +1,5 @@
-//! What happens around every request: an id, a log line, a bound on time and number, and an answer
-//! even when a handler panics.
+//! The layers around every request: an id, a log line, limits on time and number, and an answer even when a handler
+//! panics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,37 +20,38 @@ use crate::server::state::Shared;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Around all routes: an id that the log and the answer carry, an answer after a panic, and errors
-/// that people can read.
-pub(super) fn around(router: Router, shared: &Arc<Shared>) -> Router {
-    answered(router).layer(from_fn_with_state(shared.clone(), identified))
+/// Wraps all routes: an id for the log and the answer, an answer after a panic, and errors as pages for browsers.
+pub(super) fn wrap_all(router: Router, shared: &Arc<Shared>) -> Router {
+    with_error_answers(router).layer(from_fn_with_state(shared.clone(), add_request_id))
 }
 
-/// An answer after a panic too, and errors that people can read.
-fn answered(router: Router) -> Router {
+/// Adds an answer after a panic, and errors as pages for browsers.
+fn with_error_answers(router: Router) -> Router {
     router
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panicked()))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panic_answer()))
         .layer(from_fn(pages::readable))
 }
 
-/// Around routes that do work: at most so many of that class at once, each for at most so long.
-pub(super) fn bounded(
+/// Wraps routes that do work: at most so many of that class at once, each for at most so long.
+pub(super) fn with_limits(
     router: Router<Arc<Shared>>,
     shared: &Arc<Shared>,
     class: Class,
 ) -> Router<Arc<Shared>> {
     let state = (shared.clone(), class);
-    let timed = timed(router, shared);
-    timed.layer(from_fn_with_state(state, within_bounds))
+    with_timeout(router, shared).layer(from_fn_with_state(state, within_bounds))
 }
 
-/// Around routes that take their slots themselves: each request takes at most so long.
-pub(super) fn timed(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+/// Wraps routes that take their slots themselves: each request for at most so long.
+pub(super) fn with_timeout(
+    router: Router<Arc<Shared>>,
+    shared: &Arc<Shared>,
+) -> Router<Arc<Shared>> {
     router.layer(from_fn_with_state(shared.clone(), in_time))
 }
 
-/// A caller's own id is not taken: it would be a foreign text in our log.
-async fn identified(
+/// Gives a request its id. A caller's own id is not used: it would be a foreign text in the log.
+async fn add_request_id(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
     next: Next,
@@ -85,16 +86,16 @@ async fn within_bounds(
 async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let limit = shared.state.limits.request_timeout;
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
-        tracing::warn!(?limit, "a request took too long");
+        tracing::warn!(?limit, "request timed out");
         let detail = "the answer took too long; the same request may be sent again";
         Problem::new(ProblemKind::TookTooLong, detail).into_response()
     })
 }
 
-/// The panic's own text is on standard error and may hold anything; it goes no further.
-fn panicked() -> Response {
-    tracing::error!("a request handler panicked");
-    let detail = "a mistake in the server; its log has more under this request's id";
+/// Makes the answer after a panic. The panic's text is on standard error and may contain anything; it goes no further.
+fn panic_answer() -> Response {
+    tracing::error!("request handler panicked");
+    let detail = "internal error; the service's log has more under this request's id";
     Problem::new(ProblemKind::Internal, detail).into_response()
 }
 
@@ -125,7 +126,7 @@ mod tests {
             panic!("a bug, told to panic")
         }
         let router = Router::new().route("/bug", get(bug)).route("/well", get(async || "well"));
-        let router = answered(router);
+        let router = with_error_answers(router);
         let (status, kind, text) = send_get(&router, "/bug", "*/*").await;
         assert_eq!((status.as_u16(), kind.as_str()), (500, "application/problem+json"));
         let json: Value = serde_json::from_str(&text).unwrap();

@@ -3,36 +3,39 @@
 //! ```text
 //! POST /webhooks/github           signature ─▶ event ─▶ Deployments::accept ─▶ 202
 //! GET  / /deployments/{id}        pages                  (a token as password)
-//! GET  /api/v1/deployments[/{id}] what happened          (bearer token, if one is configured)
-//! GET  /api/v1/apps[/…]           what is where          (the same)
-//! POST /api/v1/apps/…/remove      what people do         (the same)
+//! GET  /api/v1/deployments[/{id}] deployments            (bearer token, if one is configured)
+//! GET  /api/v1/apps[/…]           apps and revisions     (the same)
+//! POST /api/v1/apps/…/remove      acts of people         (the same)
 //! GET  /api/v1/openapi.json       all of these, for programs
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
 //!
-//! Decides who may: beyond that a route reads what it was asked, calls a use case of
+//! The server authenticates and authorizes; beyond that a route parses the request, calls a use case of
 //! [`Deployments`](crate::deployments::Deployments) or reads its store, and writes the answer. Every error is an
-//! `application/problem+json`; no log line carries a body or a secret.
+//! `application/problem+json`; no log line has a body or a secret.
+//!
+//! Read [`serve`] for listening and stopping, `middleware` for what surrounds each request, [`auth`] for callers and
+//! permissions, `webhook` for events, `routes` for the API with the file of each noun, and `pages` for browsers.
 
 pub mod problem; // errors as callers see them
-mod limits; // how much is taken at once
-pub mod auth; // who may call, and what they may do
-pub mod deliveries; // what became of webhooks
-mod body_budget; // how many bodies are read at once
-mod state; // what the routes share
+mod limits; // limits of concurrent work
+pub mod auth; // authentication and authorization
+pub mod deliveries; // counts of webhooks by outcome
+mod body_budget; // memory of unverified bodies
+mod state; // the state of the routes
 
-pub mod serve; // listening and stopping
+pub mod serve; // listens and stops
 mod socket; // one client's socket
-pub mod connections; // which connections are open
-pub mod descriptors; // how many files may be open
-mod middleware; // what happens around every request
+pub mod connections; // the open connections
+pub mod descriptors; // the limit of open files
+mod middleware; // the layers around every request
 
 mod webhook; // /webhooks/github
 mod routes; // /api/v1
-mod call; // what a route is given: the caller, and what stands in path, query and body
+mod call; // extractors: the caller, and the values of path, query and body
 mod query; // the parameters of lists
-mod idempotency; // acts, each done once
-mod conditional; // what callers have already, and compression
+mod idempotency; // Idempotency-Key: each act is executed once
+mod conditional; // ETags and compression
 mod openapi; // the contract of the API
 mod pages; // / and /deployments/{id}
 mod probes; // /healthz, /readyz, /metrics
@@ -50,16 +53,16 @@ pub(crate) use crate::server::state::ServerState;
 use crate::server::state::Shared;
 pub use crate::server::state::Webhook;
 
-/// All routes.
+/// Builds all routes.
 pub(crate) fn router(state: ServerState) -> Router {
     let shared = Arc::new(Shared::new(state));
     let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
     let api = Router::new().nest(routes::BASE, routes::routes(&shared));
     let ready = Router::new().route("/readyz", get(probes::readyz));
-    let working = middleware::timed(webhooks, &shared)
-        .merge(middleware::bounded(api, &shared, Class::Api))
-        .merge(middleware::bounded(pages::routes(&shared), &shared, Class::Page))
-        .merge(middleware::bounded(ready, &shared, Class::Readiness));
+    let working = middleware::with_timeout(webhooks, &shared)
+        .merge(middleware::with_limits(api, &shared, Class::Api))
+        .merge(middleware::with_limits(pages::routes(&shared), &shared, Class::Page))
+        .merge(middleware::with_limits(ready, &shared, Class::Readiness));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
         .route("/metrics", get(probes::metrics))
@@ -68,5 +71,5 @@ pub(crate) fn router(state: ServerState) -> Router {
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::unknown_method)
         .with_state(shared.clone());
-    middleware::around(routes, &shared)
+    middleware::wrap_all(routes, &shared)
 }

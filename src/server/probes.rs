@@ -1,4 +1,4 @@
-//! Is it alive, is it ready, and how is it doing. Open to everybody who can reach the listener.
+//! The probes of the service: liveness, readiness and metrics. Public for everybody who can reach the listener.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::server::state::Shared;
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The process runs and answers. Says nothing about what is behind it: a restart mends none of that.
+/// Answers that the process runs. It checks no dependency: a restart repairs none of them.
 pub(super) async fn healthz() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// Every check with what it is waiting for; 503 while one waits.
+/// Answers with every check and what it is waiting for; 503 while one waits.
 pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     let checks = shared.state.deployments.checks().await;
     let ready = checks.iter().all(|check| check.waiting_for.is_none());
@@ -34,7 +34,7 @@ fn line(check: HealthCheck) -> ReadinessCheck {
     ReadinessCheck { name, ready: waiting_for.is_none(), waiting_for, note }
 }
 
-/// All metrics.
+/// Answers with all metrics.
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     shared.state.deployments.templates.measure();
     ([(CONTENT_TYPE, METRICS_TYPE)], shared.state.metrics.encode()).into_response()

@@ -11,34 +11,34 @@ use axum::response::{IntoResponse, Response};
 
 use crate::api::problem::ProblemBody;
 
-/// The kinds of errors; each has its `type`, title and status.
+/// The kinds of problems; each has its `type`, title and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// A parameter or header is not what it should be.
+    /// A parameter, a header or the JSON is invalid.
     BadRequest,
     /// The event cannot be used.
     MalformedEvent,
-    /// The webhook is not GitHub's.
+    /// The webhook's signature is missing or wrong.
     BadSignature,
     /// The token is missing or wrong.
     Unauthorized,
-    /// The token is right, and not for this.
+    /// The token is valid, but does not permit this.
     Forbidden,
-    /// The caller came too often.
+    /// The caller sent too many requests.
     TooMany,
-    /// Another request with that `Idempotency-Key` is at work.
+    /// Another request with that `Idempotency-Key` is in progress.
     KeyInUse,
     /// The `Idempotency-Key` was used for another request.
     KeyReused,
-    /// No such route or thing.
+    /// There is no such route or resource.
     NotFound,
-    /// The route has other methods.
+    /// The route does not take this method.
     MethodNotAllowed,
-    /// Something else is under way with it, or it has changed.
+    /// Another change of the resource is in progress, or it has changed.
     Conflict,
-    /// Data would be lost, and the request does not say that it may.
+    /// Data would be lost, and the request does not allow that.
     WouldLoseData,
-    /// The request is understood, and cannot be meant.
+    /// The request has the right form, but contradicts itself or the service's rules.
     Unprocessable,
     /// The body did not arrive in time.
     SlowBody,
@@ -46,18 +46,18 @@ pub enum ProblemKind {
     TooLarge,
     /// The body's type is not used here.
     UnsupportedMediaType,
-    /// A mistake of ours.
+    /// An error in the service.
     Internal,
-    /// Something behind us does not work now.
+    /// The database or another service is unavailable.
     Unavailable,
     /// Too many requests at once.
     Overloaded,
-    /// The answer did not come in time.
+    /// The answer was not ready in time.
     TookTooLong,
 }
 
 impl ProblemKind {
-    /// Every kind, in the order of their statuses; the documentation's table is made of it.
+    /// Every kind, in the order of their statuses; the table in the documentation has the same.
     pub const ALL: [Self; 20] = [
         Self::BadRequest,
         Self::MalformedEvent,
@@ -81,7 +81,7 @@ impl ProblemKind {
         Self::TookTooLong,
     ];
 
-    /// The end of its `type`, its status, and when it comes.
+    /// Returns the end of the `type`, the status, and the meaning.
     pub fn documented(self) -> (&'static str, u16, &'static str) {
         let (name, _, status) = self.parts();
         (name, status.as_u16(), self.meaning())
@@ -89,30 +89,34 @@ impl ProblemKind {
 
     fn meaning(self) -> &'static str {
         match self {
-            Self::BadRequest => "a parameter, a header or the JSON is not what it should be",
+            Self::BadRequest => "a parameter, a header or the JSON is invalid",
             Self::MalformedEvent => "the webhook's event cannot be used",
-            Self::BadSignature => "the webhook is not the forge's",
+            Self::BadSignature => "the webhook's signature is missing or wrong",
             Self::Unauthorized => "there is no token, or it is wrong, expired or revoked",
-            Self::Forbidden => "the token is right, and its owner may not do this",
-            Self::TooMany => "the caller came too often; `Retry-After` says when to come again",
-            Self::KeyInUse => "another request with this `Idempotency-Key` is at work",
+            Self::Forbidden => "the token is valid, but does not permit this",
+            Self::TooMany => {
+                "the caller sent too many requests; `Retry-After` says when to try again"
+            }
+            Self::KeyInUse => "another request with this `Idempotency-Key` is in progress",
             Self::KeyReused => "this `Idempotency-Key` was used for another request",
-            Self::NotFound => "there is no such route or thing",
-            Self::MethodNotAllowed => "the route has other methods",
-            Self::Conflict => "something else is under way with it, or it has changed",
-            Self::WouldLoseData => "data would be lost, and the request does not say that it may",
-            Self::Unprocessable => "the request is understood, and cannot be meant",
+            Self::NotFound => "there is no such route or resource",
+            Self::MethodNotAllowed => "the route does not take this method",
+            Self::Conflict => "another change of the resource is in progress, or it has changed",
+            Self::WouldLoseData => "data would be lost, and the request does not allow that",
+            Self::Unprocessable => {
+                "the request has the right form, but contradicts itself or the service's rules"
+            }
             Self::SlowBody => "the body did not arrive in time",
             Self::TooLarge => "the body is too large",
             Self::UnsupportedMediaType => "the body is not `application/json`",
-            Self::Internal => "a mistake of ours; the log has more under the request's id",
-            Self::Unavailable => "something behind us does not work now; come again",
-            Self::Overloaded => "too many requests at once; come again",
-            Self::TookTooLong => "the answer did not come in time; the request may be sent again",
+            Self::Internal => "an error in the service; its log has more under the request's id",
+            Self::Unavailable => "the database or another service is unavailable; try again later",
+            Self::Overloaded => "too many requests at once; try again later",
+            Self::TookTooLong => "the answer was not ready in time; the request may be sent again",
         }
     }
 
-    /// Name, title and status.
+    /// Returns the name, the title and the status.
     fn parts(self) -> (&'static str, &'static str, StatusCode) {
         match self {
             Self::BadRequest => ("bad-request", "Bad request", StatusCode::BAD_REQUEST),
@@ -158,12 +162,12 @@ impl ProblemKind {
         }
     }
 
-    /// The status that it is answered with.
+    /// Returns the status.
     pub(super) fn status(self) -> u16 {
         self.parts().2.as_u16()
     }
 
-    /// Its `type`.
+    /// Returns the `type`.
     pub(super) fn urn(self) -> String {
         format!("urn:the-deployer:problem:{}", self.parts().0)
     }
@@ -174,7 +178,7 @@ impl ProblemKind {
     }
 }
 
-/// What an answer tells of an error, for whoever makes a page of it.
+/// The texts of a problem, for a page.
 #[derive(Debug, Clone)]
 pub(super) struct ShownProblem {
     pub(super) title: &'static str,
@@ -186,25 +190,25 @@ pub(super) struct ShownProblem {
 pub struct Problem {
     kind: ProblemKind,
     detail: String,
-    /// When to come again, in seconds.
+    /// The seconds until the caller may try again.
     retry_after: Option<u64>,
 }
 
 impl Problem {
-    /// A problem of that kind, explained.
+    /// Makes a problem of that kind with its detail.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let retry_after = kind.is_passing().then_some(5);
         Self { kind, detail: detail.into(), retry_after }
     }
 
-    /// The same, with when to come again.
+    /// Returns the problem with the time to wait.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Self { retry_after: Some(seconds.max(1)), ..self }
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub(super) fn kind(&self) -> ProblemKind {
         self.kind
     }
@@ -234,12 +238,12 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The answer to a path that there is not.
+/// Answers a request for an unknown path.
 pub(super) async fn unknown_route() -> Problem {
     Problem::new(ProblemKind::NotFound, "there is no such route; the API begins at /api/v1")
 }
 
-/// The answer to a method that a path has not.
+/// Answers a request with a method that the path does not take.
 pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(100).collect();
     Problem::new(ProblemKind::MethodNotAllowed, format!("{path} does not take {method}"))

@@ -1,4 +1,4 @@
-//! The parameters of the list of deployments, and what other lists share. Pure.
+//! Parses the parameters of the list of deployments, and those that other lists share. Pure.
 
 use jiff::Timestamp;
 
@@ -10,45 +10,50 @@ use crate::server::openapi::{Form, Is, Parameter};
 use crate::store::Filter;
 use crate::support::percent::encode_query_value;
 
-/// So many are on a page where nobody says how many.
+/// The default size of a page.
 pub(super) const DEFAULT_LIMIT: u32 = 50;
-/// A page is built in memory.
+/// The largest size of a page, which is built in memory.
 const MOST: u32 = 200;
-/// No name of a code host is longer; in characters.
+/// The longest name of an actor at a code host, in characters.
 const LONGEST_ACTOR: usize = 100;
 
-/// How many a page has at most.
+/// The parameter with the size of a page.
 pub(super) const LIMIT: Parameter = Parameter::new(
     "limit",
     Is::Number(1, MOST as i64),
-    "At most so many; 50 where nothing is said.",
+    "The largest number of results; 50 by default.",
 );
-/// Where a page begins.
+/// The parameter with the beginning of a page.
 pub(super) const CURSOR: Parameter = Parameter::text(
     "cursor",
     Form::DEPLOY_ID,
-    "The `next` of the page before; only with the same other parameters.",
+    "The `next` of the page before, with the same other parameters.",
 );
 
 /// The parameters of the list of deployments.
 pub(super) const DEPLOYMENTS: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Only to this target."),
+    Parameter::text("target", Form::TARGET, "Only deployments to this target."),
     Parameter::text(
         "repository",
         Form::REPOSITORY,
-        "Only of this service's repository: `OWNER/NAME`.",
+        "Only deployments of this service repository: `OWNER/NAME`.",
     ),
     Parameter::text(
         "app",
         Form::APP,
-        "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
+        "Only deployments of this app: `NAMESPACE/SLUG`. A deployment has an app once its WAML has \
+         been read.",
     ),
-    Parameter::new("state", Is::State, "Only in this state."),
-    Parameter::text("actor", Form::NAME, "Only those that this person or program asked for."),
-    Parameter::text("tag", Form::TAG, "Only of this image tag."),
-    Parameter::new("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
-    Parameter::new("since", Is::Time, "Only those received at this time or later."),
-    Parameter::new("until", Is::Time, "Only those received before this time."),
+    Parameter::new("state", Is::State, "Only deployments in this state."),
+    Parameter::text("actor", Form::NAME, "Only deployments that this person or program created."),
+    Parameter::text("tag", Form::TAG, "Only deployments of this image tag."),
+    Parameter::new(
+        "forge_id",
+        Is::Number(0, i64::MAX),
+        "The deployment with this number at the code host.",
+    ),
+    Parameter::new("since", Is::Time, "Only deployments received at this time or later."),
+    Parameter::new("until", Is::Time, "Only deployments received before this time."),
     LIMIT,
     CURSOR,
 ];
@@ -56,11 +61,11 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
 /// One page of a list of deployments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct DeploymentsQuery {
-    /// Which ones.
+    /// The filter.
     pub(super) filter: Filter,
-    /// Older than this one.
+    /// The deployment before the page: the page has older ones.
     pub(super) before: Option<DeployId>,
-    /// At most so many; at least 1.
+    /// The size of the page, at least 1.
     pub(super) limit: u32,
 }
 
@@ -85,18 +90,18 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, Strin
     })
 }
 
-/// The same parameters, for the page that begins after that deployment.
+/// Returns the same parameters for the page after that deployment.
 pub(super) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
-    let kept = pairs.iter().filter(|(name, _)| name != "cursor");
-    let kept = kept.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
-    kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
+    let others = pairs.iter().filter(|(name, _)| name != "cursor");
+    let others = others.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
+    others.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
 /// The parameters of a query: each is known, and given once.
 pub(super) struct Params<'q>(&'q [(String, String)]);
 
 impl<'q> Params<'q> {
-    /// Those pairs, if each is one of the known parameters.
+    /// Checks that each pair is one of the known parameters.
     pub(super) fn of(pairs: &'q [(String, String)], known: &[Parameter]) -> Result<Self, String> {
         for (at, (name, _)) in pairs.iter().enumerate() {
             if pairs.iter().take(at).any(|(before, _)| before == name) {
@@ -154,7 +159,7 @@ impl<'q> Params<'q> {
     }
 }
 
-/// `NAMESPACE/SLUG`
+/// Parses `NAMESPACE/SLUG`.
 pub(super) fn app(value: &str) -> Result<AppKey, String> {
     let Some((namespace, slug)) = value.split_once('/') else {
         return Err(format!("app: {} is not NAMESPACE/SLUG", quote_value(value)));
@@ -193,8 +198,7 @@ pub(super) fn quote_value(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 
-/// Any parameters are read, and those of the page that follows are read as the same but for where
-/// it begins.
+/// Checks that any parameters can be parsed, and that those of the next page differ only in where it begins.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let pairs = |query: &str| -> Option<Vec<(String, String)>> {

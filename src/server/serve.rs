@@ -1,7 +1,6 @@
-//! Listening, HTTP/1.1 over every connection, and stopping within a bound.
+//! Listens, speaks HTTP/1.1 on every connection, and stops within a time limit.
 //!
-//! HTTP/2 is not spoken: one connection would carry many requests, and no proxy needs it in clear
-//! text.
+//! There is no HTTP/2: one connection would carry many requests, and no proxy needs it without TLS.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,39 +24,39 @@ use tokio_util::task::TaskTracker;
 use crate::server::connections::{ConnectionPhase, ConnectionSlot, Connections};
 use crate::server::socket::{RequestProgress, Socket, followed};
 
-/// The kernel holds so much of each connection in each direction, and counts it as the service's.
+/// The kernel's buffer of each connection in each direction, in bytes; it counts as the service's memory.
 const KERNEL_BUFFER: u32 = 64 * 1024;
-/// How many connections wait to be accepted.
+/// The number of connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 /// The largest head of a request, in bytes; GitHub's has some 700.
 const LARGEST_HEAD: usize = 16 * 1024;
-/// How many headers a request has at most; GitHub's has some 20.
+/// The largest number of headers of a request; GitHub's has some 20.
 const MOST_HEADERS: usize = 100;
-/// How often connections are looked at that have been silent for too long.
+/// The time between two checks for silent connections.
 const LOOK: Duration = Duration::from_millis(100);
-/// Before a newcomer is tried again for which there was no place.
+/// The pause before the next try to find a place for a new connection.
 const FULL: Duration = Duration::from_millis(5);
-/// How long nothing is accepted when the machine can give us no more connections.
+/// The pause in accepting when the machine has no more connections.
 const EXHAUSTED: Duration = Duration::from_millis(50);
 
-/// How the server ended.
+/// The way the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a cut request may be worth a line in the log"]
 pub enum Stopped {
     /// Every request was answered.
     Clean,
-    /// Some were still open after the grace.
+    /// Some requests were still open after the grace time.
     Cut,
 }
 
-/// Listens there.
+/// Listens on the address.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
-    // Connections inherit them.
+    // Connections inherit the buffers.
     socket.set_recv_buffer_size(KERNEL_BUFFER)?;
     socket.set_send_buffer_size(KERNEL_BUFFER)?;
     socket.bind(address)?;
@@ -73,13 +72,13 @@ pub async fn serve(
     grace: Duration,
 ) -> Stopped {
     let tasks = TaskTracker::new();
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut timer = interval(LOOK);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut exhausted = false;
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            _ = look.tick() => {
+            _ = timer.tick() => {
                 connections.expire(Instant::now(), false);
                 continue;
             }
@@ -88,12 +87,12 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 exhausted = false;
-                let admitted = tokio::select! {
+                let place = tokio::select! {
                     () = stop.cancelled() => break,
-                    place = admitted(&connections, peer) => place,
+                    place = wait_for_place(&connections, peer) => place,
                 };
                 let client = Client { stream, peer, timeout: connections.limits().write_timeout };
-                tasks.spawn(client.answer(router.clone(), admitted, stop.clone()));
+                tasks.spawn(client.answer(router.clone(), place, stop.clone()));
             }
             Err(error) if is_of_one(&error) => {}
             Err(error) => {
@@ -118,7 +117,7 @@ pub async fn serve(
         loop {
             tokio::select! {
                 () = tasks.wait() => return,
-                _ = look.tick() => connections.expire(Instant::now(), true),
+                _ = timer.tick() => connections.expire(Instant::now(), true),
             }
         }
     };
@@ -129,8 +128,8 @@ pub async fn serve(
     Stopped::Cut
 }
 
-/// A place for it, as soon as there is one; whoever comes later waits in the kernel's queue.
-async fn admitted(connections: &Connections, peer: SocketAddr) -> ConnectionSlot {
+/// Waits for a place for the connection; later ones wait in the kernel's queue.
+async fn wait_for_place(connections: &Connections, peer: SocketAddr) -> ConnectionSlot {
     loop {
         let now = Instant::now();
         if let Some(place) = connections.admit(peer.ip(), now) {
@@ -141,7 +140,7 @@ async fn admitted(connections: &Connections, peer: SocketAddr) -> ConnectionSlot
     }
 }
 
-/// Returns whether it is about one connection that went away before it was accepted.
+/// Returns whether the error is about one connection that was closed before it was accepted.
 fn is_of_one(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     let kinds = [ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted];
@@ -156,10 +155,10 @@ struct Client {
 }
 
 impl Client {
-    /// Answers one request after the other, until either side has had enough.
+    /// Answers one request after the other, until either side closes the connection.
     async fn answer(self, router: Router, place: ConnectionSlot, stop: CancellationToken) {
         let Self { stream, peer, timeout } = self;
-        // Else a small answer may wait for the client's acknowledgement of what was before it.
+        // Otherwise a small answer may wait for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
         let (connection, progress) = (place.connection(), RequestProgress::default());
         connection.enter(ConnectionPhase::Head);
@@ -176,7 +175,7 @@ impl Client {
             async move { Ok::<_, Infallible>(followed(answer.await?, &connection, progress)) }
         });
         let mut http = http1::Builder::new();
-        // Connections are timed by what they are at, all in one place.
+        // Connections are timed by their phases, in one place.
         http.header_read_timeout(None::<Duration>)
             .max_buf_size(LARGEST_HEAD)
             .max_headers(MOST_HEADERS);

@@ -1,5 +1,5 @@
-//! A client's socket: a client that takes nothing of its answer is let go, and the first bytes after
-//! an answer begin another request.
+//! A client's socket: it closes for a client that reads nothing of its answer, and treats the first bytes after an
+//! answer as the next request.
 
 use std::io;
 use std::pin::Pin;
@@ -18,40 +18,40 @@ use tokio::time::{Sleep, sleep};
 
 use crate::server::connections::{CloseReason, Connection, ConnectionPhase};
 
-/// So many bytes that a client has taken buy it another second.
+/// The bytes that a client must read to get another second.
 const BYTES_PER_SECOND: u64 = 4096;
 
-/// How far the connection is with its request, shared by its socket and its answer.
+/// The progress of the connection's request, shared by its socket and its answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestProgress(Arc<AtomicU8>);
 
 impl RequestProgress {
-    /// A request is awaited, worked on, or answered.
+    /// A request is awaited, handled, or answered.
     const BUSY: u8 = 0;
-    /// The answer has been handed over, and may stand in a buffer.
+    /// The answer has been handed over, and may be in a buffer.
     const ANSWERED: u8 = 1;
     /// The answer has been sent.
     const IDLE: u8 = 2;
 
-    /// A request has come.
+    /// Records that a request has begun.
     pub(super) fn begin(&self) {
         self.0.store(Self::BUSY, Ordering::Relaxed);
     }
 
-    /// Goes from one to the next, if it is there.
+    /// Moves from one state to the next, if it is in that one.
     fn step(&self, from: u8, to: u8) -> bool {
         self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// The bytes of one connection.
+/// The byte stream of one connection.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
     connection: Connection,
     progress: RequestProgress,
     timeout: Duration,
-    /// Since the client has not taken what there was for it; until then it must.
+    /// The time limit of a client that reads nothing; `None` while it reads.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -65,7 +65,7 @@ impl Socket {
         Self { stream, connection, progress, timeout, stalled: None }
     }
 
-    /// Returns what became of a write, unless the client takes too long.
+    /// Returns the result of a write, or an error if the client takes too long.
     fn in_time(
         &mut self,
         context: &mut Context<'_>,
@@ -133,7 +133,7 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
-    /// Only when everything is written is it flushed: what comes next begins anew.
+    /// Flushes the socket: everything is written then, and the next bytes begin a request.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stalled = None;
         if self.progress.step(RequestProgress::ANSWERED, RequestProgress::IDLE) {
@@ -154,7 +154,7 @@ pub(super) struct AnswerBody {
     progress: RequestProgress,
 }
 
-/// The answer, followed until its body has been sent.
+/// Returns the answer with a body that reports when it has been sent.
 pub(super) fn followed(
     answer: Response<Body>,
     connection: &Connection,

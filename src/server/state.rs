@@ -1,4 +1,4 @@
-//! What the routes share: all use cases, who may call, and how much is taken at once.
+//! The state that the routes share: the use cases, authentication, and limits.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,7 +16,7 @@ use crate::server::deliveries::{DeliveryCounter, WebhookOutcome};
 use crate::server::limits::{RequestSlots, ServerLimits, StreamLimit};
 use crate::support::telemetry;
 
-/// Everything that the routes need; `app` builds it.
+/// The dependencies of the routes; `app` builds them.
 pub(crate) struct ServerState {
     /// All use cases.
     pub deployments: Deployments,
@@ -24,41 +24,41 @@ pub(crate) struct ServerState {
     pub deliveries: DeliveryCounter,
     /// All metrics of the process.
     pub metrics: telemetry::Metrics,
-    /// What a webhook must satisfy.
+    /// The conditions for a webhook.
     pub webhook: Webhook,
-    /// Who may call, and what they may do.
+    /// Authentication and authorization.
     pub auth: Authenticator,
-    /// Who may see the pages.
+    /// The configuration of the pages: who may see them.
     pub pages: Pages,
-    /// Bounds.
+    /// The limits.
     pub limits: ServerLimits,
-    /// Cancelled when the server stops: then what stays open is closed.
+    /// Cancelled when the server stops, to close open streams.
     pub closing: CancellationToken,
-    /// Begins every request id: one for each start of the process, so that no id comes twice.
+    /// The prefix of all request ids: one for each start of the process, so that no id occurs twice.
     pub instance: String,
 }
 
-/// What a webhook must satisfy.
+/// The conditions for a webhook.
 #[derive(Debug)]
 pub struct Webhook {
-    /// Shared with GitHub.
+    /// The secret shared with GitHub.
     pub secret: SecretString,
-    /// The secret before that one, which is taken too while it is being changed.
+    /// The former secret, which is accepted too while the secret is being changed.
     pub previous: Option<SecretString>,
-    /// Which events are for us.
+    /// The rules by which events are selected.
     pub rules: Rules,
 }
 
-/// What the handlers share.
+/// The state that the handlers share.
 pub(super) struct Shared {
     pub(super) state: ServerState,
     pub(super) slots: RequestSlots,
     pub(super) bodies: Arc<BodyBudget>,
-    /// All streams together.
+    /// The slots of all streams.
     pub(super) streams: Arc<Semaphore>,
-    /// Each caller's.
+    /// The streams of each caller.
     pub(super) streams_of_callers: StreamLimit,
-    /// How many have come.
+    /// The number of requests so far.
     pub(super) requests: AtomicU64,
 }
 

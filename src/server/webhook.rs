@@ -1,8 +1,8 @@
-//! `POST /webhooks/github`: verified, understood, stored, and only then answered.
+//! `POST /webhooks/github`: verifies, parses and stores an event before it answers.
 //!
-//! What the headers alone give away is refused before the body is read; that is read within bounds, and verified
-//! while it comes. A slot among the requests that are worked on is taken only after the signature was found right:
-//! nobody without the secret takes one.
+//! A request that its headers condemn is refused before its body is read; the body is read within limits, and verified
+//! while it arrives. A slot among the requests in work is taken only for a valid signature, so that callers without the
+//! secret take none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,12 +34,12 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::state::{Shared, Webhook};
 use crate::store::Noted;
 
-/// A sender that means well is slower than [`PACE`] for no longer than this.
+/// The longest time in which a sender may be slower than [`PACE`].
 const SLOW_FOR: Duration = Duration::from_secs(4);
-/// The slowest sender that is listened to, in bytes a second.
+/// The slowest accepted speed of a sender, in bytes a second.
 const PACE: u64 = 16 * 1024;
 
-/// Takes one delivery.
+/// Receives one delivery.
 pub(super) async fn github(
     State(shared): State<Arc<Shared>>,
     request: Request,
@@ -65,25 +65,25 @@ pub(super) async fn github(
             Ok(Json(json!({"pong": true})).into_response())
         }
         WebhookEvent::Ignored { why, reason } => Ok(ignore(&shared, why, &reason)),
-        WebhookEvent::Push(push) => Ok(pushed(&shared, &push)),
-        WebhookEvent::PullRequest(request) => note(&shared, request).await,
-        WebhookEvent::Rerun(rerun) => make_again(&shared, rerun).await,
+        WebhookEvent::Push(push) => Ok(handle_push(&shared, &push)),
+        WebhookEvent::PullRequest(request) => store_pull_request(&shared, request).await,
+        WebhookEvent::Rerun(rerun) => repeat_preview(&shared, rerun).await,
         WebhookEvent::Refused(refusal) => Err(refused(&shared, &refusal)),
         WebhookEvent::Deployment(request) => accept(&shared, headers, request).await,
     }
 }
 
-/// The sender sees it in the answer, whoever asked for the deployment in its status.
+/// Refuses an event: the sender sees the reason in the answer, the actor in the deployment's status.
 fn refused(shared: &Shared, refusal: &EventRefusal) -> Problem {
     let EventRefusal { repository, forge_id, field, problem } = refusal;
-    tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
+    tracing::warn!(%repository, forge_id, field, "webhook refused: unusable");
     shared.count(WebhookOutcome::Refused);
     shared.state.deployments.hints.look_at(&refusal.repository);
     Problem::new(ProblemKind::MalformedEvent, format!("{field}: {problem}"))
 }
 
-/// A push is a hint: nothing is stored, what follows the branch looks at it soon.
-fn pushed(shared: &Shared, push: &BranchPush) -> Response {
+/// Accepts a push as a hint: nothing is stored, and a follower of the branch fetches it soon.
+fn handle_push(shared: &Shared, push: &BranchPush) -> Response {
     let BranchPush { repository, branch, after: _ } = push;
     if shared.state.deployments.notice_push(push) {
         tracing::info!(%repository, branch, "push accepted");
@@ -95,10 +95,10 @@ fn pushed(shared: &Shared, push: &BranchPush) -> Response {
     Json(json!({"ignored": reason})).into_response()
 }
 
-async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
+async fn store_pull_request(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
-        tracing::error!(%repository, number, %error, "a pull request could not be stored");
+        tracing::error!(%repository, number, %error, "pull request could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
@@ -110,7 +110,7 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
         Noted::Known => "known",
         Noted::Forgotten => "forgotten",
         Noted::Full => {
-            tracing::error!(%repository, number, "too many previews wait, this one is refused");
+            tracing::error!(%repository, number, "preview refused: too many wait");
             shared.count(WebhookOutcome::NotStored);
             let detail = "too many previews wait; deliver it again later";
             return Err(Problem::new(ProblemKind::Unavailable, detail));
@@ -119,13 +119,16 @@ async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem
     Ok(hint(shared, json!({"preview": preview})))
 }
 
-/// A preview is made again. What a deployment left on a commit is not: it says how that one ended.
-async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
+/// Repeats a preview. The check run of a deployment is not repeated: it shows how that one ended.
+async fn repeat_preview(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
     let repository = rerun.repository.clone();
     let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
-        tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
+        tracing::error!(%repository, %error, "request for a new preview could not be stored");
         shared.count(WebhookOutcome::NotStored);
-        Problem::new(ProblemKind::Unavailable, "the wish could not be stored; deliver it again")
+        Problem::new(
+            ProblemKind::Unavailable,
+            "the request for a new preview could not be stored; deliver it again",
+        )
     })?;
     if found {
         return Ok(hint(shared, json!({"preview": "waiting"})));
@@ -142,7 +145,7 @@ fn ignore(shared: &Shared, why: Unused, reason: &str) -> Response {
     Json(json!({"ignored": reason})).into_response()
 }
 
-/// The answer to what is taken and becomes no deployment.
+/// Answers an event that is accepted and becomes no deployment.
 fn hint(shared: &Shared, answer: Value) -> Response {
     shared.count(WebhookOutcome::Hint);
     (StatusCode::ACCEPTED, Json(answer)).into_response()
@@ -158,7 +161,7 @@ async fn accept(
     })?;
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
     let accepted = shared.state.deployments.accept(&delivery, &request).await.map_err(|error| {
-        tracing::error!(%delivery, %error, "a deployment could not be stored");
+        tracing::error!(%delivery, %error, "deployment could not be stored");
         shared.count(WebhookOutcome::NotStored);
         Problem::new(
             ProblemKind::Unavailable,
@@ -187,7 +190,7 @@ fn unsupported() -> Problem {
     Problem::new(ProblemKind::UnsupportedMediaType, detail)
 }
 
-/// The caller is told which value is wrong; the log only where it stands.
+/// Tells the caller which value is wrong; the log has only its field.
 fn malformed(shared: &Shared, error: &Malformed) -> Problem {
     shared.count(WebhookOutcome::Malformed);
     match error {
@@ -199,7 +202,7 @@ fn malformed(shared: &Shared, error: &Malformed) -> Problem {
     Problem::new(ProblemKind::MalformedEvent, error.to_string())
 }
 
-/// Returns what will tell whether the body is GitHub's.
+/// Returns the verifier of the body's signature.
 fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
     let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
     let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
@@ -207,7 +210,7 @@ fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
     verifier.map_err(|error| bad_signature(shared, error))
 }
 
-/// The raw body, once it is known to be GitHub's; nothing of it, where it is not to be kept.
+/// Returns the raw body of a valid signature; an empty one if it is not needed.
 async fn read_signed(
     shared: &Shared,
     parts: &Parts,
@@ -222,7 +225,7 @@ async fn read_signed(
         return Err(too_large(limits.body_bytes));
     }
     enter(&parts.extensions, ConnectionPhase::Reading);
-    // Whose share of the readers' places it takes.
+    // The client whose share of the readers' places is used.
     let origin = shared.state.auth.client_ip(&parts.extensions, &parts.headers);
     let address = origin.map_or_else(String::new, subscriber);
     let not_read = |problem| {
@@ -240,13 +243,13 @@ async fn read_signed(
         };
         let Some(chunk) = chunk.map_err(|_| not_read(too_slow(since, received)))? else { break };
         let chunk =
-            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body broke off"))?;
+            chunk.map_err(|_| Problem::new(ProblemKind::BadRequest, "the body is incomplete"))?;
         received = received.saturating_add(chunk.len());
         if received > ServerLimits::LARGEST_BODY {
             break;
         }
-        // One that is too large is read to its end nevertheless and forgotten: while a sender still
-        // sends, closing the connection takes the answer away from it.
+        // A body that is too large is still read to its end and dropped: closing the connection while a sender sends
+        // would take the answer away from it.
         if received > limits.body_bytes {
             reader.forget();
         } else {
@@ -265,14 +268,14 @@ async fn read_signed(
     Ok(reader.finish())
 }
 
-/// Absent where the server is asked without a socket, as tests do.
+/// Sets the phase of the connection, which is absent in tests without a socket.
 fn enter(extensions: &Extensions, phase: ConnectionPhase) {
     if let Some(connection) = extensions.get::<Connection>() {
         connection.enter(phase);
     }
 }
 
-/// Returns when a sender of whose body so much has come is too slow.
+/// Returns the time at which a sender of so many bytes is too slow.
 fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
     let received = u64::try_from(received).unwrap_or(u64::MAX);
     let earned = Duration::from_millis(received.saturating_mul(1000) / PACE);
@@ -281,7 +284,7 @@ fn too_slow_at(since: Instant, received: usize, total: Duration) -> Instant {
 
 fn too_slow(since: Instant, received: usize) -> Problem {
     let detail = format!(
-        "the body came too slowly: {received} bytes of it within {} ms",
+        "the body arrived too slowly: {received} bytes of it within {} ms",
         since.elapsed().as_millis()
     );
     Problem::new(ProblemKind::SlowBody, detail)

@@ -1,4 +1,4 @@
-//! A bounded cache: what was of use longest ago makes room for something new. Pure; the time comes in.
+//! A bounded cache: the least recently used value makes room for a new one. Pure; the time is an argument.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use jiff::Timestamp;
 
-/// Values by key, each with a weight and until when it may be used.
+/// Values by key, each with a weight and an expiry time.
 #[derive(Debug)]
 pub struct BoundedCache<K, V> {
     capacity: usize,
@@ -21,18 +21,17 @@ struct Entry<V> {
     value: V,
     weight: usize,
     until: Timestamp,
-    /// When it was put or used last, in uses of the cache.
+    /// The last use, as a count of the uses of the cache.
     used: u64,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
-    /// Makes an empty cache; no more than `capacity` is kept, in entries or in what their weights
-    /// are.
+    /// Makes an empty cache with that capacity, in entries or in the unit of their weights.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, weight: 0, uses: 0, entries: HashMap::new() }
     }
 
-    /// Returns the value, if there is one that may still be used.
+    /// Returns the value, if there is one that has not expired.
     pub fn get<Q>(&mut self, key: &Q, now: Timestamp) -> Option<V>
     where
         K: Borrow<Q>,
@@ -48,12 +47,12 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
         Some(entry.value.clone())
     }
 
-    /// Keeps a value until that time.
+    /// Stores a value until that time.
     pub fn put(&mut self, key: K, value: V, until: Timestamp) {
         self.put_weighed(key, value, 1, until);
     }
 
-    /// Keeps a value that takes so much of the capacity until that time.
+    /// Stores a value that takes so much of the capacity until that time.
     pub fn put_weighed(&mut self, key: K, value: V, weight: usize, until: Timestamp) {
         self.uses += 1;
         self.remove(&key);
@@ -66,7 +65,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
         }
     }
 
-    /// Forgets a value.
+    /// Removes a value.
     pub fn remove<Q>(&mut self, key: &Q)
     where
         K: Borrow<Q>,

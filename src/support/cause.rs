@@ -1,4 +1,4 @@
-//! The causes of an error.
+//! Finds the cause of an error.
 
 use std::error::Error;
 

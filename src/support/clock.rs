@@ -1,4 +1,4 @@
-//! The only file that asks what time it is, and the only one that draws random digits for ids.
+//! The only file that reads the time, and the only one that draws random digits for ids.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -43,7 +43,7 @@ impl Clock {
         Self { source, ..Self::default() }
     }
 
-    /// Reads the time now, to the millisecond: what is stored is what was read.
+    /// Reads the time, to the millisecond, so that a stored time equals the one that was read.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn now(&self) -> Timestamp {
         let millis = match &self.source {
@@ -53,7 +53,7 @@ impl Clock {
         Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Moves a manual clock forward; the system's clock goes by itself.
+    /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Manual(manual) = &self.source {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// Reads the moment now, on the wall clock and on one that is never put back.
+    /// Reads the moment, on the wall clock and on the monotonic one.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn moment(&self) -> Moment {
         static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -91,7 +91,7 @@ impl Clock {
         Draw { at, random }
     }
 
-    /// Returns the digits, or the next ones where others of that millisecond were greater.
+    /// Returns the digits, or larger ones if the last draw of that millisecond had larger ones.
     fn in_order(&self, millis: i64, random: u32) -> u32 {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let random = match *newest {
@@ -110,16 +110,16 @@ pub fn random_digits() -> String {
     format!("{random:016x}")
 }
 
-/// What a new id is made of.
+/// The time and the digits of a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// When it was drawn.
+    /// The time of the draw.
     pub at: Timestamp,
-    /// 24 bits.
+    /// 24 random bits.
     pub random: u32,
 }
 
-/// Measures one duration.
+/// A stopwatch for one duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 

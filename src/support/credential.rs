@@ -1,37 +1,37 @@
-//! A secret that may change while we run: agents and kubelets write a new token into the same file every hour.
+//! A secret that may change at run time: agents and kubelets write a new token into the same file every hour.
 
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use tokio::io::AsyncReadExt as _;
 
-/// No token is longer; a path that leads to something else is a mistake.
+/// The largest token, in bytes; a path to something else is a mistake.
 const LARGEST: u64 = 64 * 1024;
 
 /// A secret that was read once, and the file that it may be read from again.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// As it was when the settings were made.
+    /// The text as it was when the settings were made.
     pub secret: SecretString,
-    /// Where it may change; the file holds nothing else.
+    /// The file in which it may change, and which has nothing else in it.
     pub file: Option<PathBuf>,
 }
 
 impl Credential {
-    /// Reads its text now, without the newline at its end: a file is read anew.
+    /// Reads the text, without the newline at its end: a file is read anew.
     ///
     /// # Errors
-    /// When the file cannot be read, is empty, or holds what no header can carry.
+    /// When the file cannot be read, is empty, or has characters that no header can carry.
     pub async fn text(&self) -> Result<SecretString, String> {
         let Some(path) = &self.file else { return Ok(self.secret.clone()) };
-        let failed = |why: String| format!("our token in {}: {why}", path.display());
+        let failed = |why: String| format!("the service's token in {}: {why}", path.display());
         let file = tokio::fs::File::open(path).await.map_err(|error| failed(error.to_string()))?;
         let mut text = String::new();
         let read = file.take(LARGEST).read_to_string(&mut text).await;
         read.map_err(|error| failed(error.to_string()))?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(failed("it is empty or no token".to_owned()));
+            return Err(failed("it is empty or not a token".to_owned()));
         }
         Ok(text.into())
     }
@@ -57,7 +57,7 @@ mod tests {
         for bad in ["", "\n", "a\nb", "a\u{1b}b"] {
             std::fs::write(&path, bad).unwrap();
             let said = credential.text().await.unwrap_err();
-            assert!(said.ends_with("it is empty or no token"), "{said}");
+            assert!(said.ends_with("it is empty or not a token"), "{said}");
         }
     }
 }

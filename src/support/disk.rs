@@ -1,27 +1,25 @@
-//! Whether the disk under a folder takes writes, and whether this process may open files: found out
-//! by doing it.
+//! Checks by trial whether the disk under a folder is writable, and whether this process may open files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-/// The file that is written. One that a killed process left is written over.
+/// The name of the trial file. One that a killed process left is overwritten.
 const TRIAL: &str = "the-deployer.trial";
 
-/// More than the blocks that a file system keeps back for small files, in bytes.
+/// The size of the trial file in bytes: more than the blocks that a file system reserves for small files.
 const SIZE: usize = 64 << 10;
 
-/// The system's numbers for too many open files: of a process, and of the machine.
+/// The system's error numbers for too many open files: of a process, and of the machine.
 const OPEN_FILES: [i32; 2] = [24, 23];
 
-/// The same for what has no room: the disk is full, a quota is used up, a file is too long; and for a
-/// disk that is read-only.
+/// The system's error numbers for a full disk, an exhausted quota, a file that is too large, and a read-only disk.
 const NO_ROOM: [i32; 4] = [28, 122, 27, 30];
 
-/// Writes a file into the folder, and takes it away.
+/// Writes a file into the folder, and removes it.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn try_write(folder: &Path) -> io::Result<()> {
     let path = folder.join(TRIAL);
     let mut options = OpenOptions::new();
@@ -32,21 +30,21 @@ pub fn try_write(folder: &Path) -> io::Result<()> {
     });
     match (written, std::fs::remove_file(&path)) {
         (Err(error), _) => Err(error),
-        // Another process of the same folder was faster.
+        // Another process with the same folder removed it first.
         (Ok(()), Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
         (Ok(()), _) => Ok(()),
     }
 }
 
-/// Finds what keeps this process from writing into the folder, where a library failed with these
-/// words: by the words, else by a trial. `None` where the machine is not to blame.
+/// Finds the reason why this process cannot write into the folder, after a library failed with these words: by the
+/// words, else by a trial. `None` if the machine is not the reason.
 pub fn shortage(folder: &Path, words: &str) -> Option<String> {
     if OPEN_FILES.iter().chain(&NO_ROOM).any(|code| words.contains(&text_of(*code))) {
         return Some(words.to_owned());
     }
     match try_write(folder) {
         Ok(()) => None,
-        // The folder itself is missing: that is damage, or another place.
+        // The folder itself is missing: that is damage, or another path.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             None
         }
@@ -54,8 +52,7 @@ pub fn shortage(folder: &Path, words: &str) -> Option<String> {
     }
 }
 
-/// Finds what keeps this process from reading alone, by the words, else by a trial: whether it has
-/// too many files open.
+/// Finds the reason why this process cannot read, by the words, else by a trial: too many open files.
 pub fn shortage_of_files(folder: &Path, words: &str) -> Option<String> {
     if OPEN_FILES.iter().any(|code| words.contains(&text_of(*code))) {
         return Some(words.to_owned());
@@ -65,14 +62,13 @@ pub fn shortage_of_files(folder: &Path, words: &str) -> Option<String> {
     OPEN_FILES.contains(&code).then(|| format!("{words}; {error}"))
 }
 
-/// Returns the system's words for a number, as C libraries pass them on.
+/// Returns the system's message for an error number, as C libraries pass it on.
 fn text_of(code: i32) -> String {
     let text = io::Error::from_raw_os_error(code).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Describes what a service is waiting for that the system refuses a file. May be shown to anybody:
-/// no paths.
+/// Describes what a service is waiting for when the system refuses a file. Has no paths, so that everybody may see it.
 pub fn describe_io_error(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
@@ -85,7 +81,7 @@ pub fn describe_io_error(error: &io::Error) -> &'static str {
         _ if error.raw_os_error().is_some_and(|code| OPEN_FILES.contains(&code)) => {
             "fewer open files: raise the limit of open files"
         }
-        _ => "the disk, which does not take a write",
+        _ => "the disk, which refuses writes",
     }
 }
 

@@ -1,18 +1,18 @@
-//! A set of globs that remembers their texts. Pure.
+//! A set of globs with their texts. Pure.
 
 use std::fmt;
 
 pub use globset::{Error as GlobError, ErrorKind as GlobErrorKind};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Some globs, in globset's syntax; by default all that there is.
+/// A set of globs, in globset's syntax; by default it matches everything.
 #[derive(Clone)]
 pub struct Globs {
     texts: Vec<String>,
     set: GlobSet,
 }
 
-/// How globs are read where a repository's owner and name are meant.
+/// The options of globs over the owner and name of a repository.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GlobOptions {
     /// Letter case does not count.
@@ -22,18 +22,18 @@ pub struct GlobOptions {
 }
 
 impl Globs {
-    /// Parses globs into what matches one of them; `*` also stands for a slash.
+    /// Parses globs; the set matches a text if one glob does, and `*` also matches slashes.
     ///
     /// # Errors
-    /// The first glob that cannot be read, or that all are too many patterns.
+    /// The first glob that cannot be parsed, or that together they are too many patterns.
     pub fn parse<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Result<Self, GlobError> {
         Self::parse_with(GlobOptions::default(), texts)
     }
 
-    /// Parses globs into what matches one of them, read as the options say.
+    /// Parses globs with these options.
     ///
     /// # Errors
-    /// The first glob that cannot be read, or that all are too many patterns.
+    /// The first glob that cannot be parsed, or that together they are too many patterns.
     pub fn parse_with<T: Into<String>>(
         options: GlobOptions,
         texts: impl IntoIterator<Item = T>,
@@ -48,38 +48,38 @@ impl Globs {
         Ok(Self { set: set.build()?, texts })
     }
 
-    /// Parses those of the globs that can be read: the configuration has refused the others.
+    /// Parses the valid globs: the configuration has refused the others.
     pub fn parse_readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         let readable = texts.into_iter().filter(|text| check_glob(text).is_ok());
         let none = Self { texts: Vec::new(), set: GlobSet::empty() };
         Self::parse(readable).unwrap_or(none)
     }
 
-    /// Checks that one of them matches.
+    /// Returns whether one of the globs matches.
     pub fn is_match(&self, text: &str) -> bool {
         self.set.is_match(text)
     }
 
-    /// Checks that there are none, and so nothing matches.
+    /// Returns whether there are no globs, so that nothing matches.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// Checks that nothing is left out, whatever comes to be.
+    /// Returns whether the set matches everything, whatever names there will be.
     pub fn match_all(&self) -> bool {
         self.texts.iter().any(|text| text == "*" || text == "**")
     }
 
-    /// Returns the globs as they were given.
+    /// Returns the globs as they were written.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 }
 
-/// Checks that a glob can be read, and compiled: one that is nested too deeply cannot.
+/// Checks that a glob can be parsed and compiled: one that is nested too deeply cannot.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem of the glob.
 pub fn check_glob(text: &str) -> Result<(), GlobError> {
     Globs::parse([text]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Hosts, as URLs name them.
+//! Hosts in URLs.
 
 use std::net::IpAddr;
 

@@ -1,11 +1,11 @@
-//! HOW WE GET OUT: every HTTP client is made here, so that a proxy and an authority that the
-//! company has of its own count for all of them.
+//! OUTGOING HTTP: every HTTP client is made here, so that the company's proxy and certificate authority count for all
+//! of them.
 //!
-//! Without a proxy of ours the standard variables count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+//! Without a configured proxy the standard variables count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
 
 pub mod body; // a body up to a limit
-pub mod public; // only public addresses, for what strangers name
-pub mod retry_after; // when a server wants to be asked again
+pub mod public; // only public addresses, for foreign host names
+pub mod retry_after; // the header Retry-After
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::support::http::public::{Network, PublicOnly};
 
 const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
-/// Who is trusted beside the machine's own authorities, and through whom requests go.
+/// The trusted authorities beside the machine's own, and the proxy.
 #[derive(Debug, Clone, Default)]
 pub struct OutboundHttp {
-    /// Certificates of authorities that are trusted, too; each as DER.
+    /// The certificates of further trusted authorities, each as DER.
     pub authorities: Vec<Vec<u8>>,
-    /// The proxy for everything.
+    /// The proxy for all requests.
     pub proxy: Option<Proxy>,
-    /// Hosts of proxies that the standard variables name.
+    /// The hosts of proxies in the standard variables.
     pub proxies_of_variables: Vec<String>,
-    /// Networks of the operator's that hosts which developers name may lead to.
+    /// The operator's private networks to which foreign host names may resolve.
     pub private_networks: Vec<Network>,
 }
 
@@ -36,14 +36,14 @@ pub struct OutboundHttp {
 pub struct Proxy {
     /// `http://HOST:PORT` or `https://HOST:PORT`.
     pub url: String,
-    /// Name and password.
+    /// The user name and the password.
     pub login: Option<(String, SecretString)>,
-    /// What is reached without it, separated by commas; absent: what `NO_PROXY` says.
+    /// The destinations without the proxy, separated by commas; `None` for `NO_PROXY`.
     pub except: Option<String>,
 }
 
 impl OutboundHttp {
-    /// Builds a client that follows a few redirects, and gives up a connection after that time.
+    /// Builds a client that follows a few redirects, with that timeout for connections.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -51,7 +51,7 @@ impl OutboundHttp {
         self.builder()?.connect_timeout(connect).build()
     }
 
-    /// Builds a client that gives up a connection after that time, for who judges redirects itself.
+    /// Builds a client with that timeout for connections that follows no redirect.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -59,16 +59,15 @@ impl OutboundHttp {
         self.builder()?.connect_timeout(connect).redirect(Policy::none()).build()
     }
 
-    /// Judges addresses that strangers name: only public ones, and those of the allowed networks.
+    /// Returns the check for foreign addresses: only public ones, and those of the allowed networks.
     pub fn public_only(&self) -> PublicOnly {
         let own = self.proxy.iter().filter_map(|proxy| host_of(&proxy.url));
         let proxies = own.chain(self.proxies_of_variables.iter().cloned());
         PublicOnly::new(self.private_networks.clone(), proxies.collect())
     }
 
-    /// Builds what a client begins with that connects to public addresses only. It follows nobody:
-    /// each address that it is sent on to must be judged first ([`PublicOnly::check`]), since no
-    /// name is looked up for a written address.
+    /// Builds a client builder that connects to public addresses only. It follows no redirect: the caller must check
+    /// each address first ([`PublicOnly::check`]), since a written address needs no name lookup.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -77,8 +76,7 @@ impl OutboundHttp {
         Ok(self.builder()?.redirect(Policy::none()).dns_resolver(resolver))
     }
 
-    /// Builds what every client begins with. None tells where it was sent on from: an address can
-    /// be a secret.
+    /// Builds the client builder of every client. No client sends a referer: an address can be a secret.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
@@ -95,9 +93,9 @@ impl OutboundHttp {
     }
 }
 
-/// Finds the host of an address, as a resolver is asked for it.
+/// Finds the host of an address, in the form that a resolver gets.
 pub fn host_of(address: &str) -> Option<String> {
-    // `HTTP_PROXY` may be without a scheme.
+    // `HTTP_PROXY` may have no scheme.
     let url = Url::parse(address).ok().filter(Url::has_host);
     let url = url.or_else(|| Url::parse(&format!("http://{address}")).ok())?;
     url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())

@@ -1,9 +1,8 @@
-//! Until when something that is held for a time may be acted on, by two clocks.
+//! A lease by two clocks: the holder checks it right before each effect.
 //!
-//! A process may stand still at any instruction and for any time, and goes on as if nothing had
-//! been. So whoever holds something for a time looks here right before each effect. The wall clock
-//! shows that the machine slept, the monotonic one that the wall clock was put back; what is over
-//! by one of them is over. Pure: moments come in.
+//! A process may stand still at any instruction and for any time, and continues as if nothing had happened. The wall
+//! clock shows that the machine slept, the monotonic one that the wall clock was set back; a lease that has ended by
+//! one of them has ended. Pure: moments are arguments.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +11,17 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The same moment on two clocks.
+/// A moment on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// What others see, too; it may be put forward and back.
+    /// The wall clock, which others see, too; it may be set forward and back.
     pub wall: Timestamp,
-    /// Since some beginning; it never goes back, and may stand still while the machine sleeps.
+    /// The time since some beginning; it never goes back, and may stand still while the machine sleeps.
     pub monotonic: Duration,
 }
 
 impl Moment {
-    /// Returns the moment so much later, on both clocks.
+    /// Returns the moment that much later, on both clocks.
     #[must_use]
     pub fn after(self, by: Duration) -> Self {
         let signed = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
@@ -32,7 +31,7 @@ impl Moment {
         }
     }
 
-    /// Measures how long after that moment this is, by the clock that says less; zero if it is not.
+    /// Returns the time since that moment, by the clock that shows less; zero if it is not past.
     fn since(self, before: Self) -> Duration {
         let wall = self.wall.duration_since(before.wall);
         let wall = Duration::try_from(wall).unwrap_or(Duration::ZERO);
@@ -40,40 +39,39 @@ impl Moment {
     }
 }
 
-/// The end of a hold, which whoever holds it may put off. Clones share it.
+/// The end of a lease, which its holder may extend. Clones share it.
 #[derive(Debug, Clone)]
-#[must_use = "a lease that nobody looks at keeps nobody from acting too late"]
+#[must_use = "a lease that is not checked lets its holder act too late"]
 pub struct Lease(Option<Arc<Mutex<Moment>>>);
 
 impl Lease {
-    /// Makes a hold that was asked for at that moment, for so long. Nothing is to be begun in its
-    /// last quarter: what is under way must have ended when others may take over, and their clocks
-    /// differ from ours.
+    /// Makes a lease that was requested at that moment, for that long. It ends a quarter earlier for its holder: work
+    /// in progress must have ended when others may take over, and their clocks differ.
     pub fn asked_for(at: Moment, length: Duration) -> Self {
         Self(Some(Arc::new(Mutex::new(end(at, length)))))
     }
 
-    /// Makes a lease for who has it alone, and shares it with nobody.
+    /// Makes a lease without an end, for a holder without competitors.
     pub fn without_end() -> Self {
         Self(None)
     }
 
-    /// Extends the hold: that was asked for at that moment, and is so long.
+    /// Extends the lease: it was renewed at that moment, for that long.
     pub fn extend(&self, at: Moment, length: Duration) {
         if let Some(ends) = &self.0 {
             *ends.lock().unwrap_or_else(PoisonError::into_inner) = end(at, length);
         }
     }
 
-    /// Measures how much of it is left to act in.
+    /// Returns the time that is left.
     pub fn left(&self, now: Moment) -> Duration {
         let Some(ends) = &self.0 else { return Duration::MAX };
         let ends = *ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.since(now)
     }
 
-    /// Returns what comes of the work, as long as the lease lasts, which is looked at each time
-    /// before the work goes on; `None` where it was left in the middle.
+    /// Returns the result of the work while the lease lasts, which is checked each time before the work continues;
+    /// `None` if the work was abandoned.
     pub fn while_it_lasts<T>(
         &self,
         now: impl Fn() -> Moment,
@@ -88,7 +86,7 @@ impl Lease {
         })
     }
 
-    /// Checks that nothing may be done any more.
+    /// Returns whether the lease has ended.
     pub fn is_over(&self, now: Moment) -> bool {
         self.left(now).is_zero()
     }

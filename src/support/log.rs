@@ -1,7 +1,7 @@
-//! What one test logs, among many that run at once. The integration tests use this file too.
+//! Captures the log of one test, among many that run at once. The integration tests use this file too.
 //!
-//! There is one subscriber for all of them: with one per test, `tracing` may remember of a line
-//! that nobody listens, because at that moment another test's subscriber came or went.
+//! There is one subscriber for all of them: with one for each test, `tracing` may cache that nobody listens to a line,
+//! because at that moment another test's subscriber came or went.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -19,8 +19,8 @@ thread_local! {
 
 static SUBSCRIBER: Once = Once::new();
 
-/// The log of this thread, from its beginning until it is dropped. Only for tests that run on
-/// one thread, as those of `#[tokio::test]` without a flavour do.
+/// The log of this thread, until this is dropped. Only for tests that run on one thread, as those of `#[tokio::test]`
+/// without a flavour do.
 pub(crate) struct CapturedLog(Rc<RefCell<Vec<u8>>>);
 
 #[derive(Clone)]
@@ -31,8 +31,7 @@ struct Kept {
 }
 
 impl CapturedLog {
-    /// Begins one with everything from `level` up whose target begins with `target`: libraries
-    /// too, if that is empty.
+    /// Captures everything from `level` up whose target begins with `target`: libraries too, if that is empty.
     pub(crate) fn of(target: &'static str, level: Level) -> Self {
         SUBSCRIBER.call_once(|| {
             let of_this_thread = tracing_subscriber::fmt::layer()
@@ -58,11 +57,12 @@ impl Drop for CapturedLog {
 }
 
 fn is_kept(line: &Metadata<'_>) -> bool {
-    let asked = |log: &Kept| *line.level() <= log.level && line.target().starts_with(log.target);
-    LOG.try_with(|log| log.borrow().as_ref().is_some_and(asked)).unwrap_or(false)
+    let is_wanted =
+        |log: &Kept| *line.level() <= log.level && line.target().starts_with(log.target);
+    LOG.try_with(|log| log.borrow().as_ref().is_some_and(is_wanted)).unwrap_or(false)
 }
 
-/// Writes to the log of the thread it is on.
+/// The writer to the log of the current thread.
 struct Lines;
 
 impl Write for Lines {

@@ -1,29 +1,33 @@
-//! SMALL SHARED THINGS: a leaf that imports nothing of ours.
+//! SHARED HELPERS: a leaf that imports no other module of the crate.
+//!
+//! Time and ids come from [`clock`]; [`lease`], [`rate_limit`], [`retry`] and [`cache`] take times as arguments and are
+//! pure. [`http`] makes every HTTP client. [`secret_text`] recognizes secrets; [`secret_mask`], [`secret_tree`] and
+//! [`secret_marks`] keep them out of texts, data and differences. [`telemetry`] sets up logs and metrics.
 
 pub mod cache; // a bounded cache
 pub mod cause; // the innermost cause of an error
-pub mod credential; // a secret that may change while we run
-pub mod disk; // whether a folder takes writes
+pub mod credential; // a secret that may change at run time
+pub mod disk; // checks that a folder is writable
 pub mod globs; // sets of globs
-pub mod host; // whether a host is this machine
+pub mod host; // checks whether a host is this machine
 pub mod http; // HTTP clients, bounded bodies, Retry-After
-pub mod lease; // until when something that is held may be acted on
+pub mod lease; // leases by two clocks
 #[cfg(test)]
-pub(crate) mod log; // what one test logs
-pub mod ownership; // what root makes in another's folder
+pub(crate) mod log; // the log of one test
+pub mod ownership; // owners of files that root makes
 pub mod percent; // percent-encoding
 pub mod rate_limit; // a token bucket
-pub mod retry; // when something is tried again
-pub mod secret_marks; // two texts compared without their secrets
+pub mod retry; // backoff of retries
+pub mod secret_marks; // comparisons without secrets
 pub mod secret_mask; // the text of a YAML file without its secrets
-pub mod secret_name; // names that are given to secrets
-mod secret_programs; // programs that take a secret behind a short flag
-pub mod secret_sections; // the parts of a WAML that hold variables and arguments
-pub mod secret_text; // what looks like a secret
+pub mod secret_name; // names of secrets
+mod secret_programs; // programs that take a secret after a short flag
+pub mod secret_sections; // secrets in variables and arguments of a WAML
+pub mod secret_text; // recognizes secrets in text
 pub mod secret_tree; // data without its secrets
-pub mod sync; // locks that outlive a panic
+pub mod sync; // mutexes that survive a panic
 pub mod text; // invisible characters, truncation
 pub mod time; // arithmetic with times
-pub mod time_text; // times and durations as people write them
+pub mod time_text; // parses times and durations
 pub mod telemetry; // logs, spans, metrics
-pub mod clock; // the only file that asks what time it is
+pub mod clock; // the only file that reads the time

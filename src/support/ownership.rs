@@ -1,17 +1,17 @@
-//! Gives what root makes in a folder to the owner of that folder.
+//! Gives the files that root makes in a folder to the owner of that folder.
 //!
-//! An operator's command often runs as root, and the service as a user of its own: a file of root's in the
-//! service's folder would keep the service from starting. Where another user runs the command, or where there
-//! are no users, nothing is done.
+//! An operator's command often runs as root, and the service as a user of its own: a file of root's in the service's
+//! folder would keep the service from starting. If another user runs the command, or the system has no users, nothing
+//! is done.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder and what is missing above it; each belongs to the owner of the one that it is made in.
+/// Makes a folder and its missing parents; each belongs to the owner of its own parent.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn create_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -27,12 +27,11 @@ pub fn create_folders(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file to read and write it. Where there is none it is made with this mode, and belongs to
-/// the owner of its folder. A link is not followed where root acts in another user's folder: it
-/// could lead to any file of root's.
+/// Opens a file to read and write it. A missing file is made with this mode, and belongs to the owner of its folder.
+/// Root follows no link in another user's folder: it could lead to any file of root's.
 ///
 /// # Errors
-/// What the system says, or that it is a link.
+/// The error of the system, or that the file is a link.
 pub fn open_or_create(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -74,20 +73,20 @@ fn refuse_foreign_link(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file or a folder that is root's to the owner of the folder that it is in.
+/// Gives a file or a folder of root's to the owner of its parent folder.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn give_to_folder_owner(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::metadata(folder.unwrap_or_else(|| Path::new(".")))?;
     give_to_owner_of(path, &folder)
 }
 
-/// Gives a file or a folder that is root's to whom another one belongs.
+/// Gives a file or a folder of root's to the owner of another one.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 #[cfg(unix)]
 pub fn give_to_owner_of(path: &Path, other: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, lchown};
@@ -98,16 +97,16 @@ pub fn give_to_owner_of(path: &Path, other: &Metadata) -> io::Result<()> {
     // A second name of a file of root's, or a link to one, may have been put there for exactly this.
     let has_one_name = ours.is_dir() || (ours.is_file() && ours.nlink() == 1);
     if ours.uid() == 0 && has_one_name {
-        // Of a link that takes its place meanwhile it gives the link away, not what it leads to.
+        // If a link takes its place meanwhile, this gives the link away, not its destination.
         lchown(path, Some(other.uid()), Some(other.gid()))?;
     }
     Ok(())
 }
 
-/// Gives a file or a folder that is root's to whom another one belongs.
+/// Does nothing: there are no owners on this system.
 ///
 /// # Errors
-/// None: there are no owners here.
+/// None.
 #[cfg(not(unix))]
 pub fn give_to_owner_of(_: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
@@ -122,7 +121,7 @@ mod tests {
     fn what_root_makes_belongs_to_the_owner_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         if chown(folder.path(), Some(4711), Some(4712)).is_err() {
-            // Only root can give files away; `service::offline` says what was left out.
+            // Only root can give files away; `service::offline` reports what was left out.
             return;
         }
         let deep = folder.path().join("a/b");

@@ -1,10 +1,10 @@
-//! Percent-encoding (RFC 3986, 2.1): a text as a part of a URL, from which it cannot get out.
+//! Percent-encoding (RFC 3986, 2.1): a text as a part of a URL, without effect on the rest of it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
 /// Everything but unreserved characters (RFC 3986, 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What a query may have as it is, beside the unreserved characters.
+/// The characters that a query must encode: all but the unreserved ones and `/`, `:` and `@`.
 const NOT_IN_QUERY: &AsciiSet = &RESERVED.remove(b'/').remove(b':').remove(b'@');
 const NOT_IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
@@ -24,8 +24,7 @@ pub fn encode_query_value(value: &str) -> String {
     utf8_percent_encode(value, NOT_IN_QUERY).to_string()
 }
 
-/// Encodes a path below the place that it is put behind; `None` where a segment is empty, `.` or
-/// `..`.
+/// Encodes a path below another; `None` if a segment is empty, `.` or `..`.
 pub fn encode_path_below(path: &str) -> Option<String> {
     let path = path.trim_matches('/');
     let stays = !path.split('/').any(|segment| matches!(segment, "" | "." | ".."));

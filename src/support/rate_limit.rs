@@ -1,8 +1,7 @@
-//! A token bucket: how often something may be done. Pure; the time is an argument.
+//! A token bucket: a limit on how often something happens. Pure; the time is an argument.
 //!
-//! A bucket is kept as the time at which it is full again (the generic cell rate algorithm), so that
-//! one number is all its state. Callers decide what happens to a request without a token: it waits,
-//! is refused, or is put off.
+//! A bucket is stored as the time at which it is full again (the generic cell rate algorithm), so that one number is
+//! all its state. The caller decides what happens without a token: to wait, to refuse, or to defer.
 
 use std::time::Duration;
 
@@ -10,25 +9,25 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::support::time::saturating_add;
 
-/// How many tokens a bucket holds, and how fast it fills.
+/// The size of a bucket, and the speed at which it fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many may go at once after a rest; at least 1.
+    /// The number of tokens after a rest; at least 1.
     pub burst: u32,
-    /// The time between two when there was no rest; none at all where it is zero.
+    /// The time for one token; zero means no limit.
     pub every: Duration,
 }
 
 impl Rate {
-    /// As fast as it goes.
+    /// No limit.
     pub const FREE: Self = Self { burst: u32::MAX, every: Duration::ZERO };
 
-    /// Allows so many at once, and so many in a minute in the long run; each at least 1.
+    /// Makes a rate with so many tokens at once, and so many a minute in the long run; each at least 1.
     pub fn per_minute(burst: u32, per_minute: u32) -> Self {
         Self { burst: burst.max(1), every: Duration::from_mins(1) / per_minute.max(1) }
     }
 
-    /// Computes how long the bucket takes to make so many tokens.
+    /// Returns the time in which the bucket makes so many tokens.
     pub fn time_for(&self, tokens: u32) -> SignedDuration {
         let time = self.every.saturating_mul(tokens);
         SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
@@ -39,24 +38,24 @@ impl Rate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimiter {
     rate: Rate,
-    /// How much longer than to fill an empty bucket it may take: tokens that were spent in advance.
+    /// The time by which the bucket may be overdrawn, beyond empty.
     debt: SignedDuration,
     full_at: Timestamp,
 }
 
 impl RateLimiter {
-    /// Makes a full bucket of which nothing is spent in advance.
+    /// Makes a full bucket that cannot be overdrawn.
     pub fn new(rate: Rate) -> Self {
         Self::with_debt(rate, SignedDuration::ZERO)
     }
 
-    /// Makes a full bucket of which as much may be spent in advance as it makes in that time.
+    /// Makes a full bucket that may be overdrawn by the tokens that it makes in that time.
     pub fn with_debt(rate: Rate, debt: SignedDuration) -> Self {
         let rate = Rate { burst: rate.burst.max(1), ..rate };
         Self { rate, debt, full_at: Timestamp::MIN }
     }
 
-    /// Counts how many may go now.
+    /// Returns the number of tokens.
     pub fn available(&self, now: Timestamp) -> u32 {
         let missing = self.full_at(now).duration_since(now).as_nanos().max(0);
         let Ok(every @ 1..) = i128::try_from(self.rate.every.as_nanos()) else {
@@ -66,7 +65,7 @@ impl RateLimiter {
         self.rate.burst.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
     }
 
-    /// Computes how long the next one has to wait; zero if it may go now.
+    /// Returns the time until there is a token; zero if there is one.
     pub fn wait(&self, now: Timestamp) -> Duration {
         let others = self.rate.time_for(self.rate.burst - 1);
         let wait = self.full_at(now).duration_since(now).saturating_sub(others);
@@ -76,7 +75,7 @@ impl RateLimiter {
     /// Takes one token.
     ///
     /// # Errors
-    /// How long until there is one.
+    /// The time until there is one.
     pub fn try_acquire(&mut self, now: Timestamp) -> Result<(), Duration> {
         match self.wait(now) {
             Duration::ZERO => {
@@ -87,36 +86,36 @@ impl RateLimiter {
         }
     }
 
-    /// Takes so many tokens, whether they are there or not.
+    /// Takes so many tokens, whether the bucket has them or not.
     pub fn spend(&mut self, tokens: u32, now: Timestamp) {
         self.full_at = saturating_add(self.full_at(now).max(now), self.rate.time_for(tokens));
     }
 
-    /// Gives back so many that were taken.
+    /// Gives back so many tokens.
     pub fn release(&mut self, tokens: u32) {
         let before = self.full_at.checked_sub(self.rate.time_for(tokens));
         self.full_at = before.unwrap_or(Timestamp::MIN);
     }
 
-    /// Lets none go before that time, and then one.
+    /// Blocks the bucket until that time; then it has one token.
     pub fn block_until(&mut self, until: Timestamp) {
         let others = self.rate.time_for(self.rate.burst - 1);
         self.full_at = self.full_at.max(saturating_add(until, others));
     }
 
-    /// Checks that all tokens are there.
+    /// Returns whether the bucket is full.
     pub fn is_full(&self, now: Timestamp) -> bool {
         self.full_at <= now
     }
 
-    /// Fills a bucket that was emptied before the clock was set back. Without this it counts as empty.
+    /// Fills a bucket that was emptied before the clock was set back. Otherwise it would count as empty.
     pub fn refill_if_set_back(&mut self, now: Timestamp) {
         if self.is_set_back(now) {
             self.full_at = Timestamp::MIN;
         }
     }
 
-    /// Checks that more is spent than can be: the clock was set back.
+    /// Returns whether more is spent than possible: the clock was set back.
     fn is_set_back(&self, now: Timestamp) -> bool {
         let empty = saturating_add(now, self.rate.time_for(self.rate.burst));
         self.full_at > saturating_add(empty, self.debt)

@@ -1,5 +1,4 @@
-//! When something that failed is tried again: exponential backoff with a cap. Pure; the time is an
-//! argument.
+//! Retry policies: exponential backoff with a cap. Pure; the time is an argument.
 
 use std::time::Duration;
 
@@ -7,36 +6,36 @@ use jiff::Timestamp;
 
 use crate::support::time::saturating_add;
 
-/// What to do after an error.
+/// The way to continue after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
-    /// It may go away by itself: try again, with a growing delay.
+    /// The error may pass: retry, with a growing delay.
     Retry {
-        /// The least time to wait, where the other side said so.
+        /// The shortest delay, if the other side asked for one.
         after: Option<Duration>,
     },
-    /// A host says no in this way also while it is not itself: try again for some minutes; then it
-    /// stays until a person changes something.
+    /// A host may answer like this during an outage, too: retry for some minutes; then stop until a person changes
+    /// something.
     Doubt,
-    /// It stays until a person changes something.
+    /// The error stays until a person changes something.
     Stop,
 }
 
-/// Even what the other side asks for is bounded, or one wrong header could stop everything for years.
+/// The longest delay that the other side may ask for: otherwise one wrong header could stop everything for years.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(2);
 
-/// How often something is tried, and with what delays: each twice as long as the one before.
+/// The number of attempts and their delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// The delay after the first failure.
     pub first: Duration,
-    /// No delay is longer, unless the other side asks for it.
+    /// The longest delay, unless the other side asks for a longer one.
     pub longest: Duration,
-    /// After so many failures it is given up.
+    /// The number of failures after which the retries end.
     pub failures: u32,
 }
 
-/// An hour: long enough for an outage that somebody works on.
+/// The default retries for an hour: long enough for an outage that people work on.
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 20 }
@@ -44,8 +43,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Computes when to try again after this failure; `failures` were before it. `None` when that
-    /// was the last.
+    /// Returns the time of the next attempt after this failure; `failures` happened before it. `None` if that was the
+    /// last attempt.
     pub fn next_attempt(
         &self,
         failures: u32,
@@ -60,25 +59,25 @@ impl RetryPolicy {
     }
 }
 
-/// Keeps back what the other side wants none of for a while.
+/// A gate that holds back requests while the other side asks for a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetryGate(Option<Timestamp>);
 
 impl RetryGate {
-    /// Returns until when it is closed, if it is.
+    /// Returns the end of the pause, if there is one.
     pub fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
-        // One that is further ahead is of a clock that was set back.
+        // A later end comes from a clock that was set back.
         let longest = saturating_add(now, LONGEST_RETRY_AFTER);
         self.0.filter(|until| *until > now && *until <= longest)
     }
 
-    /// Computes how long it stays closed, if it is.
+    /// Returns the rest of the pause, if there is one.
     pub fn wait(&self, now: Timestamp) -> Option<Duration> {
         self.closed_until(now)?.duration_since(now).try_into().ok()
     }
 
-    /// Closes it for so long, within bounds, or for as long as it is closed already; whether it is
-    /// closed for longer than before.
+    /// Begins a pause of that length, within limits, unless the current one is longer; returns whether the pause became
+    /// longer.
     pub fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
         let until = saturating_add(now, wait.min(LONGEST_RETRY_AFTER));
         let before = self.closed_until(now);
@@ -87,7 +86,7 @@ impl RetryGate {
     }
 }
 
-/// Computes the delay after so many failures and one more: doubled each time, up to the longest.
+/// Returns the delay after so many failures and one more: doubled each time, up to the longest.
 pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures)).min(longest)
 }

@@ -1,7 +1,6 @@
-//! Compares texts and data without showing their secrets: a secret that becomes another is a difference, and one that
-//! stays is none.
+//! Compares texts and data without showing their secrets: a changed secret is a difference, an unchanged one is none.
 //!
-//! Both sides are marked, compared by the caller, and what comes of it is unmarked. Pure.
+//! Both sides are marked, the caller compares them, and the result is unmarked. Pure.
 
 use std::collections::HashMap;
 
@@ -10,27 +9,27 @@ use serde_json::{Map, Value as Json};
 use super::secret_mask::ValueMask;
 use super::secret_tree::{MASK, mask_map};
 
-/// What stands in the place of secrets while two sides are compared: [`MASK`] and a sign of its own for each.
+/// The marks of secrets while two sides are compared: [`MASK`] and a character of its own for each.
 #[derive(Debug, Default)]
 pub struct SecretMarks(HashMap<String, char>);
 
 impl SecretMarks {
-    /// The signs are of a plane for private use. Secrets beyond so many share the last one.
+    /// The first of the characters, from a plane for private use. Secrets beyond a limit share the last one.
     const FIRST: u32 = 0xF_0000;
     const LAST: u32 = 0xF_FFF0;
 
-    /// Puts a mark for each secret of an object.
+    /// Marks each secret of an object.
     pub fn mark_map(&mut self, mut map: Map<String, Json>) -> Map<String, Json> {
         mask_map(&mut map, &mut |secret| self.of(secret));
         map
     }
 
-    /// Puts a mark for each value that may be a secret in a text that cannot be read.
+    /// Marks each value that may be a secret in a text that cannot be parsed.
     pub fn mark_text(&mut self, text: &str) -> String {
         ValueMask::new(text).replace(&mut |secret| self.of(secret)).into_owned()
     }
 
-    /// Puts a mark for each value of a manifest's text that is a secret by its name or form.
+    /// Marks each value of a manifest's text that is a secret by its name or form.
     pub fn mark_manifest(&mut self, text: &str) -> String {
         ValueMask::of_manifest(text).replace(&mut |secret| self.of(secret)).into_owned()
     }
@@ -44,7 +43,7 @@ impl SecretMarks {
     }
 }
 
-/// Removes the signs behind masks from the text.
+/// Removes the characters after masks from the text.
 pub fn unmark(text: &str) -> String {
     let mut parts = text.split(MASK);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -56,7 +55,7 @@ pub fn unmark(text: &str) -> String {
     out
 }
 
-/// Removes the signs behind masks from all texts of a tree.
+/// Removes the characters after masks from all texts of a tree.
 pub fn unmark_tree(tree: &mut Json) {
     match tree {
         Json::String(text) if text.contains(MASK) => *text = unmark(text),

@@ -1,11 +1,11 @@
 //! Masks secrets: those of a known form in messages, and the values of variables in excerpts of YAML files.
 //!
-//! An excerpt goes by the text alone, because a file that cannot be parsed is shown as well. In doubt it masks too
-//! much: whatever can be the value of a variable, or of a key that names a secret, is read in every way in
-//! which YAML could mean it. It takes time in proportion to the text. Pure.
+//! An excerpt is masked by its text alone, because a file that cannot be parsed is shown as well. In doubt it masks too
+//! much: whatever can be the value of a variable, or of a key that names a secret, is read in every way in which YAML
+//! could mean it. It takes time in proportion to the text. Pure.
 
-mod comments; // what comments say
-mod siblings; // what stands around a value
+mod comments; // secrets in comments
+mod siblings; // the neighbours of a value
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,11 +19,11 @@ use super::secret_text::{
 use super::secret_tree::replace_spans;
 use siblings::Siblings;
 
-/// Writes a star for each character of what is a secret by its form in the text, for a message.
+/// Replaces each character of secrets with a known form by a star, for a message.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     let mut spans: Vec<Range<usize>> =
         find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
-    // A sentence may name a flag, and go on behind it.
+    // A sentence may name a flag, and continue after it.
     let is_glued = |span: &Range<usize>| {
         text.get(..span.start).is_some_and(|before| !before.ends_with(char::is_whitespace))
     };
@@ -33,25 +33,23 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     mask_spans(text, spans)
 }
 
-/// A file's text, and which of its bytes are masked.
+/// A file's text, and the parts of it that are masked.
 #[derive(Debug)]
 pub struct ValueMask<'a> {
     text: &'a str,
-    /// Always masked.
+    /// The parts that are always masked.
     secrets: Vec<Range<usize>>,
-    /// Values of variables: masked unless the place is one of them, in the order of the text.
+    /// The values of variables in the order of the text: masked unless the place is one of them.
     variables: Vec<Range<usize>>,
 }
 
-/// Writes stars for secrets and for the values of variables in a file's text, for a reader of the
-/// lines around a place. The place itself, in bytes, is shown unless it looks like a secret. Lines
-/// and columns stay.
+/// Replaces secrets and the values of variables in a file's text by stars, for a reader of the lines around a place.
+/// The place itself, in bytes, is shown unless it looks like a secret. Lines and columns stay the same.
 pub fn mask_values<'a>(text: &'a str, place: &Range<usize>) -> Cow<'a, str> {
     ValueMask::new(text).mask(place)
 }
 
-/// Writes a star for each character of a span in the text, in whatever order the spans are. Ends of
-/// lines stay.
+/// Replaces each character of the spans by a star, in whatever order the spans are. Line ends stay.
 pub fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     if spans.is_empty() {
         return text.into();
@@ -69,7 +67,7 @@ pub fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
 }
 
 impl<'a> ValueMask<'a> {
-    /// Finds what is to be masked in a file's text.
+    /// Finds the parts of a file's text to mask.
     pub fn new(text: &'a str) -> Self {
         let (mut secrets, mut variables) = find_values(text);
         let of_sections = find_section_values(text);
@@ -79,7 +77,7 @@ impl<'a> ValueMask<'a> {
         Self { text, secrets, variables }
     }
 
-    /// Finds what is a secret by its name or form in the text of a manifest: the rest of it is for showing.
+    /// Finds secrets by name or form in the text of a manifest: the rest of it is for showing.
     pub fn of_manifest(text: &'a str) -> Self {
         let (mut secrets, variables) = find_values(text);
         secrets.extend(find_behind_flags(text));
@@ -88,7 +86,7 @@ impl<'a> ValueMask<'a> {
         Self { text, secrets, variables: Vec::new() }
     }
 
-    /// Returns the text as it is.
+    /// Returns the text unmasked.
     pub fn text(&self) -> &'a str {
         self.text
     }
@@ -108,24 +106,23 @@ impl<'a> ValueMask<'a> {
         mask_spans(self.text, spans)
     }
 
-    /// Replaces each value of the text by what `mask` makes of it, for comparing two texts.
+    /// Replaces each value of the text by the result of `mask`, to compare two texts.
     pub fn replace(&self, mask: &mut impl FnMut(&str) -> String) -> Cow<'a, str> {
         let spans = self.secrets.iter().chain(&self.variables).cloned().collect();
         replace_spans(self.text, spans, mask)
     }
 
-    /// Checks that a variable's value looks like a secret.
+    /// Returns whether a variable's value looks like a secret.
     fn looks_random(&self, span: &Range<usize>) -> bool {
         is_random(self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']))
     }
 }
 
-/// Finds the secrets of a text by their form or the words in front of them, and what may be values
-/// of variables.
+/// Finds the secrets of a text by their form or the words before them, and the possible values of variables.
 fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let mut scan = Scan::new(text);
     scan.lines();
-    scan.aliased();
+    scan.mask_aliased();
     let Scan { mut secrets, variables, .. } = scan;
     secrets.extend(find_private_keys(text));
     secrets.extend(comments::find_named(text));
@@ -133,8 +130,8 @@ fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     (secrets, variables)
 }
 
-/// Finds arguments on lines of their own behind a flag that is called after a secret, or that a
-/// program takes one behind.
+/// Finds arguments on lines of their own after a flag with a secret's name, or after one that takes a secret in some
+/// program.
 fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
     let lines: Vec<Option<&str>> = lines_of(text)
         .map(|line| line.trim().strip_prefix("- "))
@@ -145,21 +142,21 @@ fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
     found.map(|(_, found)| span_in(text, found.text)).collect()
 }
 
-/// Checks that a part of a file gives a variable a name that is given to secrets.
+/// Returns whether a part of a file gives a variable the name of a secret.
 fn names_a_secret(part: &str) -> bool {
     let mut scan = Scan::new(part);
     scan.lines();
     scan.has_secret_name
 }
 
-/// A line and where it begins.
+/// A line and its position.
 struct Line<'a> {
     text: &'a str,
-    /// How many blanks are in front; one behind a tab is as far in as can be.
+    /// The number of blanks before it; after a tab it counts as indented as far as possible.
     indent: usize,
-    /// Where its first key begins, behind the dashes of lists.
+    /// The column of its first key, after the dashes of lists.
     column: usize,
-    /// Where the blanks behind its last sign begin.
+    /// The position of its trailing blanks.
     end: usize,
 }
 
@@ -179,7 +176,7 @@ impl<'a> Line<'a> {
         Self { text, indent, column, end: text.trim_end().len() }
     }
 
-    /// Checks that the line is nothing, or a comment: it ends no value.
+    /// Returns whether the line is blank, or a comment: it ends no value.
     fn is_blank(&self) -> bool {
         let text = self.text.trim_start();
         text.is_empty() || text.starts_with('#')
@@ -189,40 +186,40 @@ impl<'a> Line<'a> {
         self.column != self.indent
     }
 
-    /// Checks that the line belongs to the value of a key in this column.
+    /// Returns whether the line belongs to the value of a key in this column.
     fn is_below(&self, key: usize) -> bool {
         self.is_blank() || self.indent > key || (self.indent == key && self.is_item())
     }
 }
 
-/// Which lines below a key belong to its value and are masked.
+/// The lines below a key that belong to its value and are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Below {
     /// All of them.
     Everything,
-    /// Those without a key of their own: the value may be a map.
+    /// Lines without a key of their own: the value may be a map.
     Scalars,
 }
 
 /// One pass over the lines of a text.
 struct Scan<'a> {
     text: &'a str,
-    /// Where the line begins that is read.
+    /// The position of the current line.
     start: usize,
     secrets: Vec<Range<usize>>,
     variables: Vec<Range<usize>>,
-    /// The columns of the keys whose values go on below, the innermost last, and what of them is masked.
+    /// The columns of keys whose values continue below, the innermost last, and the lines of them that are masked.
     below: Vec<(usize, Below)>,
-    /// How many brackets are open in front of the line.
+    /// The number of open brackets before the line.
     depth: usize,
     has_secret_name: bool,
-    /// Names of anchors that masked values refer to.
+    /// The names of anchors that masked values refer to.
     aliases: Vec<&'a str>,
-    /// Anchors, and the values that they name.
+    /// The anchors with their values.
     anchors: Vec<(&'a str, Range<usize>)>,
-    /// The first end of a value in braces that is not behind the last question for it.
+    /// The first end of a value in braces that is not before the last query.
     flow_end: usize,
-    /// No quote of these kinds is closed any more: `"`, `'`.
+    /// The kinds of quotes that are not closed any more: `"`, `'`.
     unclosed: [bool; 2],
 }
 
@@ -263,10 +260,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads the keys of a line; whether it has any.
+    /// Reads the keys of a line; returns whether it has any.
     fn keys(&mut self, line: &Line<'a>) -> bool {
         let mut has_key = false;
-        // Where the word began that may be a key, and how many brackets the line opened before it.
+        // The position of the word that may be a key, and the number of brackets that the line opened before it.
         let mut word = line.column;
         let mut opened = 0_usize;
         let mut at = line.column;
@@ -274,7 +271,7 @@ impl<'a> Scan<'a> {
             let next = at + c.len_utf8();
             match c {
                 '"' | '\'' if word == at => {
-                    // What is in quotes has no keys.
+                    // A quoted text has no keys.
                     let rest = line.text.get(at..).unwrap_or_default();
                     at += quoted(rest).unwrap_or(c.len_utf8());
                     continue;
@@ -310,7 +307,7 @@ impl<'a> Scan<'a> {
         has_key
     }
 
-    /// Reads what stands behind a colon; where to read on, if there was a key in front of it.
+    /// Reads the text after a colon; returns where to continue, if there was a key before it.
     fn key(&mut self, line: &Line<'a>, key: &str, behind: usize, in_flow: bool) -> Option<usize> {
         let is_quoted = key.trim_end().ends_with(['"', '\'']);
         let key = if is_quoted { key.trim() } else { plain_key(key) };
@@ -341,7 +338,7 @@ impl<'a> Scan<'a> {
             }
             self.mask(line, begin, &value, is_variable, in_flow);
         }
-        // Behind a bracket come keys; a scalar has none.
+        // Keys follow a bracket; a scalar has none.
         Some(if value.kind == Kind::Collection { begin } else { end })
     }
 
@@ -360,12 +357,12 @@ impl<'a> Scan<'a> {
                 let spans = if is_variable { &mut self.variables } else { &mut self.secrets };
                 spans.push(span.clone());
                 if !in_flow {
-                    self.goes_on_below(line, Below::Everything);
+                    self.note_lines_below(line, Below::Everything);
                 }
                 let open = value.quote.filter(|_| !value.is_closed);
                 let end = open.and_then(|quote| self.end_of_quoted(span.start + quote));
                 let in_braces = may_be_in_flow && !value.is_closed;
-                // Where only the lines before say that this is in braces, the line is masked to its end.
+                // If only the lines before show that this is in braces, the line is masked to its end.
                 let from = if in_flow { span.end } else { span.start };
                 let end = end.or_else(|| in_braces.then(|| self.next_flow_end(from)));
                 self.secrets.extend(end.filter(|end| *end > span.end).map(|end| span.end..end));
@@ -376,7 +373,7 @@ impl<'a> Scan<'a> {
                 }
                 let is_text = is_variable || value.is_block;
                 if !in_flow {
-                    self.goes_on_below(
+                    self.note_lines_below(
                         line,
                         if is_text { Below::Everything } else { Below::Scalars },
                     );
@@ -386,7 +383,7 @@ impl<'a> Scan<'a> {
                     self.secrets.push(span.end..end);
                 }
             }
-            // A list in brackets has what may be secrets, a map keys of its own.
+            // A list in brackets may have secrets, a map has keys of its own.
             Kind::Collection => {
                 let text = line.text.get(begin..).unwrap_or_default();
                 let list = text.strip_prefix('[').map(str::trim_start);
@@ -397,9 +394,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Notes which lines below this one belong to its value: in a text all lines are text, whatever
-    /// they look like.
-    fn goes_on_below(&mut self, line: &Line<'_>, below: Below) {
+    /// Records which lines below this one belong to its value: in a text all lines are text, whatever they look like.
+    fn note_lines_below(&mut self, line: &Line<'_>, below: Below) {
         if self.below.last().is_none_or(|(_, outer)| *outer == Below::Scalars) {
             self.below.push((line.column, below));
         }
@@ -416,7 +412,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Finds where a quoted value ends, on whatever line.
+    /// Finds the end of a quoted value, on whatever line.
     fn end_of_quoted(&mut self, start: usize) -> Option<usize> {
         let rest = self.text.get(start..)?;
         let kind = usize::from(rest.starts_with('\''));
@@ -427,7 +423,7 @@ impl<'a> Scan<'a> {
         let length = quoted(rest);
         *is_unclosed = length.is_none();
         let end = start + length?;
-        // What stands behind the quote on its line can only be more of the value.
+        // Text after the quote on its line can only be more of the value.
         let rest = self.text.get(end..)?;
         Some(end + plain_length(rest.lines().next().unwrap_or_default(), false))
     }
@@ -442,7 +438,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Masks the values that masked values refer to.
-    fn aliased(&mut self) {
+    fn mask_aliased(&mut self) {
         self.aliases.sort_unstable();
         let Self { aliases, anchors, secrets, .. } = self;
         let is_used = |name: &&str| aliases.binary_search(name).is_ok();
@@ -451,37 +447,36 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Finds the key that a text ends with: in front of it may be an anchor, a tag, or other words with
-/// colons.
+/// Finds the key at the end of a text: before it may be an anchor, a tag, or other words with colons.
 fn plain_key(text: &str) -> &str {
-    // No key that is asked for is longer, and a line may have many colons.
+    // The longest key that matters, in bytes: a line may have many colons.
     const LONGEST: usize = 256;
     let word = tail(text, LONGEST).split_whitespace().next_back().unwrap_or_default();
     word.rsplit(':').next().filter(|key| !key.is_empty()).unwrap_or(word)
 }
 
-/// What a value is, by how it begins.
+/// The kind of a value, by its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A text on the line, that may go on below.
+    /// A text on the line, which may continue below.
     Scalar,
-    /// Nothing on the line, or the head of a block: what is below is the value.
+    /// Nothing on the line, or the head of a block: the lines below are the value.
     Below,
     /// A list or a map in brackets.
     Collection,
 }
 
-/// What stands behind a colon, as far as the line goes.
+/// The text after a colon, up to the end of the line.
 struct Value<'a> {
     kind: Kind,
-    /// In bytes; of a collection its bracket.
+    /// The length in bytes; of a collection that of its bracket.
     length: usize,
-    /// The name that `&` gives it.
+    /// The name of its anchor (`&`).
     anchor: Option<&'a str>,
-    /// Where it begins behind its anchor and tag, if that is a quote.
+    /// The position after its anchor and tag, if a quote is there.
     quote: Option<usize>,
     is_closed: bool,
-    /// Whether `|` or `>` says that text follows.
+    /// True if `|` or `>` begins a block of text.
     is_block: bool,
 }
 
@@ -509,7 +504,7 @@ impl<'a> Value<'a> {
         let line = rest.trim_end();
         let has_end = in_flow && line.starts_with([',', '}', ']']);
         if line.is_empty() || line.starts_with('#') || has_end {
-            // An anchor or a tag of nothing is a password that was not quoted.
+            // An anchor or a tag without a value is a password that was not quoted.
             value.kind = if has_end || properties > 0 { Kind::Scalar } else { Kind::Below };
             // A comment in the place of a value may have been meant as the value.
             value.length += if line.starts_with('#') { line.len() } else { 0 };
@@ -535,8 +530,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Measures how long a text is that has no quotes: up to a comment, in braces up to the next sign
-/// of theirs.
+/// Returns the length of an unquoted text: up to a comment, in braces up to their next character.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let end = if in_flow { text.find([',', '}', ']']) } else { None };
     let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
@@ -544,7 +538,7 @@ fn plain_length(text: &str, in_flow: bool) -> usize {
     text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_end().len()
 }
 
-/// Checks that the text follows in the lines below: `|`, `>-`, `|2+`.
+/// Returns whether the text follows in the lines below: `|`, `>-`, `|2+`.
 fn is_block_head(line: &str) -> bool {
     let Some(rest) = line.strip_prefix(['|', '>']) else { return false };
     let rest =
@@ -552,7 +546,7 @@ fn is_block_head(line: &str) -> bool {
     rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
 }
 
-/// Measures how long a quoted text is with its quotes, if it ends.
+/// Returns the length of a quoted text with its quotes, if it ends.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
     let mut signs = text.char_indices().skip(1).peekable();

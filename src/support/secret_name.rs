@@ -1,8 +1,8 @@
-//! Recognises the names that are given to secrets: `DB_PASSWORD`, `dbpass`, `GITHUB_PAT`, `client-secret`.
+//! Recognizes the names of secrets: `DB_PASSWORD`, `dbpass`, `GITHUB_PAT`, `client-secret`.
 //!
-//! Goes by the words of a name, so that `PATH`, `AUTHOR` and `PASS_RATE` are none. Pure.
+//! It decides by the words of a name, so that `PATH`, `AUTHOR` and `PASS_RATE` are none. Pure.
 
-/// Words of a secret's name, or the ends of such: `PGPASSWORD`.
+/// Words in a secret's name, or the ends of such words: `PGPASSWORD`.
 const NAMES: &[&str] = &[
     "PASSWORD",
     "PASSWORDS",
@@ -20,11 +20,11 @@ const NAMES: &[&str] = &[
     "SIGNINGKEY",
     "ENCRYPTIONKEY",
 ];
-/// The same as the last of several words, or as the only one: `DB_PWD`.
+/// Words that count only as the last of several, or as the only one: `DB_PWD`.
 const LAST_NAMES: &[&str] = &["PASS", "PWD", "PW", "PAT", "AUTH", "CREDS", "PSWD"];
-/// The ends of one word behind what the secret is for: `dbpass`. `COMPASS` and `BYPASS` are other words.
+/// The ends of a word after the owner of the secret: `dbpass`. `COMPASS` and `BYPASS` are other words.
 const SHORT_NAMES: &[&str] = &["PASS", "PWD", "PW"];
-/// What a short name stands behind without anything in between.
+/// The owners that a short name follows directly.
 const HOLDERS: &[&str] = &[
     "ADMIN",
     "AMQP",
@@ -57,7 +57,7 @@ const HOLDERS: &[&str] = &[
     "TRUSTSTORE",
     "USER",
 ];
-/// What makes a secret of a key: `API_KEY`. A `PUBLIC_KEY` and a `CACHE_KEY` are none.
+/// The words before `KEY` that make it a secret: `API_KEY`. A `PUBLIC_KEY` and a `CACHE_KEY` are none.
 const SECRET_KEYS: &[&str] = &[
     "ACCESS",
     "ACCOUNT",
@@ -80,7 +80,7 @@ const SECRET_KEYS: &[&str] = &[
     "STORAGE",
     "TLS",
 ];
-/// As the last word: then it is about a secret, and not the secret: `TOKEN_URL`.
+/// Last words of names that are about a secret, and not the secret: `TOKEN_URL`.
 const ABOUT: &[&str] = &[
     "AGE",
     "ALG",
@@ -155,11 +155,11 @@ const ABOUT: &[&str] = &[
     "VERSION",
 ];
 
-/// Checks that a variable or a key is called after a secret.
+/// Returns whether a variable or a key has the name of a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    // No name of a variable is as long; a value in the place of a name may be.
+    // The longest name that is checked, in bytes: a value may stand in the place of a name.
     const LONGEST: usize = 256;
-    // `PWD` alone is where a shell stands, and `auth` a part of many configurations.
+    // `PWD` alone is a shell's folder, and `auth` a part of many configurations.
     if name.len() > LONGEST || matches!(name, "PWD" | "auth" | "Auth") {
         return false;
     }

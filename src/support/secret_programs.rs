@@ -1,19 +1,19 @@
-//! Knows programs that take a secret behind a short flag: `mysql -px`, `curl -u me:x`. Pure.
+//! The programs that take a secret after a short flag: `mysql -px`, `curl -u me:x`. Pure.
 
-/// A program that takes a secret behind a flag whose name does not say so.
+/// A program that takes a secret after a flag whose name does not show it.
 pub(super) struct Program {
-    /// What its name begins with.
+    /// The beginning of its name.
     name: &'static str,
     flags: &'static [&'static str],
-    /// Whether the value may be the next argument, and not only the rest of this one.
+    /// True if the value may be the next argument, and not only the rest of this one.
     apart: bool,
-    /// Whether the secret is only what stands behind the first colon: `me:x`.
+    /// True if the secret is only the text after the first colon: `me:x`.
     behind_colon: bool,
 }
 
-/// From their manuals.
+/// The programs, from their manuals.
 const PROGRAMS: &[Program] = &[
-    // Behind a blank it is the name of a database.
+    // After a blank it is the name of a database.
     Program { name: "mysql", flags: &["-p"], apart: false, behind_colon: false },
     Program { name: "mariadb", flags: &["-p"], apart: false, behind_colon: false },
     Program { name: "sshpass", flags: &["-p"], apart: true, behind_colon: false },
@@ -36,7 +36,7 @@ impl Program {
         PROGRAMS.iter().find(|program| name.starts_with(program.name))
     }
 
-    /// Checks that both are one program.
+    /// Returns whether both are one program.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -46,13 +46,13 @@ impl Program {
         next.and_then(|next| self.apart(argument, next)).or_else(|| self.glued(argument))
     }
 
-    /// Finds the secret in the argument behind a flag.
+    /// Finds the secret in the argument after a flag.
     pub(super) fn apart<'a>(&self, flag: &str, value: &'a str) -> Option<&'a str> {
         let takes = self.apart && self.flags.contains(&flag.trim());
         self.part_of(value).filter(|_| takes && !value.starts_with('-'))
     }
 
-    /// Finds the secret that stands behind a flag in the same argument.
+    /// Finds the secret after a flag in the same argument.
     pub(super) fn glued<'a>(&self, argument: &'a str) -> Option<&'a str> {
         let mut short = self.flags.iter().filter(|flag| flag.len() == 2);
         let value = short.find_map(|flag| argument.strip_prefix(flag))?;

@@ -1,9 +1,10 @@
-//! Finds the values in those parts of a YAML file that hold variables, arguments, files and references to secrets, also
-//! where they are written wrongly: in such a part everything is a value that is not known to be something else.
+//! Finds the values in those sections of a YAML file that have variables, arguments, files and references to secrets,
+//! even if they are malformed: in such a section everything is a value that is not known to be something else.
 //!
-//! Goes by the text alone, as `secret_mask` does, which shows the file. Takes time in proportion to the text. Pure.
+//! It decides by the text alone, as `secret_mask` does, which shows the file. It takes time in proportion to the text.
+//! Pure.
 
-mod harmless; // what may be shown
+mod harmless; // values that may be shown
 
 use std::ops::Range;
 
@@ -13,16 +14,16 @@ use harmless::{
     is_legal_reference, is_reference_key, is_variable, shown_of_argument, shown_of_name,
 };
 
-/// Where values stand in such parts.
+/// The positions of values in such sections.
 #[derive(Debug, Default)]
 pub(super) struct SectionValues {
-    /// Never shown.
+    /// Values that are never shown.
     pub(super) secrets: Vec<Range<usize>>,
     /// Values of variables under the right key.
     pub(super) variables: Vec<Range<usize>>,
 }
 
-/// Finds the values of all such parts of a text.
+/// Finds the values of all such sections of a text.
 pub(super) fn find_section_values(text: &str) -> SectionValues {
     let mut scan = Scan {
         text,
@@ -39,13 +40,12 @@ pub(super) fn find_section_values(text: &str) -> SectionValues {
     scan.found
 }
 
-/// Checks that a key is that of a part which holds variables, arguments, files, or references to
-/// secrets.
+/// Returns whether a key begins a section with variables, arguments, files, or references to secrets.
 pub fn is_section(key: &str) -> bool {
     Kind::of(key).is_some()
 }
 
-/// What a part holds.
+/// The content of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Variables,
@@ -68,7 +68,7 @@ impl Kind {
             }
             "files" => Some(Self::Files),
             "secret" | "secrets" | "vault" => Some(Self::References),
-            // With slips of the finger.
+            // With typos.
             "variables" | "vars" | "evn" | "nev" | "emv" | "evns" => Some(Self::Variables),
             "envoy" => None,
             _ => key.starts_with("env").then_some(Self::Variables),
@@ -76,29 +76,29 @@ impl Kind {
     }
 }
 
-/// One such part that is being read.
+/// A section while it is read.
 #[derive(Debug)]
 struct Section<'a> {
     kind: Kind,
-    /// Where its key stands in its line.
+    /// The column of its key.
     column: usize,
-    /// Whether it stands in braces.
+    /// True if it is in braces.
     in_flow: bool,
-    /// The keys in front of the open brackets.
+    /// The keys before the open brackets.
     open: Vec<Option<&'a str>>,
-    /// The last key whose value has not come yet.
+    /// The last key without a value so far.
     key: Option<&'a str>,
-    /// The key whose list the item is of.
+    /// The key of the list that the item is in.
     item_of: Option<&'a str>,
-    /// Whether all of it stands in brackets; `None` while nothing of it was read.
+    /// True if all of it is in brackets; `None` while nothing of it was read.
     is_bracketed: Option<bool>,
-    /// Whether these were closed: then it has ended.
+    /// True if these were closed: then it has ended.
     is_closed: bool,
-    /// The quote of a text that goes on.
+    /// The quote of a text that continues.
     quote: Option<char>,
-    /// The column of a key whose text stands in the lines below.
+    /// The column of a key whose text is in the lines below.
     block: Option<usize>,
-    /// Whether the argument before is called after a secret: `--password`.
+    /// True if the argument before has a secret's name: `--password`.
     is_behind_flag: bool,
 }
 
@@ -106,18 +106,18 @@ struct Scan<'a> {
     text: &'a str,
     found: SectionValues,
     section: Option<Section<'a>>,
-    /// No quote of these kinds is closed any more: `"`, `'`.
+    /// The kinds of quotes that are not closed any more: `"`, `'`.
     unclosed: [bool; 2],
-    /// What is known of the line that is read.
+    /// The cached positions of the current line.
     line: LineEnds,
 }
 
-/// What is looked for once in a line, however often it is asked for.
+/// Positions that are searched once in a line, however often they are needed.
 #[derive(Debug, Default)]
 struct LineEnds {
-    /// How many blanks are in front.
+    /// The number of blanks before it.
     blanks: usize,
-    /// Where the last `}}`, `%}` and `#}` begin.
+    /// The positions of the last `}}`, `%}` and `#}`.
     closes: [Option<usize>; 3],
 }
 
@@ -129,8 +129,7 @@ impl LineEnds {
         Self { blanks, closes: ["}}", "%}", "#}"].map(find) }
     }
 
-    /// Measures how long `{{ value }}` or `{% if … %}` of a template is that begins there, if it
-    /// ends on the line.
+    /// Returns the length of `{{ value }}` or `{% if … %}` of a template that begins there, if it ends on the line.
     fn template_length(&self, line: &str, at: usize) -> Option<usize> {
         let rest = line.get(at..)?;
         let [value, statement, comment] = self.closes;
@@ -186,7 +185,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads the values of a line from there on; where the section ends, if it ends on the line.
+    /// Reads the values of a line from there on; returns the end of the section, if it ends on the line.
     fn values(
         &mut self,
         section: &mut Section<'a>,
@@ -284,7 +283,7 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Reads a key or a scalar; where it ends.
+    /// Reads a key or a scalar; returns its end.
     fn token(
         &mut self,
         section: &mut Section<'a>,
@@ -324,7 +323,7 @@ impl<'a> Scan<'a> {
             return at + length + (behind.len() - colon.len()) + 1;
         }
         self.value(section, token, start + at);
-        // More may stand behind a quote, and belongs to the same key then.
+        // More text after a quote belongs to the same key.
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}');
         if quote.is_none() || behind.is_empty() || behind.starts_with(is_end) {
             section.key = None;
@@ -332,8 +331,8 @@ impl<'a> Scan<'a> {
         at + length
     }
 
-    /// Hides what stands in a key's place, but for a name: in front of it may stand what was meant
-    /// as a value: `name: A value: x`.
+    /// Hides a text in a key's place, but for a name: before it may be a text that was meant as a value: `name: A
+    /// value: x`.
     fn key(&mut self, section: &Section<'_>, token: &str, at: usize) {
         let begin = token.rfind([' ', '\t']).map_or(0, |blank| blank + 1);
         let is_name = section.key.is_some_and(|key| key.eq_ignore_ascii_case("name"));
@@ -398,8 +397,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Hides a comment that may have been meant as a value, and may be a line that was taken out of
-    /// use.
+    /// Hides a comment that may have been meant as a value, or may be a line that was commented out.
     fn comment(&mut self, section: &Section<'_>, comment: &str, at: usize) {
         let text = comment.trim_end();
         let shown = if section.key.is_some() {
@@ -418,7 +416,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Checks that a quote is closed on a later line.
+    /// Returns whether a quote is closed on a later line.
     fn closes_below(&mut self, from: usize, quote: char) -> bool {
         let Some(is_unclosed) = self.unclosed.get_mut(usize::from(quote == '\'')) else {
             return false;
@@ -429,12 +427,11 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Finds the first section that begins in a line from there on, behind its blanks, and where its
-/// value does.
+/// Finds the first section that begins in a line from there on, after its blanks, and the position of its value.
 fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, usize)> {
     let mut at = from.max(blanks);
     let mut is_begin = from <= blanks;
-    // A key stands in front of a line, behind the dash of an item, or in braces.
+    // A key is at the beginning of a line, after the dash of an item, or in braces.
     let mut may_begin = is_begin;
     while let Some(c) = line.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = line.get(at..).unwrap_or_default();
@@ -483,7 +480,7 @@ fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, 
     None
 }
 
-/// Finds where a quoted text ends, if it ends on the line; `from` is behind its first quote.
+/// Finds the end of a quoted text, if it ends on the line; `from` is after its first quote.
 fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     let mut signs = line.get(from..)?.char_indices().peekable();
     while let Some((at, c)) = signs.next() {
@@ -499,8 +496,7 @@ fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     None
 }
 
-/// Measures how long a text is that has no quotes: up to a comment, the colon behind a key, or in
-/// braces the next sign of theirs.
+/// Returns the length of an unquoted text: up to a comment, the colon after a key, or in braces their next character.
 fn plain_length(text: &str, in_flow: bool) -> usize {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -524,9 +520,9 @@ fn plain_length(text: &str, in_flow: bool) -> usize {
     text.trim_end().len()
 }
 
-/// Checks that the text follows in the lines below: `|`, `>-`, `|2+`.
+/// Returns whether the text follows in the lines below: `|`, `>-`, `|2+`.
 fn is_block_head(text: &str) -> bool {
-    // The blanks behind are not cut off: they would be read for each sign of a line.
+    // Trailing blanks are not cut off: they would be read for each character of a line.
     let rest = text.trim_start_matches(['|', '>', '-', '+']);
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['-', '+']);
     let behind = rest.trim_start();

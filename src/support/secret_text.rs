@@ -1,4 +1,4 @@
-//! Recognises secrets in a text: by the form of a token, or by the name of the variable that holds it.
+//! Recognizes secrets in a text: by the form of a token, or by the name of the variable with it.
 //!
 //! Knows no place where texts are shown; `secret_mask` beside it masks the text of a YAML file. Pure.
 
@@ -7,24 +7,24 @@ use std::ops::Range;
 use super::secret_name::is_secret_name;
 use super::secret_programs::Program;
 
-/// What looks like a secret.
+/// A text that looks like a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretMatch<'a> {
-    /// `a GitHub token`
+    /// The kind of the secret: `a GitHub token`.
     pub what: &'static str,
-    /// Whether it can be nothing else.
+    /// True if it can be nothing else.
     pub certain: bool,
-    /// The text itself, for finding its place and never for showing.
+    /// The text itself, to find its position and never to show it.
     pub text: &'a str,
 }
 
-/// How a token begins, how much follows, and what it is.
+/// The form of a token: its prefix, the length of the rest, and its kind.
 struct Token {
     prefix: &'static str,
-    /// So many more characters at least.
+    /// The smallest number of characters after the prefix.
     more: usize,
     what: &'static str,
-    /// Whether it is never public.
+    /// True if it is never public.
     certain: bool,
 }
 
@@ -32,7 +32,7 @@ const fn token(prefix: &'static str, more: usize, what: &'static str) -> Token {
     Token { prefix, more, what, certain: true }
 }
 
-/// From the documentation of those who issue them.
+/// The forms of tokens, from the documentation of their issuers.
 const TOKENS: &[Token] = &[
     token("ghp_", 36, "a GitHub token"),
     token("gho_", 36, "a GitHub token"),
@@ -59,16 +59,16 @@ const TOKENS: &[Token] = &[
     token("SG.", 60, "a SendGrid key"),
     token("AGE-SECRET-KEY-1", 50, "an age key"),
     token("pypi-", 80, "a PyPI token"),
-    // In every page that shows a map.
+    // Every page that shows a map has one.
     Token { prefix: "AIza", more: 35, what: "a Google API key", certain: false },
 ];
 
-/// Fewer different characters than this are a placeholder: `ghp_xxxxxxxx`.
+/// The number of different characters below which a text is a placeholder: `ghp_xxxxxxxx`.
 const DIFFERENT: usize = 6;
 
-/// Finds all that looks like a secret in a text, whatever the text is for.
+/// Finds all texts that look like a secret, whatever the whole text is for.
 pub fn find_secrets(text: &str) -> Vec<SecretMatch<'_>> {
-    // Nothing below is shorter.
+    // No form below is shorter.
     if text.len() < 10 {
         return Vec::new();
     }
@@ -106,7 +106,7 @@ fn signed(word: &str) -> Option<SecretMatch<'_>> {
     is_token.then_some(SecretMatch { what: "a signed token (JWT)", certain: false, text: word })
 }
 
-/// Finds a private key (RFC 7468), with something after the line.
+/// Finds a private key (RFC 7468), with some text after the line.
 fn private_key(text: &str) -> Option<SecretMatch<'_>> {
     let start = text.find("-----BEGIN ")?;
     let rest = text.get(start..)?;
@@ -138,7 +138,7 @@ fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
 
 /// Finds the passwords in data source names as Go's drivers have them: `me:x@tcp(db:3306)/app`.
 fn source_names(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
-    // Of a name and a password together.
+    // The longest user name and password together, in bytes.
     const LONGEST: usize = 512;
     let find = |(at, _): (usize, &str)| {
         let before = tail(text.get(..at)?, LONGEST);
@@ -154,7 +154,7 @@ fn source_names(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     ["@tcp(", "@unix("].into_iter().flat_map(|sign| text.match_indices(sign)).filter_map(find)
 }
 
-/// Addresses that let everybody write who knows them, by how they begin.
+/// Addresses that let everybody write who knows them, by their beginnings.
 const WEBHOOKS: &[(&str, &str)] = &[
     ("hooks.slack.com/services/", "a Slack webhook"),
     ("hooks.slack.com/workflows/", "a Slack webhook"),
@@ -175,8 +175,8 @@ fn webhooks(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// Finds a variable that is called after a secret and holds what may be one: most passwords that
-/// people choose look like words.
+/// Finds a variable with a secret's name and a value that may be one: most passwords that people choose look like
+/// words.
 pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'a>> {
     (is_secret_name(name) && is_value(value)).then_some(SecretMatch {
         what: "a variable that is called after a secret",
@@ -185,10 +185,9 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
     })
 }
 
-/// Finds the values that stand behind the name of a secret in a text: `DB_PASSWORD=x`,
-/// `--password=x`, `--password x`, `--set=db.password=x`, `?api_key=x`, `"password":"x"`,
-/// `Authorization: Bearer x`, what programs like `curl` take behind a short flag, and the passwords
-/// of a `.netrc`.
+/// Finds the values after the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`,
+/// `--set=db.password=x`, `?api_key=x`, `"password":"x"`, `Authorization: Bearer x`, the values of programs like `curl`
+/// after a short flag, and the passwords of a `.netrc`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found = find_pairs(text);
     found.extend(find_authorized(text));
@@ -200,7 +199,7 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     let mut programs: Vec<&Program> = Vec::new();
     let mut values = Values { text, plain_end: 0, given_end: 0 };
     while let Some(word) = words.next() {
-        // A word may only look like a program: what the others take is looked for, too.
+        // A word may only look like a program: the forms of the others are searched, too.
         programs
             .extend(Program::of(word).filter(|one| !programs.iter().any(|known| known.is(one))));
         let value = if word.contains('=') {
@@ -216,12 +215,11 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     found
 }
 
-/// Finds where the value begins behind the first name of a secret: in `--set=db.password=x` that is
-/// the second name.
+/// Finds the beginning of the value after the first name of a secret: in `--set=db.password=x` that is the second name.
 fn assigned_start(word: &str) -> Option<usize> {
     let mut name_start = 0;
     for (at, _) in word.match_indices('=') {
-        // Of a URL the name of the first parameter stands behind its `?`.
+        // In a URL the name of the first parameter is after the `?`.
         let name = word.get(name_start..at).and_then(|name| name.rsplit('?').next());
         if name.is_some_and(is_secret_flag_or_name) {
             return Some(at + 1);
@@ -231,18 +229,18 @@ fn assigned_start(word: &str) -> Option<usize> {
     None
 }
 
-/// Finds where values end. Names may stand in the value of another one, and no sign is read once for each of them.
+/// A search for the ends of values. Names may be in the value of another one, and no character is read once for each of
+/// them.
 struct Values<'a> {
     text: &'a str,
-    /// The first sign that ends a value without quotes and is not in front of the last question for it.
+    /// The first character that ends an unquoted value and is not before the last query.
     plain_end: usize,
-    /// Where the last value ends.
+    /// The end of the last value.
     given_end: usize,
 }
 
 impl<'a> Values<'a> {
-    /// Returns the value that begins there, with the blanks that are in quotes; `None` if it is in
-    /// the one before.
+    /// Returns the value that begins there, with blanks in quotes; `None` if it is in the one before.
     fn next(&mut self, start: usize) -> Option<&'a str> {
         if start < self.given_end {
             return None;
@@ -287,9 +285,9 @@ fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
     found
 }
 
-/// Finds the name in quotes that a text ends with.
+/// Finds the quoted name at the end of a text.
 fn quoted_name_at_end(text: &str) -> Option<&str> {
-    // No name of a secret is longer.
+    // The longest name of a secret, in bytes.
     const LONGEST: usize = 256;
     let text = text.trim_end_matches([' ', '\t']);
     let quote = text.chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
@@ -298,7 +296,7 @@ fn quoted_name_at_end(text: &str) -> Option<&str> {
     Some(name)
 }
 
-/// Finds the value that a text begins with, without its quotes.
+/// Returns the value at the beginning of a text, without its quotes.
 fn pair_value(text: &str) -> &str {
     let text = text.trim_start_matches([' ', '\t']);
     let (is_escaped, inner) = text.strip_prefix('\\').map_or((false, text), |rest| (true, rest));
@@ -324,7 +322,7 @@ fn pair_value(text: &str) -> &str {
     inner
 }
 
-/// Finds what stands behind the scheme in `Authorization: Bearer x`.
+/// Finds the text after the scheme in `Authorization: Bearer x`.
 fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
     const HEADER: &str = "authorization";
     let is_sign = |c: char| c.is_whitespace() || matches!(c, ':' | '=' | '"' | '\'' | '\\');
@@ -339,7 +337,7 @@ fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
         let value = credentials.split(is_end).next()?;
         is_given(value).then(|| argument(value))
     };
-    // All but the first letter are small, or all are capitals.
+    // Without the first letter, in lower case or in capitals.
     ["uthorization", "UTHORIZATION"]
         .iter()
         .flat_map(|part| text.match_indices(part))
@@ -347,7 +345,7 @@ fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
         .collect()
 }
 
-/// Finds what stands behind the scheme of a header's value: `Bearer x`.
+/// Returns the text after the scheme of a header's value: `Bearer x`.
 pub(super) fn credentials(value: &str) -> Option<&str> {
     const SCHEMES: [&str; 4] = ["bearer ", "basic ", "token ", "apikey "];
     SCHEMES.iter().find_map(|scheme| {
@@ -357,21 +355,21 @@ pub(super) fn credentials(value: &str) -> Option<&str> {
     })
 }
 
-/// Checks that a header has credentials in it: `Authorization`, `Proxy-Authorization`.
+/// Returns whether a header has credentials: `Authorization`, `Proxy-Authorization`.
 pub(super) fn is_authorization(name: &str) -> bool {
     const HEADER: &str = "authorization";
     let start = name.len().checked_sub(HEADER.len());
     start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(HEADER))
 }
 
-/// Returns the end of a text, of so many bytes at most.
+/// Returns the end of a text, of at most so many bytes.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(most));
     text.get(start..).unwrap_or_default()
 }
 
-/// Finds the values that stand behind the name of a secret in the arguments of a program, with the
-/// place of the argument: an argument may be the value of the one before it.
+/// Finds the values after the name of a secret in the arguments of a program, with the index of the argument: an
+/// argument may be the value of the one before it.
 pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'a>)> {
     let program = arguments.first().and_then(|word| Program::of(word));
     let mut found = Vec::new();
@@ -414,7 +412,7 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_end).filter(|word| !word.is_empty())
 }
 
-/// Checks that a word is a flag that is called after a secret: `--db-password`, `-password`.
+/// Returns whether a word is a flag with a secret's name: `--db-password`, `-password`.
 fn is_secret_flag(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     name.len() < word.len() && is_secret_name(&name.to_ascii_uppercase())
@@ -424,13 +422,12 @@ fn is_secret_flag_or_name(word: &str) -> bool {
     is_secret_flag(word) || is_secret_name(word)
 }
 
-/// Checks that a value is neither a switch nor a reference: it may be masked without a loss.
+/// Returns whether a value is neither a switch nor a reference, so that masking it loses nothing.
 fn is_given(value: &str) -> bool {
     !is_reference(value) && !matches!(value, "true" | "false" | "none" | "null")
 }
 
-/// Checks that a value is neither a switch nor a number, nor an address, a path or a reference to
-/// something else.
+/// Returns whether a value is neither a switch nor a number, nor an address, a path or a reference to something else.
 pub fn is_value(value: &str) -> bool {
     const SWITCHES: &[&str] = &[
         "true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled", "basic",
@@ -445,7 +442,7 @@ pub fn is_value(value: &str) -> bool {
         && !is_reference(value)
 }
 
-/// Checks that a value is the name of a file that has a secret in it: `tls.key`.
+/// Returns whether a value is the name of a file with a secret: `tls.key`.
 fn is_file_name(value: &str) -> bool {
     const ENDS: &[&str] =
         &["cer", "cert", "crt", "der", "jks", "json", "key", "p12", "pem", "pfx", "pub"];
@@ -456,7 +453,7 @@ fn is_file_name(value: &str) -> bool {
     value.rsplit_once('.').is_some_and(|(name, end)| is_name(name) && ENDS.contains(&end))
 }
 
-/// Checks that a value has eight characters or more of several kinds, with no words in between.
+/// Returns whether a value has eight characters or more of several kinds, with no words in between.
 pub fn is_random(value: &str) -> bool {
     let plain = value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_graphic())
@@ -472,8 +469,7 @@ pub fn is_random(value: &str) -> bool {
     plain && kinds.iter().filter(|kind| **kind).count() >= 2 && entropy(value) >= 2.8
 }
 
-/// Checks that a text is `$(NAME)`, `${NAME}`, `$NAME`, `{{ name }}`, `<password>`, `***`, or
-/// nothing.
+/// Returns whether a text is `$(NAME)`, `${NAME}`, `$NAME`, `{{ name }}`, `<password>`, `***`, or empty.
 pub(super) fn is_reference(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let is_between = |begin: char, end: char| text.starts_with(begin) && text.ends_with(end);
@@ -509,7 +505,7 @@ fn entropy(text: &str) -> f64 {
     shares.map(|share| -share * share.log2()).sum()
 }
 
-/// Finds where private keys are, from their first line to their last.
+/// Finds private keys, from their first line to their last.
 pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     const LONGEST_LABEL: usize = 100;
     let mut spans = Vec::new();
@@ -522,7 +518,7 @@ pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
         if label.len() > LONGEST_LABEL || label.contains('\n') {
             continue;
         }
-        // With something after the line: a message may say how a key begins.
+        // With some text after the line: a message may show only how a key begins.
         let body = body.trim_start();
         if label.contains("PRIVATE KEY") && body.len() >= 20 {
             from = rest.find("-----END ").map_or(text.len(), |end| from + end);
@@ -532,7 +528,7 @@ pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// Lists the lines of a text as YAML counts them, with their ends: CR alone ends one too.
+/// Lists the lines of a text as YAML counts them, with their ends: a carriage return alone ends one too.
 pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -548,7 +544,7 @@ pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Finds where a part of a text is in it.
+/// Finds the position of a part of a text.
 pub(super) fn span_in(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()

@@ -1,3 +1,5 @@
+//! Tests of the recognition of secrets in texts.
+
 use std::borrow::Cow;
 
 use crate::support::secret_marks::SecretMarks;

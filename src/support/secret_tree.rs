@@ -1,5 +1,4 @@
-//! Masks secrets in data: settings, and Kubernetes objects. A value is one by the name that it stands under, or by
-//! its form.
+//! Masks secrets in data: settings, and Kubernetes objects. A value is a secret by its key, or by its form.
 //!
 //! References to secrets stay (`secretName`, `$(PASSWORD)`), and so do all other values. Pure.
 
@@ -14,13 +13,13 @@ use super::secret_text::{
     is_authorization, is_reference, span_in,
 };
 
-/// What is shown in the place of a secret.
+/// The text in the place of a secret.
 pub const MASK: &str = "••••";
 
-/// Keys under which Kubernetes' kinds name a Secret, and not what is in it.
+/// Keys under which Kubernetes objects name a Secret, without its content.
 const REFERENCES: &[&str] = &["secret", "secretKey", "secretRef", "existingSecret", "auth-secret"];
 
-/// Replaces each secret in a tree by what `mask` makes of it.
+/// Replaces each secret in a tree by the result of `mask`.
 pub fn mask_tree(tree: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     match tree {
         Json::String(text) => mask_within(text, mask),
@@ -30,7 +29,7 @@ pub fn mask_tree(tree: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// Replaces each secret in a tree that is a map by what `mask` makes of it.
+/// Replaces each secret in a map by the result of `mask`.
 pub fn mask_map(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> String) {
     let text = |key: &str| map.get(key).and_then(Json::as_str);
     let is_named_after_one = text("name").is_some_and(is_secret_name);
@@ -66,8 +65,8 @@ fn mask_entries(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> Stri
     }
 }
 
-/// Checks that a key is called after a secret and is no reference: an annotation of the Vault agent
-/// says where a secret is.
+/// Returns whether a key has a secret's name and is no reference: an annotation of the Vault agent names the location
+/// of a secret.
 fn is_secret_key(key: &str) -> bool {
     is_secret_name(key)
         && !REFERENCES.contains(&key)
@@ -75,8 +74,7 @@ fn is_secret_key(key: &str) -> bool {
         && !key.ends_with("/auth-secret")
 }
 
-/// Masks texts that stand under a secret's name, in a list too; what is in a map has names of its
-/// own.
+/// Masks texts under a secret's name, in a list too; a map has names of its own.
 fn mask_whole(value: &mut Json, mask: &mut impl FnMut(&str) -> String) {
     const SWITCHES: [&str; 4] = ["true", "false", "null", "none"];
     match value {
@@ -115,7 +113,7 @@ fn mask_within(text: &mut String, mask: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// Finds what in a text is a secret by its form or by the name in front of it.
+/// Finds the parts of a text that are secrets by their form or the name before them.
 fn spans_of(text: &str) -> Vec<Range<usize>> {
     let found =
         find_secrets(text).into_iter().chain(find_assigned(text)).chain(find_in_lines(text));
@@ -124,7 +122,7 @@ fn spans_of(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// Finds the values of a configuration that stands in one text: `password: x`, `db.password = x`.
+/// Finds the values of a configuration in one text: `password: x`, `db.password = x`.
 fn find_in_lines(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     let is_file = text.contains('\n');
     text.lines().filter(move |_| is_file).filter_map(|line| {
@@ -137,7 +135,7 @@ fn find_in_lines(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// Replaces each span of the text by what `mask` makes of it; spans that touch or overlap are one.
+/// Replaces each span of the text by the result of `mask`; spans that touch or overlap are one.
 pub(super) fn replace_spans<'t>(
     text: &'t str,
     mut spans: Vec<Range<usize>>,

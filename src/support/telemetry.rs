@@ -1,6 +1,6 @@
-//! Logs and metrics: how they are written, not what is in them.
+//! Sets up logs and metrics: their format and destination, not their content.
 //!
-//! Reads no environment: the filter is handed in. Knows no metric; who has one registers it.
+//! Reads no environment: the filter is an argument. Knows no metric; each part registers its own.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,36 +12,36 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What is logged when nobody says otherwise.
+/// The default filter.
 pub const DEFAULT_FILTER: &str = "info";
 
-/// These write whole requests at `debug` or `trace`, tokens in headers included.
+/// The libraries that write whole requests at `debug` or `trace`, tokens in headers included.
 const NEVER_BELOW_INFO: [&str; 4] = ["h2", "hyper", "hyper_util", "reqwest"];
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people: one compact line, coloured on a terminal.
     #[default]
     #[value(help = "For people")]
     Text,
-    /// For machines: one JSON object a line, fields of the event at its top.
+    /// For machines: one JSON object on each line, with the event's fields at its top.
     #[value(help = "One JSON object a line")]
     Json,
 }
 
-/// Why there is no log.
+/// The reason why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter cannot be read.
+    /// The filter cannot be parsed.
     #[error("the log filter {filter:?} cannot be read: write it like `info,the_deployer=debug`")]
     Filter {
         /// The filter as given.
         filter: String,
-        /// What the parser says.
+        /// The parser's error.
         source: ParseError,
     },
-    /// There is one already.
+    /// Logging is set up already.
     #[error("logging is set up already")]
     Twice,
 }
@@ -55,7 +55,7 @@ pub fn init(format: LogFormat, filter: &str) -> Result<(), LogError> {
     subscriber(format, filter, colour, std::io::stderr)?.try_init().map_err(|_| LogError::Twice)
 }
 
-/// Makes a log of that format into any writer.
+/// Makes a subscriber that writes a log of that format.
 ///
 /// # Errors
 /// [`LogError::Filter`]
@@ -86,7 +86,7 @@ where
     })
 }
 
-/// Holds whatever the filter says, so that asking for more detail never prints a token.
+/// Returns whether an event may be logged, whatever the filter says: more detail must never print a token.
 fn is_safe(metadata: &Metadata<'_>) -> bool {
     let krate = metadata.target().split("::").next().unwrap_or_default();
     *metadata.level() <= Level::INFO || !NEVER_BELOW_INFO.contains(&krate)

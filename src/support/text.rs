@@ -1,15 +1,15 @@
-//! Texts of others: what is too long is cut with a mark, and what nobody sees is shown.
+//! Foreign texts: cuts long ones with a mark, and shows their invisible characters.
 //!
-//! Invisible characters are those that show nothing, or that turn the direction of what follows. A text with them
-//! reads as another one than it is.
+//! Invisible characters are those that show nothing, or that turn the direction of the text after them. A text with
+//! them reads as another one.
 //!
-//! A text that a person writes now is refused with them; one that is there already is shown with each written as
-//! `\u{202e}`. Knows no place where texts are shown. Pure.
+//! A new text of a person is refused with them; an existing one is shown with each written as `\u{202e}`. Knows no
+//! place where texts are shown. Pure.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Cuts a text to at most so many characters, the last of them an ellipsis where some are missing.
+/// Cuts a text to at most so many characters; the last is an ellipsis if some are missing.
 pub fn truncate_chars(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return text.into();
@@ -18,7 +18,7 @@ pub fn truncate_chars(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default().trim_end()).into()
 }
 
-/// Cuts a text to at most so many bytes of UTF-8, an ellipsis among them where some are missing.
+/// Cuts a text to at most so many bytes of UTF-8, with an ellipsis if some are missing.
 pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
@@ -27,8 +27,8 @@ pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
-/// Checks that a reader sees nothing of the character. Control characters are not counted: each
-/// place treats line ends in its own way.
+/// Returns whether a reader sees nothing of the character. Control characters do not count: each place treats line ends
+/// in its own way.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' // soft hyphen, combining grapheme joiner
@@ -43,13 +43,12 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Finds the first invisible character of a text; what joins two pictures to one (`👩‍💻`) is seen,
-/// and none.
+/// Finds the first invisible character of a text; a joiner between two pictures (`👩‍💻`) is visible.
 pub fn find_invisible(text: &str) -> Option<char> {
     invisible(text).next().map(|(_, c)| c)
 }
 
-/// Refuses a text with invisible characters; `name` is what the message calls the text.
+/// Refuses a text with invisible characters; `name` is the text's name in the message.
 ///
 /// # Errors
 /// A sentence for the caller.
@@ -76,8 +75,8 @@ pub fn reveal_invisible(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Puts a line feed for each carriage return that stands alone in the text: YAML ends a line there,
-/// and most readers do not. Places stay.
+/// Replaces each carriage return that stands alone by a line feed: YAML ends a line there, and most readers do not.
+/// Positions stay the same.
 pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     let is_alone = |at: usize| !text.get(at + 1..).is_some_and(|rest| rest.starts_with('\n'));
     if !text.match_indices('\r').any(|(at, _)| is_alone(at)) {
@@ -87,14 +86,14 @@ pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     text.char_indices().map(unify).collect::<String>().into()
 }
 
-/// Removes its invisible characters from the text, for where there is no room to show them.
+/// Removes the invisible characters of a text, for places without room to show them.
 pub fn remove_invisible(text: &str) -> Cow<'_, str> {
     let places: Vec<usize> = invisible(text).map(|(at, _)| at).collect();
     if places.is_empty() {
         return text.into();
     }
-    let kept = text.char_indices().filter(|(at, _)| places.binary_search(at).is_err());
-    kept.map(|(_, c)| c).collect::<String>().into()
+    let visible = text.char_indices().filter(|(at, _)| places.binary_search(at).is_err());
+    visible.map(|(_, c)| c).collect::<String>().into()
 }
 
 fn invisible(text: &str) -> impl Iterator<Item = (usize, char)> {

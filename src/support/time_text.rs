@@ -1,18 +1,18 @@
-//! Reads times and durations as people write them: `2026-11-21T08:00:00Z`, `2026-11-21`, `2h`, `2d`.
+//! Parses times and durations as people write them: `2026-11-21T08:00:00Z`, `2026-11-21`, `2h`, `2d`.
 //!
-//! Without a zone a time is in UTC, and a day is its beginning. A duration has minutes, hours, days and weeks; a day
-//! has 24 hours. Who is told what is wrong is the caller's matter: no message of the parser's goes to people.
+//! A time without a zone is in UTC, and a day means its beginning. A duration has minutes, hours, days and weeks; a day
+//! has 24 hours. The caller explains a mistake: people see no message of the parser.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 
-/// What a wrong duration is answered with.
+/// The help for a wrong duration.
 pub const DURATIONS: &str = "write it like 90m, 2h or 2d";
-/// What a wrong moment is answered with.
+/// The help for a wrong moment.
 pub const MOMENTS: &str = "write it like 2026-11-22 or 2026-11-22T08:00:00Z";
 
-/// Reads a moment, or the beginning of a day.
+/// Parses a moment, or the beginning of a day.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let day = || text.parse::<Date>().ok().map(|day| day.to_datetime(Time::midnight()));
@@ -21,7 +21,7 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     text.parse::<Timestamp>().ok().or_else(utc)
 }
 
-/// Reads a duration; neither months nor years, which are of no one length. It is negative where the text says so.
+/// Parses a duration; without months and years, which have no fixed length. It may be negative.
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let text = text.trim();
     let span = || {

@@ -61,7 +61,7 @@ async fn who_says_no_or_is_sent_elsewhere_is_not_logged_in() {
     let developer = developer();
     let login = ["login", "--server", process.address()];
     device.lock().answers = vec![json!({"error": "access_denied"})];
-    developer.runs(&[], &login).await.ended(1, &["you said no at GitHub"]);
+    developer.runs(&[], &login).await.ended(1, &["the login was denied at GitHub"]);
     device.lock().page = Some("https://evil.example/login/device".to_owned());
     let said = developer.runs(&[], &login).await;
     said.ended(2, &["does not answer like GitHub"]);
@@ -75,7 +75,7 @@ async fn without_a_client_id_a_token_can_be_given() {
     let (_home, process) = service(&device, "").await;
     let developer = developer();
     let said = developer.runs(&[], &["login", "--server", process.address()]).await;
-    said.ended(1, &["does not say with what people log in", "--with-token"]);
+    said.ended(1, &["does not offer logins", "--with-token"]);
     let with = async |token: &str| {
         let path = developer.work().join("token");
         std::fs::write(&path, format!("{token}\n")).unwrap();
@@ -93,7 +93,7 @@ async fn without_a_client_id_a_token_can_be_given() {
 async fn a_service_with_its_own_repositories_needs_no_login() {
     let process = Home::embedded().start().await;
     let said = developer().runs(&[], &["login", "--server", process.address()]).await;
-    said.ended(1, &["nobody logs in there"]);
+    said.ended(1, &["needs no login"]);
 }
 
 #[tokio::test]
@@ -123,8 +123,8 @@ async fn settings_are_defaults_and_arguments_and_variables_go_before_them() {
         .ended(0, &["output", "json", "(not set)"]);
     developer.runs(&[], &["config", "unset", "output"]).await.ended(0, &[]);
     developer.runs(&[], &["config", "get", "output"]).await.ended(1, &[]);
-    set("server", "nowhere").await.ended(2, &["is no address"]);
-    set("server", "https://a:b@x").await.ended(2, &["ends in messages"]);
+    set("server", "nowhere").await.ended(2, &["is not an address"]);
+    set("server", "https://a:b@x").await.ended(2, &["which messages would show"]);
     let said = developer.runs(&[], &["config", "get", "server"]).await;
     assert_eq!(said.out.trim_end(), process.address());
 }
@@ -139,7 +139,7 @@ async fn a_broken_file_of_settings_is_named_and_can_be_mended() {
     developer
         .runs(&with, &["config", "set", "output", "json"])
         .await
-        .ended(2, &["was left as it is"]);
+        .ended(2, &["was not changed"]);
     std::fs::write(&file, "# mine\n").unwrap();
     developer.runs(&with, &["config", "set", "output", "yaml"]).await.ended(0, &[]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\noutput: yaml\n");

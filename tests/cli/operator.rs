@@ -48,7 +48,7 @@ fn a_lock_is_placed_shown_and_taken_away() {
     let again = run(folder, &away);
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        said(&again).contains(&format!("there is no lock {id} any more: jo took it away")),
+        said(&again).contains(&format!("there is no lock {id} any more: jo removed it")),
         "{again:?}"
     );
     assert_eq!(done(folder, &["locks"]).lines().count(), 1 + 2);

@@ -62,7 +62,7 @@ async fn what_is_rendered_here_is_what_the_service_writes_and_what_it_refuses_is
     drop(process);
     let gone = [("BART_SERVER", nowhere.as_str())];
     let again = developer.runs(&gone, &[&render[..], &["again"]].concat()).await;
-    let remembered = "targets are taken to offer what they did when the service answered last";
+    let remembered = "the plan uses what the targets offered when the service answered last";
     again.ended(0, &["cannot reach ", remembered]);
     assert_eq!(manifests(&developer.work().join("again")), rendered);
 
@@ -145,13 +145,13 @@ async fn what_is_not_known_refuses_nothing_and_is_said() {
                     tier: db-custom-1-3840, storage: 10Gi}\n";
     home.commit("example/shop", &waml("shop").replace("  prod-cluster-1:\n", database));
     let developer = Developer::cloned(&home.state("repos/example/shop.git"));
-    let unknown = "what targets offer is not known here (no service is named)";
+    let unknown = "what the targets offer is unknown (no service is named)";
     let said = developer.runs(&[], &["validate"]).await;
     said.ended(0, &["warning[database]", "is valid for prod-cluster-1", unknown]);
     let data = developer.runs(&[], &["validate", "-o", "json"]).await.ended(0, &[]).json();
     assert_eq!((&data["valid"], &data["platform"]["from"]), (&true.into(), &"unknown".into()));
     let render = ["render", "-t", TARGET, "--tag", "1.0"];
-    developer.runs(&[], &render).await.ended(2, &["what prod-cluster-1 offers is not known"]);
+    developer.runs(&[], &render).await.ended(2, &["what prod-cluster-1 offers is unknown"]);
     // What every cluster refuses is refused all the same.
     let text = std::fs::read_to_string(developer.work().join(".weave.yaml")).unwrap();
     let wrong = text.replace("minReplicas: 3", "minReplicas: 30");

@@ -59,7 +59,7 @@ fn an_answer_that_is_too_long_is_not_read_to_its_end() {
             let output = bart.stdin(std::process::Stdio::null()).output().unwrap();
             let said = said(&output);
             assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
-            assert!(said.contains("answers with more than 16 MiB"), "{command:?}: {said}");
+            assert!(said.contains("is larger than 16 MiB"), "{command:?}: {said}");
         }
     }
 }

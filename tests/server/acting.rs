@@ -94,7 +94,7 @@ async fn every_refusal_has_its_kind_and_says_what_to_do() {
     assert!(foreign.contains(&format!("{FOLDER}/OWNERS")), "{foreign}");
     deployer.stepped().store().close().await;
     let fault = ask(&deployer, &with_data).await.problem(503, "unavailable");
-    assert_eq!(fault, "it cannot be removed now; come again");
+    assert_eq!(fault, "the app cannot be removed now; try again later");
     recovers(deployer).await;
 }
 

@@ -289,7 +289,7 @@ async fn github_is_asked_once_a_minute_and_learns_no_token_that_is_not_its_own()
     }
     assert_eq!(github.asked(), [""; 0]);
     let text = log.text();
-    assert!(text.contains("a wrong token"), "{text}");
+    assert!(text.contains("token refused"), "{text}");
     assert!(!text.contains("ghp_") && !text.contains("our-toke"), "{text}");
     deployer.settled().await;
 }
@@ -306,7 +306,7 @@ async fn a_token_that_github_rejects_is_refused_with_what_to_do() {
     deployer.clock.advance(Duration::from_secs(61));
     get_as(&deployer, &alice, LIST).await.problem(401, "unauthorized");
     let jobs = get_as(&deployer, "ghs_a-jobs-token", LIST).await.problem(401, "unauthorized");
-    assert!(jobs.contains("no person's"), "{jobs}");
+    assert!(jobs.contains("not a person's"), "{jobs}");
     deployer.settled().await;
 }
 
@@ -320,7 +320,7 @@ async fn while_github_is_down_who_was_known_goes_on_and_our_tokens_work() {
     deployer.github.down_for(Duration::from_mins(18));
     deployer.clock.advance(Duration::from_mins(2));
     let said = get_as(&deployer, &bob, LIST).await.problem(503, "unavailable");
-    assert!(said.contains("it answers 502") && said.contains("an API token works"), "{said}");
+    assert!(said.contains("it answers 502") && said.contains("an API token still works"), "{said}");
     assert_eq!(removes(&deployer, OURS).await.status, 200);
     // GitHub must be asked whether alice is an admin, and cannot be; that she may push is known.
     let answer = get_as(&deployer, &alice, "/api/v1/whoami").await;

@@ -471,7 +471,7 @@ async fn what_there_is_not_of_an_app_is_said() {
     get(&deployer, &format!("{SHOP}/revisions/x")).await.problem(400, "bad-request");
     deployer.stepped().store().close().await;
     let said = get(&deployer, SHOP).await.problem(503, "unavailable");
-    assert_eq!(said, "the app cannot be read now; come again");
+    assert_eq!(said, "the app cannot be read now; try again later");
     recovers(deployer).await;
 }
 

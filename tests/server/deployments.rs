@@ -61,9 +61,9 @@ async fn the_log_tells_what_happened_in_order() {
     let lines = log["lines"].as_array().unwrap();
     let texts: Vec<_> = lines.iter().map(|line| plain(line["text"].as_str().unwrap())).collect();
     insta::assert_snapshot!(texts.join("\n"), @"
-    octocat asked for `v2` of example/shop on prod-cluster-1, commit COMMIT
-    a worker has begun
-    it is devx/shop, made by the template `backend-default@latest`
+    octocat requested `v2` of example/shop on prod-cluster-1, commit COMMIT
+    a worker started
+    the app is devx/shop, rendered by the template `backend-default@latest`
     edited by hand: service.yaml (changed), in COMMIT by Somebody
     warning: .weave.yaml:12:23: `defaults[0].slo.requestClass` does nothing: every target that it is for has another value [ignored]; remove it; `bart explain` shows what is in its stead
     9 files pushed with commit COMMIT of the manifest repository
@@ -71,7 +71,7 @@ async fn the_log_tells_what_happened_in_order() {
     succeeded: v2 is in the manifest repository, commit COMMIT; 1 warning
     commit status: `queued` sent
     commit status: `success` sent
-    webhook warehouse: `success` given up, the webhook warehouse does not take this event: it answered 400
+    webhook warehouse: `success` not delivered, the webhook warehouse does not take this event: it answered 400
     deployment status: `queued` sent
     deployment status: `in_progress` sent
     deployment status: `success` sent

@@ -52,7 +52,7 @@ impl Place {
         assert_eq!(self.deployer.github.told(id).last().unwrap(), "success");
     }
 
-    /// What could be deployed of the app of a WAML.
+    /// The builds that can be deployed of the app of a WAML.
     async fn builds(&self, token: &str, repository: &str, waml: &str) -> Answer {
         let body = json!({"repository": repository, "target": TARGET, "waml": waml});
         post_as(&self.deployer, token, "/api/v1/builds", &body).await
@@ -183,7 +183,8 @@ async fn builds_of_a_waml_are_for_who_may_see_its_repository_and_its_app() {
     assert_eq!(
         said,
         format!(
-            "{image} is not named like acme/mine: its builds are listed for callers who may deploy from there"
+            "{image} has another name than acme/mine: its builds are listed only for callers who \
+             may deploy that repository"
         )
     );
     place.deployer.settled().await;

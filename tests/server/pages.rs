@@ -109,7 +109,7 @@ async fn a_deployment_that_goes_on_is_looked_at_again_unless_its_reader_holds_it
     let ended = browse(&deployer, &path, None).await;
     let text = page(&ended, 200);
     assert!(!text.contains("http-equiv") && text.contains(">succeeded</span>"), "{text}");
-    let given_up = "given up: the webhook warehouse does not take this event: it answered 400";
+    let given_up = "not delivered: the webhook warehouse does not take this event: it answered 400";
     assert!(text.contains(given_up) && !text.contains("waits to be sent"), "{text}");
     assert!(text.find("deployment status") < text.find("webhook warehouse"));
     deployer.github.settled();
@@ -145,10 +145,10 @@ async fn what_is_wrong_comes_first_with_its_place_and_a_way_out() {
             ".weave.yaml:12:23",
             "<code>defaults[0].slo.requestClass</code> does nothing",
             "overridden everywhere",
-            ">What</h2>",
+            ">Request</h2>",
             ">fetch<",
             " ms</td>",
-            "Who was told",
+            ">Messages</h2>",
         ],
     );
     assert!(!text.contains("<b>"), "nothing of theirs is HTML");
@@ -206,7 +206,9 @@ async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
 #[tokio::test]
 async fn the_newest_are_listed_with_links_to_their_logs() {
     let deployer = Deployer::start().await;
-    assert!(page(&browse(&deployer, "/", None).await, 200).contains("There are none here"));
+    assert!(
+        page(&browse(&deployer, "/", None).await, 200).contains("There are no deployments here")
+    );
     let ids = with_three(&deployer).await;
     let shown = browse(&deployer, "/?limit=2", None).await;
     let text = page(&shown, 200);
@@ -243,7 +245,7 @@ async fn what_went_wrong_is_a_page_for_people_and_a_problem_for_programs() {
     deployer.stepped().store().close().await;
     for path in ["/", "/deployments/20261121-054812123-000000"] {
         let down = browse(&deployer, path, None).await;
-        assert!(page(&down, 503).contains("come again"));
+        assert!(page(&down, 503).contains("try again later"));
         assert_eq!(down.headers["retry-after"], "5");
     }
     recovers(deployer).await;

@@ -159,7 +159,7 @@ async fn one_that_panics_is_let_go_and_is_no_hung_caller() {
     let deployer = Deployer::start().await;
     let bug = Bug::at("lock placed");
     let said = lock(&deployer, "k", LOCK).await.problem(500, "internal");
-    assert_eq!(said, "a mistake in the server; its log has more");
+    assert_eq!(said, "internal error; the service's log has more");
     assert!(bug.happened());
     let again = lock(&deployer, "k", LOCK).await;
     assert_eq!((again.status.as_u16(), acts(&deployer).await), (201, 1));

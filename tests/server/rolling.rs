@@ -70,7 +70,7 @@ async fn each_refusal_has_its_kind() {
     assert_eq!(deployer.deployments().await.len(), 3);
     deployer.stepped().store().close().await;
     let said = act(&deployer, "rollback", &reason).await.problem(503, "unavailable");
-    assert_eq!(said, "this cannot be recorded now; nothing was done, come again");
+    assert_eq!(said, "this cannot be recorded now; nothing was done, try again later");
     recovers(deployer).await;
 }
 

@@ -210,7 +210,7 @@ async fn a_body_that_does_not_come_is_408() {
     let chunks = reqwest::Body::wrap_stream(begin.chain(futures::stream::pending()));
     let slow = Delivery::raw("").request(&deployer).body(chunks);
     let detail = send(slow).await.problem(408, "slow-body");
-    assert!(detail.starts_with("the body came too slowly: 10 bytes of it within"), "{detail}");
+    assert!(detail.starts_with("the body arrived too slowly: 10 bytes of it within"), "{detail}");
     assert_eq!(counted(&deployer).await, ["{outcome=\"failed\",reason=\"not_read\"} 1"]);
     untouched(&deployer).await;
 }

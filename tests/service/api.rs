@@ -104,12 +104,12 @@ async fn a_deployment_has_what_it_changed_and_a_log() {
         assert_eq!(get(deployer, &format!("/deployments/{same}")).await["changes"], json!([]));
         let log = get(deployer, &format!("/deployments/{second}/log")).await;
         let lines = texts(&log["lines"], "text");
-        assert!(lines[0].contains("asked for `v2` of example/shop on prod-cluster-1"), "{lines:?}");
+        assert!(lines[0].contains("requested `v2` of example/shop on prod-cluster-1"), "{lines:?}");
         let at = |text: &str| {
             let found = lines.iter().position(|line| line.contains(text));
             found.unwrap_or_else(|| panic!("no {text:?} in {lines:#?}"))
         };
-        assert!(at("a worker has begun") < at("pushed with commit"), "{lines:#?}");
+        assert!(at("a worker started") < at("pushed with commit"), "{lines:#?}");
         assert!(at("pushed with commit") < at("succeeded"), "{lines:#?}");
         assert!(at("deployment status: `success` sent") > 0);
         deployer.github.repository("example/shop").commit("schema: \"2\"\n");
@@ -181,7 +181,7 @@ async fn a_rollback_is_told_at_the_app_and_in_its_log() {
         let log = get(deployer, &format!("/deployments/{id}/log")).await;
         let first = texts(&log["lines"], "text")[0];
         assert!(
-            first.contains(&format!("asked to go back to `v1` on {TARGET}, revision {one}")),
+            first.contains(&format!("requested a rollback to `v1` on {TARGET}, revision {one}")),
             "{first}"
         );
     })

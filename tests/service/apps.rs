@@ -195,7 +195,7 @@ async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
     assert!(one.contains("the service waits"), "{one}");
     let (code, all) = status(&deployer, &["--all"]).await;
     assert_eq!(code, Some(0), "{all}");
-    assert!(all.contains("devx/theirs") && all.contains("missing: what is in far: "), "{all}");
+    assert!(all.contains("devx/theirs") && all.contains("missing: the apps in far: "), "{all}");
     let near = get(&deployer, &format!("?target={TARGET}")).await;
     assert_eq!((near["apps"].as_array().unwrap().len(), missing(&near)), (1, vec![]));
     for target in ["prod-2", "prod-0"] {

@@ -170,8 +170,8 @@ async fn logs_are_printed_and_followed_to_the_end() {
     place.deployer.settle().await;
     let (code, text) = following.await.unwrap();
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("asked for `v1`") && text.contains("pushed with commit"), "{text}");
-    assert_eq!(text.matches("asked for").count(), 1, "each line once: {text}");
+    assert!(text.contains("requested `v1`") && text.contains("pushed with commit"), "{text}");
+    assert_eq!(text.matches("requested `v1`").count(), 1, "each line once: {text}");
     let id = place.deployer.deployments().await.pop().unwrap().id.to_string();
     assert!(text.ends_with(&format!("succeeded {id}\n")), "{text}");
     let (code, once) = place.bart(&["logs", "--target", "prod-cluster-1"]).await;

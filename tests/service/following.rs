@@ -123,7 +123,7 @@ async fn logs_come_as_it_happens_and_again_after_a_break() {
     let id = Event::of_app(&place.home, 1, "shop").accepted(&place.process).await;
     held.reached().await;
     let mut bart = place.bart(&["logs", &id, "--follow"]);
-    bart.says("asked for `v1`").await;
+    bart.says("requested `v1`").await;
     place.wire.cut();
     let streams = place.wire.asked("/events", 2).await;
     let resumes = |head: &String| head.to_ascii_lowercase().contains("\r\nlast-event-id: ");
@@ -132,7 +132,7 @@ async fn logs_come_as_it_happens_and_again_after_a_break() {
     let (code, out, err) = bart.ends().await;
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("pushed with commit"), "{out}");
-    assert_eq!(out.matches("asked for").count(), 1, "each line once: {out}");
+    assert_eq!(out.matches("requested `v1`").count(), 1, "each line once: {out}");
     assert!(err.ends_with(&format!("succeeded {id}\n")), "{err}");
 }
 
@@ -163,8 +163,8 @@ async fn who_stops_waiting_for_a_rollback_is_told_how_to_go_on() {
     bart.interrupt();
     let (code, out, err) = bart.ends().await;
     assert_eq!(code, Some(130), "{out}{err}");
-    assert!(out.starts_with("asked for rollback 2"), "{out}");
-    assert!(err.contains("goes on without you") && err.contains("bart logs 2"), "{err}");
+    assert!(out.starts_with("requested rollback 2"), "{out}");
+    assert!(err.contains(" continues") && err.contains("bart logs 2"), "{err}");
     held.let_go();
     place.succeeds().await;
 }
@@ -180,7 +180,7 @@ async fn programs_get_what_is_known_of_a_rollback_that_takes_too_long() {
     let id = said["deployment"]["id"].as_str().unwrap();
     assert_eq!(said["deployment"]["rollback"]["reason"], "x", "keys that we do not know: {said}");
     assert!(said["changes"][0]["fields"].is_array(), "{said}");
-    assert!(err.contains("has not ended within 1s; it goes on"), "{err}");
+    assert!(err.contains("has not ended within 1s; it continues"), "{err}");
     assert!(err.contains(&format!("`bart logs {id} --follow` follows it")), "{err}");
     held.let_go();
     place.succeeds().await;

@@ -40,13 +40,13 @@ async fn of_thousands_of_violations_the_first_are_kept_and_shown_and_all_are_cou
     let log = process.json(&format!("/api/v1/deployments/{id}/log")).await;
     let lines = log["lines"].as_array().unwrap();
     assert!(lines.len() < 220, "{}", lines.len());
-    let more = format!("and {left_out} more violations and warnings, which are not kept");
+    let more = format!("and {left_out} more violations and warnings, which are not stored");
     assert!(lines.iter().any(|line| line["text"] == more), "{log}");
     for path in ["api/v1/deployments", "deployments"] {
         assert!(length(&process, &format!("/{path}/{id}")).await < 256 * 1024, "{path}");
     }
     let (_, page) = process.get(&format!("/deployments/{id}")).await;
-    assert!(page.contains(&format!("and {} more, which are not kept", errors - 200)), "{page}");
+    assert!(page.contains(&format!("and {} more, which are not stored", errors - 200)), "{page}");
     let listed = process.json("/api/v1/deployments").await;
     assert_eq!(listed["deployments"][0]["errors"], errors);
     assert!(length(&process, "/api/v1/deployments").await < 8 * 1024);

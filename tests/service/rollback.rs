@@ -524,7 +524,10 @@ async fn what_was_rolled_back_from_is_not_gone_back_to_unless_it_is_named() {
         shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--to", &shop.ids[1]]).await;
     let text = printed(&named);
     assert!(named.status.success() && text.contains("warning"), "{text}");
-    assert!(text.contains("itself rolled back from") && text.contains("v2 is broken"), "{text}");
+    assert!(
+        text.contains("rolled back from this revision before") && text.contains("v2 is broken"),
+        "{text}"
+    );
     assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[1]));
 }
 

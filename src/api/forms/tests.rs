@@ -1,3 +1,5 @@
+//! Tests that the patterns of names and texts allow exactly what the parsers accept.
+
 use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
 

@@ -1,4 +1,4 @@
-//! `bart builds`: what could be deployed, and where each build is live.
+//! `bart builds` lists the builds that can be deployed, and where each is live.
 
 use clap::Args;
 
@@ -14,10 +14,10 @@ use crate::model::id::{AppKey, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
-/// The service asks the image's registry. A registry has no list by time: the tags that are likely to be the
-/// newest are looked at, and a note says so where these are not all. What is live is in the list, however old it is.
+/// The service asks the image's registry. Registries cannot list tags by time: the service looks at the tags that are
+/// likely to be the newest, and a note says if it did not look at all. Live builds are always in the list.
 ///
-/// The image is the one of the newest deployment's WAML; of an app that was never deployed, that of the WAML in the
+/// The image is the one of the newest deployment's WAML; for an app that was never deployed, that of the WAML in the
 /// working folder.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -30,10 +30,10 @@ pub(super) struct BuildsArgs {
     /// The target whose section of the WAML names the image, where they differ
     #[arg(long, short)]
     target: Option<TargetName>,
-    /// At most so many
+    /// The largest number of builds
     #[arg(long, default_value_t = 15, value_parser = local::count::<100>)]
     limit: u32,
-    /// The `next` of an earlier answer: goes on with older ones
+    /// The `next` of an earlier answer: lists the older builds after it
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,8 @@ impl BuildsArgs {
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
         let mut list: Result<Verbatim<BuildPage>, CliError> =
             server.get("/api/v1/builds", &query).await;
-        // The service does not know the app, or may not say that it does: the WAML that is here names the image.
+        // The service does not know the app, or the caller may not see it: the WAML in the working folder names the
+        // image.
         if list.as_ref().is_err_and(CliError::is_refusal)
             && let Some(request) = self.request_with_waml(&app)
         {
@@ -69,7 +70,7 @@ impl BuildsArgs {
         server.suggest(list, &about.names(self.target.as_ref())).await
     }
 
-    /// Returns what to ask with the WAML of the working folder, if it is of the app.
+    /// Returns the request with the WAML of the working folder, if it is the WAML of the app.
     fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
         let waml = context::waml().ok().filter(|waml| waml.app == *app)?;
         let target = self.target.as_ref();
@@ -103,7 +104,7 @@ fn list(builds: &[BuildSummary], times: TimeFormatter, width: Option<usize>) -> 
         [build.tag.clone(), times.past_cell(build.created), commit.to_owned(), live]
     };
     let columns = [
-        // As wide as a tag of a version, a time and a commit: such are copied whole.
+        // As wide as a tag with a version, a time and a commit, so that people can copy it whole.
         Column::middle("TAG", 29),
         times.column(WHEN),
         Column::whole("COMMIT").drop(1),

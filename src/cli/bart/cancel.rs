@@ -1,4 +1,4 @@
-//! `bart cancel`: a deployment that has not begun to push is stopped.
+//! `bart cancel` stops a deployment whose push has not begun.
 
 use clap::Args;
 
@@ -10,10 +10,10 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::id::DeployId;
 use crate::model::removal;
 
-/// Stops a deployment that waits, or that has not begun to push.
+/// Stops a deployment that waits, or whose push has not begun.
 ///
-/// Nothing of it is deployed, and the code host shows it as inactive with your reason. Once its push has
-/// begun it is too late, because it may have arrived: roll back instead.
+/// Nothing of it is deployed, and the code host shows it as inactive with your reason. A deployment whose push has
+/// begun cannot be cancelled, because the push may have arrived: roll back instead.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Example:
@@ -23,7 +23,7 @@ Exit codes: 0 cancelled, 1 refused (it has ended, or is being pushed), 2 wrong u
 pub(super) struct Cancel {
     /// The deployment's id, as `bart status` shows it
     deployment: DeployId,
-    /// Why; it is kept, and the code host shows it
+    /// The reason; it is stored, and the code host shows it
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]

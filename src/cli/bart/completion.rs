@@ -1,4 +1,4 @@
-//! `bart completion`: what a shell needs to complete commands, options and targets.
+//! `bart completion` prints the script by which a shell completes commands, options and targets.
 
 use clap::Args;
 use clap_complete::CompleteEnv;
@@ -8,12 +8,12 @@ use clap_complete::env::Shells;
 use crate::cli::error::{CliError, CommandOutcome};
 use crate::cli::{context, output};
 
-/// The variable by which a shell asks us what comes next.
+/// The variable with which a shell asks bart for completions.
 const VARIABLE: &str = "BART_COMPLETE";
 
-/// Prints what a shell needs to complete commands, options and the targets of the WAML.
+/// Prints the script by which a shell completes commands, options and the targets of the WAML.
 ///
-/// The shell then asks bart itself, so that a newer bart needs no newer script.
+/// The script asks bart itself, so that a newer bart needs no newer script.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -40,13 +40,13 @@ impl ShellCompletion {
     }
 }
 
-/// Answers a shell that asks what comes next, and ends the process; does nothing else.
+/// Answers a shell that asks for completions, and ends the process; otherwise does nothing.
 pub(super) fn answer(command: fn() -> clap::Command) {
     let command = || with_targets(command());
     CompleteEnv::with_factory(command).var(VARIABLE).bin("bart").completer("bart").complete();
 }
 
-/// The command with the WAML's targets wherever a target is wanted.
+/// Returns the command with the WAML's targets as completions of each target argument.
 fn with_targets(command: clap::Command) -> clap::Command {
     let wanting: Vec<clap::Id> = command
         .get_arguments()

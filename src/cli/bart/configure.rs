@@ -1,4 +1,4 @@
-//! `bart config`: settings of this machine.
+//! `bart config` shows and changes the settings of this machine.
 
 use clap::{Subcommand, ValueEnum};
 
@@ -9,8 +9,8 @@ use crate::cli::table::{Column, table};
 
 /// Shows and changes settings that count for every command on this machine.
 ///
-/// They are in a YAML file in the system's folder for settings, or in the one that --config or `BART_CONFIG`
-/// names. An argument goes before a variable, that before the file.
+/// They are in a YAML file in the system's folder for settings, or in the one that --config or `BART_CONFIG` names.
+/// Arguments go before variables, and variables before the file.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 Examples:
@@ -21,51 +21,51 @@ Examples:
 pub(super) enum Configure {
     /// Prints one setting; exit code 1 where it is not set
     Get {
-        /// Which setting
+        /// The setting
         #[arg(value_enum)]
         key: SettingKey,
     },
-    /// Sets one
+    /// Sets a setting
     Set {
-        /// Which setting
+        /// The setting
         #[arg(value_enum)]
         key: SettingKey,
         /// Its value
         value: String,
     },
-    /// Takes one out, so that what is built in counts again
+    /// Removes a setting, so that the default counts again
     Unset {
-        /// Which setting
+        /// The setting
         #[arg(value_enum)]
         key: SettingKey,
     },
     /// Prints all settings
     List {
-        /// How to print the list
+        /// The format of the list
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
-    /// Prints where the file is, there or not
+    /// Prints the path of the file, whether it exists or not
     Path,
 }
 
-/// What can be set.
+/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SettingKey {
     /// The service's address
     Server,
-    /// How results are printed: text, json or yaml
+    /// The format of results: text, json or yaml
     Output,
-    /// How times are shown: relative or absolute
+    /// The style of times: relative or absolute
     Times,
-    /// What `bart login` presents to GitHub, where the service does not say
+    /// The client id that `bart login` presents to GitHub, if the service does not name one
     #[value(name = "github_client_id")]
     GithubClientId,
 }
 
 impl Configure {
     pub(super) fn run(&self, settings: Result<Settings, CliError>) -> CommandOutcome {
-        // A file that cannot be read can still be found, and mended key by key.
+        // A file that cannot be read can still be found, and corrected key by key.
         match self {
             Self::Path => output::print(&format!("{}\n", place()?.display())),
             Self::Set { key, value } => {
@@ -101,18 +101,20 @@ fn list(settings: &Settings, format: Format) -> CommandOutcome {
 }
 
 impl SettingKey {
-    /// An address with a password in it would end in messages.
+    /// Refuses an address with a password in it, which messages would show.
     fn check(self, value: &str) -> CommandOutcome {
         let url = (self == Self::Server).then(|| reqwest::Url::parse(value));
         match url {
-            Some(Err(_)) => Err(CliError::usage(format!("{value} is no address"))
+            Some(Err(_)) => Err(CliError::usage(format!("{value} is not an address"))
                 .hint("write it like https://deployer.example.com")),
             Some(Ok(url)) if !matches!(url.scheme(), "http" | "https") => {
-                Err(CliError::usage(format!("{value} is reached by neither http nor https")))
+                Err(CliError::usage(format!("{value} begins with neither http:// nor https://")))
             }
             Some(Ok(url)) if !url.username().is_empty() || url.password().is_some() => {
-                Err(CliError::usage("an address with a name or a password in it ends in messages")
-                    .hint("take it out; `bart login` or BART_TOKEN say who you are"))
+                Err(CliError::usage(
+                    "the address has a user name or a password in it, which messages would show",
+                )
+                .hint("remove it; use `bart login` or BART_TOKEN"))
             }
             Some(Ok(_)) | None => Ok(()),
         }

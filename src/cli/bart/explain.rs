@@ -1,4 +1,4 @@
-//! `bart explain`: where every value comes from.
+//! `bart explain` shows the origin of every value.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::scalar::untyped;
 use crate::waml::section::{Section, always_exists};
 
-/// Shows every value that a target ends up with: where it is written, and in which layer.
+/// Shows every value that a target gets, with its file, line and layer.
 ///
-/// What a `null` took away stands behind them, and a value that does nothing says why.
+/// Values that a `null` removed follow, and a value without effect has the reason.
 ///
-/// The layers are the header, each matching `defaults[n]`, `deploy.<target>`, and the template's
-/// defaults.yaml. Secrets are shown as `••••`. PATH narrows it down: `env`, `resources.limits`, `ingress[0].paths[0]`.
+/// The layers are the header, each matching `defaults[n]`, `deploy.<target>`, and the template's defaults.yaml. Secrets
+/// are shown as `••••`. PATH limits the output: `env`, `resources.limits`, `ingress[0].paths[0]`.
 #[derive(Debug, Args)]
 #[command(override_usage = "bart explain [FILE] --target <TARGET> [PATH]")]
 pub(super) struct Explain {
@@ -44,7 +44,7 @@ pub(super) struct Explain {
     /// The target under `deploy`
     #[arg(long, short)]
     target: TargetName,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -55,15 +55,15 @@ struct Explained {
     path: String,
     #[serde(flatten)]
     written: Written,
-    /// Why the value does nothing, where it does not.
+    /// The reason why the value has no effect, if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_effect: Option<String>,
-    /// What the `null` that is written here took away.
+    /// The value that the `null` at this place removes.
     #[serde(skip_serializing_if = "Option::is_none")]
     removes: Option<Written>,
 }
 
-/// A value, and where it is written.
+/// A value with its place.
 #[derive(Debug, Serialize)]
 struct Written {
     value: Json,
@@ -82,11 +82,10 @@ impl Explain {
         let explained = world.waml.as_ref().map_err(Clone::clone);
         let explained = explained.and_then(|waml| values(waml, &self.target, &world, &part));
         match explained {
-            Ok(values) if values.is_empty() => Err(CliError::usage(format!(
-                "nothing is set at `{part}` for `{}`",
-                self.target
-            ))
-            .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
+            Ok(values) if values.is_empty() => {
+                Err(CliError::usage(format!("nothing is set at `{part}` for `{}`", self.target))
+                    .hint("write it as in violations, `env[0].value`; omit it to see everything"))
+            }
             Ok(values) => self.output.print(&values, || list(&values)),
             Err(rejection) => {
                 Err(local::refuse(&rejection.violations, &world.sources, self.output)?)
@@ -105,7 +104,7 @@ impl Explain {
     }
 }
 
-/// The values at and below the path, in the order of the merged settings; the header's first.
+/// Returns the values at and below the path, in the order of the merged settings; the header's first.
 fn values(
     waml: &Waml,
     target: &TargetName,
@@ -136,7 +135,7 @@ fn values(
     Ok(found)
 }
 
-/// Says of values that do nothing why that is.
+/// Marks values without effect with the reason.
 fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
     let section = Section::reader().read(&mut tree.clone(), &Path::root(), &mut Vec::new());
     for one in section.iter().flat_map(|section| without_effect(section, tree)) {
@@ -150,13 +149,13 @@ fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
             continue;
         }
         for value in values.iter_mut().filter(|value| is_within(&value.path, part)) {
-            let why = format!("the template `{}` makes nothing of it", template.id());
+            let why = format!("the template `{}` does not use it", template.id());
             value.without_effect.get_or_insert(why);
         }
     }
 }
 
-/// Each `null` of the layers, with what it takes away: of an earlier layer, or else of the template.
+/// Returns each `null` of the layers with the value it removes: of an earlier layer, else of the template.
 fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
     let mut before: HashMap<Arc<str>, Option<Node>> = HashMap::new();
     let mut found = Vec::new();
@@ -179,7 +178,7 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
     found
 }
 
-/// The template's default for a place: a map over a list is for each of its elements.
+/// Returns the template's default for a place: a map over a list is for each of its elements.
 fn default_at<'d>(defaults: &'d Node, path: &Path) -> Option<&'d Node> {
     let is_part = matches!(path.0.as_slice(), [Step::Key(part)] if !always_exists(part));
     let found = path.0.iter().try_fold(defaults, |node, step| match step {
@@ -189,27 +188,27 @@ fn default_at<'d>(defaults: &'d Node, path: &Path) -> Option<&'d Node> {
     found.filter(|_| !is_part)
 }
 
-/// Compared as written, because a key may hold dots: `annotations.prometheus.io/scrape`.
+/// Compares paths as written, because a key may have dots: `annotations.prometheus.io/scrape`.
 fn is_within(path: &str, part: &str) -> bool {
     let rest = path.strip_prefix(part);
     part.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// The values of a tree with a mask for each secret.
+/// Returns the values of a tree with a mask for each secret.
 fn masked(tree: &Node) -> Json {
     let mut masked = untyped(tree);
     mask_tree(&mut masked, &mut |_| MASK.to_owned());
     masked
 }
 
-/// The map that a value was taken away from, as far as it says whether the value is a secret.
+/// Returns the map that a value was removed from, as far as it decides whether the value is a secret.
 fn beside(tree: &Node, path: &Path, removed: &Node) -> Json {
     let mut steps = path.clone();
     let Some(Step::Key(key)) = steps.0.pop() else { return Json::Null };
     let name = tree.at(&steps).and_then(|map| map.get("name")).and_then(Node::as_text);
     let mut map = serde_json::json!({ "name": name, key: untyped(removed) });
     mask_tree(&mut map, &mut |_| MASK.to_owned());
-    // Where it was in the whole.
+    // At its place in the whole tree.
     steps.0.iter().rev().fold(map, |inner, step| match step {
         Step::Key(key) => serde_json::json!({ key: inner }),
         Step::Index(index) => {
@@ -252,7 +251,7 @@ fn list(values: &[Explained]) -> String {
     let row = |one: &Explained| {
         let Explained { path, written: Written { value, layer, file, line, column }, .. } = one;
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        // The file says which template it is.
+        // The file column has the template's name already.
         let layer = if layer == file { "template" } else { layer.as_str() };
         [path.clone(), value, format!("{file}:{line}:{column}"), layer.to_owned()]
     };
@@ -274,7 +273,7 @@ fn list(values: &[Explained]) -> String {
     table(columns, noted.collect())
 }
 
-/// Returns what the value does not do, or what the `null` did.
+/// Formats the reason why a value has no effect, or the effect of a `null`.
 fn note(one: &Explained) -> String {
     match (&one.removes, &one.without_effect) {
         (Some(Written { value, file, line, column, .. }), _) => {

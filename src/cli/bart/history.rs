@@ -1,4 +1,4 @@
-//! `bart history`: what was deployed, and which revisions one can go back to.
+//! `bart history` lists deployments, and the revisions that a rollback can restore.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -17,15 +17,14 @@ use crate::model::deployment::State;
 use crate::model::id::{ImageTag, TargetName};
 use crate::support::text::truncate_chars;
 
-/// So many characters of a reason are shown: two lines. All of it is in `--output json`.
+/// The longest reason that is shown, in characters: two lines. `--output json` has all of it.
 const LONGEST_REASON: usize = 100;
 
-/// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
+/// Shows an app's deployments, newest first; with a target, the revisions on it.
 ///
-/// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
-/// target; one of them is live, and `rollback` goes back to another. One that was rolled back from says so, with
-/// the reason: `rollback` takes it only by its name. What neither the service nor the
-/// commit knows is `-`.
+/// A revision is what a deployment wrote into the manifest repository. It keeps five of each app on each target; one of
+/// them is live, and `rollback` makes another live. A revision that was rolled back is marked, with the reason:
+/// `rollback` restores it only by its id. `-` stands for what neither the service nor the commit knows.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,32 +40,32 @@ pub(super) struct HistoryArgs {
     kept_on: Option<TargetName>,
     #[command(flatten)]
     about: AppSelector,
-    /// Of every app
+    /// Show deployments of every app
     #[arg(long)]
     all: bool,
-    /// Only to this target
+    /// Only deployments to this target
     #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET")]
     only: Option<TargetName>,
-    /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
+    /// Only deployments in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
     #[arg(long, value_parser = state)]
     state: Option<State>,
-    /// Only those that this person or program asked for
+    /// Only deployments that this person or program created
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// Only of this image tag
+    /// Only deployments of this image tag
     #[arg(long)]
     tag: Option<ImageTag>,
-    /// Only those received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
+    /// Only deployments received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
     /// 2026-11-21T05:48:12Z
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Only those received before this time, written in the same way
+    /// Only deployments received before this time, written in the same way
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
-    /// At most so many
+    /// The largest number of deployments
     #[arg(long, default_value_t = 20, value_parser = local::count::<200>)]
     limit: u32,
-    /// The `next` of an earlier answer: goes on where that ended
+    /// The `next` of an earlier answer: lists the older deployments after it
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
@@ -165,16 +164,16 @@ fn list(found: &RevisionList, times: TimeFormatter) -> String {
         Column::cut("REASON", 12).drop(3),
     ];
     let mut text = table(columns, found.revisions.iter().map(row).collect());
-    // Not in a column: it may be the one that there is no room for.
+    // Not in a column, which a narrow terminal might drop.
     for one in found.revisions.iter().filter(|one| !one.live) {
         let Some(RevisionRollback { by, reason, .. }) = &one.rolled_back else { continue };
         let reason = truncate_chars(reason, LONGEST_REASON);
-        let said = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
-        text += &wrap(&said, output::width());
+        let line = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        text += &wrap(&line, output::width());
     }
     if found.hand_edited {
         text.push('\n');
-        text += &note_line("none of them is live: somebody edited the manifests by hand");
+        text += &note_line("none of them is live: the manifests were edited by hand");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `bart hold` and `bart unhold`: automation is kept from deploying an app, and let again.
+//! `bart hold` and `bart unhold` keep automation from deploying an app, and allow it again.
 
 use clap::Args;
 
@@ -13,8 +13,8 @@ use crate::model::removal;
 
 /// Keeps workflows and rollouts from deploying the app to a target.
 ///
-/// A rollback does the same by itself. A person's deployment ends the hold; so does `bart unhold`. To
-/// keep people from deploying as well, use `bart lock`.
+/// A rollback takes a hold by itself. A person's deployment ends the hold; so does `bart unhold`. To stop people as
+/// well, use `bart lock`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub(super) struct Unhold {
 struct Ask {
     /// The target
     target: TargetName,
-    /// Why; it is shown to whoever is held, and kept in the audit log
+    /// The reason; refused deployments show it, and the audit log stores it
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `bart lock`, `unlock` and `locks`: what is not to be deployed for a while, and why.
+//! `bart lock`, `unlock` and `locks` stop deployments for a while, with a reason.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -14,13 +14,13 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::id::{LockId, TargetName};
 use crate::model::removal;
 
-/// Keeps deployments back, until the lock ends or somebody takes it away.
+/// Stops deployments until the lock ends or is removed.
 ///
-/// Whoever deploys meanwhile is refused with the reason and your name. From when the lock is there on,
-/// nothing that it is for begins to be pushed; what is live stays live.
+/// A locked deployment is refused with the reason and your name. Once the lock exists, no push in its scope begins;
+/// what is live stays live.
 ///
-/// Stops the app of the working folder on a target, unless something else is said. What concerns others
-/// too (a whole target, everything) needs the right of an operator.
+/// Without options it locks the app of the working folder on a target. Wider locks (a whole target, everything) need
+/// the rights of an operator.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,33 +35,33 @@ pub(super) struct LockArgs {
     /// The target
     #[arg(required_unless_present_any = ["everything", "owner"])]
     target: Option<TargetName>,
-    /// Every app on the target, not this one alone
+    /// Lock every app on the target
     #[arg(long, requires = "target", conflicts_with_all = ["app", "everything", "owner"])]
     all: bool,
-    /// Everything on all targets
+    /// Lock everything on all targets
     #[arg(long, conflicts_with_all = ["target", "app", "owner"])]
     everything: bool,
-    /// Every app of this owner, as WAMLs say it, on all targets
+    /// Lock every app of this owner (the WAML's `owner`) on all targets
     #[arg(long, value_name = "EMAIL", conflicts_with_all = ["target", "app"])]
     owner: Option<String>,
     #[command(flatten)]
     about: AppSelector,
-    /// Why; shown to whoever is stopped
+    /// The reason; refused deployments show it
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
-    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    /// The end: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `90m`, `2h`, `2d`
+    /// The duration: `90m`, `2h`, `2d`
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-/// Takes a lock away: one by its id, or those of the app of the working folder on a target.
+/// Removes a lock by its id, or those of the app of the working folder on a target.
 ///
-/// Locks of a whole target, a team or everything are taken away by their ids, which `bart locks` shows.
+/// Remove locks of a whole target, an owner or everything by their ids, which `bart locks` shows.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -75,22 +75,22 @@ pub(super) struct UnlockArgs {
     what: String,
     #[command(flatten)]
     about: AppSelector,
-    /// Why; it is kept with the lock
+    /// The reason; it is stored with the lock
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-/// Lists what is locked: whom each lock stops, who placed it, until when, and why.
+/// Lists the active locks: the scope of each, who placed it, its end, and the reason.
 ///
-/// All locks, or those that can stop what is named: with a target also the locks on everything, and
-/// those of all owners.
+/// Without options it lists all locks; with a target those that can stop a deployment to it, including locks on
+/// everything and on owners.
 #[derive(Debug, Args)]
 pub(super) struct LocksArgs {
-    /// Only what can stop a deployment to this target
+    /// Only locks that can stop a deployment to this target
     target: Option<TargetName>,
-    /// Only what can stop apps of this owner
+    /// Only locks that can stop apps of this owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
     #[command(flatten)]
@@ -113,7 +113,8 @@ impl LockArgs {
             let LockSummary { id, scope, until, .. } = &*placed;
             let until = ends(*until);
             format!(
-                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
+                "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} \
+                 --reason TEXT` removes it{DIM:#}\n"
             )
         })
     }
@@ -153,7 +154,7 @@ impl UnlockArgs {
         self.service.output.print(&json!({"locks": locks}), String::new)
     }
 
-    /// The locks that are the app's own on that target.
+    /// Returns the ids of the locks on the app itself on that target.
     async fn of_app(&self) -> Result<Vec<String>, CliError> {
         let target = TargetName::parse(self.what.as_str()).map_err(|error| {
             CliError::usage(format!("{} is neither a lock's id nor a target: {error}", self.what))
@@ -181,11 +182,11 @@ impl LocksArgs {
         let mut query = Vec::new();
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        if about.is_said() {
+        if about.is_given() {
             query.push(("app", server.find_app(about).await?.to_string()));
         }
         let list: Verbatim<LockPage> = server.get("/api/v1/locks", &query).await?;
-        // Locks on everything stop what is not there, too.
+        // A lock on everything also stops targets that are not in the list.
         let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
         if !list.locks.iter().any(named) {
             server.check_names(&about.names(self.target.as_ref())).await?;
@@ -194,12 +195,12 @@ impl LocksArgs {
     }
 }
 
-/// That a lock ends, where it does by itself.
+/// Formats the end of a lock, if it has one.
 pub(in crate::cli) fn ends(until: Option<Timestamp>) -> String {
     until.map_or_else(String::new, |at| format!(", ends {}", TimeFormatter::system().ahead(at)))
 }
 
-/// The locks in a table.
+/// Formats the locks as a table.
 pub(in crate::cli) fn list(locks: &[LockSummary]) -> String {
     if locks.is_empty() {
         return "nothing is locked\n".to_owned();

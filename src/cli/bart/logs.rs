@@ -1,4 +1,4 @@
-//! `bart logs`: what happened to a deployment, in order, and as it happens.
+//! `bart logs` prints the log of a deployment, and follows it.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
 
-/// Shows what happened to a deployment, in order; with --follow, until it has ended.
+/// Shows the log of a deployment, oldest line first; with --follow, until the deployment has ended.
 ///
 /// Without an id it is the newest deployment of the app in this folder. Times are in UTC.
 ///
-/// With --follow it ends with 0 when the deployment has succeeded, and with 1 when it has not. It only
-/// looks: Ctrl-C does nothing to the deployment, and the same command goes on with it.
+/// With --follow the exit code is 0 when the deployment has succeeded, and 1 when it has not. The command only reads:
+/// Ctrl-C does not stop the deployment, and the same command follows it again.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,17 +31,17 @@ Examples:
 pub(super) struct Logs {
     /// A deployment's id; without it, the newest one
     deployment: Option<DeployId>,
-    /// The newest one to this target
+    /// The newest deployment to this target
     #[arg(long, short, conflicts_with = "deployment")]
     target: Option<TargetName>,
-    /// Go on until it has ended
+    /// Follow the log until the deployment has ended
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
     context: Context,
 }
 
-/// What happened.
+/// The log of a deployment.
 type Log = Verbatim<DeploymentLog<Verbatim<LogLine>>>;
 
 /// The lines that were printed.
@@ -82,7 +82,7 @@ impl Logs {
         if state == State::Succeeded { Ok(()) } else { Err(CliError::rejected()) }
     }
 
-    /// Prints what has come since; a line of earlier may come later, where somebody heard of it late.
+    /// Prints new lines; a line with an earlier time may arrive later, when the service learned of it late.
     async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> CommandOutcome {
         for line in self.log(id).await?.value.lines {
             if !printed.insert((line.at, line.text.clone())) {
@@ -104,7 +104,7 @@ impl Logs {
     }
 }
 
-/// The newest deployment of an app, in that state.
+/// Returns the newest deployment of an app in that state.
 pub(super) async fn newest(
     server: &ServiceEndpoint,
     about: &AppSelector,
@@ -118,7 +118,7 @@ pub(super) async fn newest(
     Ok(list.deployments.into_iter().next())
 }
 
-/// The id of the newest deployment of an app.
+/// Returns the id of the newest deployment of an app.
 pub(super) async fn newest_id(
     server: &ServiceEndpoint,
     about: &AppSelector,
@@ -128,7 +128,7 @@ pub(super) async fn newest_id(
     match newest.map(|one| DeployId::parse(one.id)) {
         Some(Ok(id)) => Ok(id),
         Some(Err(error)) => {
-            Err(CliError::io(format!("the service names a deployment oddly: {error}")))
+            Err(CliError::io(format!("the service sent an invalid deploy id: {error}")))
         }
         None => {
             let none = CliError::refused("there is no such deployment yet")

@@ -1,4 +1,4 @@
-//! `bart`: the one tool besides GitHub that a developer needs.
+//! `bart`: the command line of developers.
 
 mod validate;
 mod render;
@@ -30,11 +30,11 @@ use super::settings::{self, Settings};
 use super::times::TimesArgument;
 use crate::waml::document;
 
-/// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
+/// Deploys services, and shows what is deployed where.
 ///
-/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app
-/// from the WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or
-/// `bart config set server URL`. validate, render, explain and schema need no service and no network.
+/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app from the
+/// WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or `bart config set server
+/// URL`. validate, render, explain and schema need no service and no network.
 #[derive(Debug, Parser)]
 #[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]
 pub struct Bart {
@@ -47,13 +47,13 @@ pub struct Bart {
     command: Command,
 }
 
-/// What `bart --help` and `docs/bart.md` say of all commands.
+/// The text after the options in `bart --help` and `docs/bart.md`.
 const AFTER: &str = "\
 Exit codes:
-  0    done; what was followed has succeeded
+  0    done; followed deployments have succeeded
   1    violations, a deployment that failed or was superseded, or a refusal
   2    wrong usage, or something that could not be read or reached in time
-  130  interrupted by Ctrl-C; what bart said last tells how to go on
+  130  interrupted by Ctrl-C; the last message says how to continue
 
 Environment:
   BART_SERVER        the service's address, before the settings
@@ -62,20 +62,19 @@ Environment:
   BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN count
                      as well for github.com, for the GitHub of the git remote, and for that of the login
   NO_COLOR           no colour, if it is set and not empty
-  HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
+  HTTPS_PROXY        the proxy, with HTTP_PROXY and NO_PROXY
 
 Results go to standard output, everything else to standard error. Colour is for terminals only. For programs
-there is `--output json` and `--output yaml`, whose keys are stable: new ones may come, none goes.";
+there is `--output json` and `--output yaml`, whose keys are stable: new ones may be added, none is removed.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Validate(validate::Validate),
     Render(render::Render),
     Explain(explain::Explain),
-    /// Prints the JSON Schema of the WAML, which editors complete and check with.
+    /// Prints the JSON Schema of the WAML, for completion and checks in editors.
     ///
-    /// Save it and name it in the first line of `.weave.yaml`:
-    /// `# yaml-language-server: $schema=./waml.schema.json`
+    /// Save it and name it in the first line of `.weave.yaml`: `# yaml-language-server: $schema=./waml.schema.json`
     Schema,
     Deploy(deploy::Deploy),
     Builds(builds::BuildsArgs),
@@ -109,7 +108,7 @@ impl Bart {
             Command::Completion(command) => return command.run(),
             command => command,
         };
-        // Everything else takes its defaults from the settings.
+        // All other commands take their defaults from the settings.
         let settings = settings?;
         match command {
             Command::Validate(command) => on_runtime(command.run()),

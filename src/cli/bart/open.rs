@@ -1,4 +1,4 @@
-//! `bart open`: the page of a deployment, the app, and whatever its WAML links to, in a browser.
+//! `bart open` opens a browser: the page of a deployment, the app, or a link of its WAML.
 
 use std::process::{Command, Stdio};
 
@@ -18,9 +18,9 @@ use crate::waml::document::Link;
 
 /// Opens a page in the browser: of a deployment, the app itself, or a link of the WAML.
 ///
-/// WHAT is `page` (of the newest deployment; the default), a deployment's id, `app` (where the app is
-/// reached), `service` (the newest deployments of all apps), or the name of a link in the WAML. Letters
-/// may be of either case. The browser is the one of the variable BROWSER, or the system's.
+/// WHAT is `page` (of the newest deployment; the default), a deployment's id, `app` (the app's address), `service` (the
+/// newest deployments of all apps), or the name of a link in the WAML. Letters may be of either case. The browser is
+/// the one of the variable BROWSER, or the system's.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   bart open --list                all of them
   bart open app --print           only the address")]
 pub(super) struct Open {
-    /// What to open
+    /// The page to open
     #[arg(default_value = "page")]
     what: String,
     /// On this target
@@ -39,14 +39,14 @@ pub(super) struct Open {
     /// Print the address, and open nothing
     #[arg(long)]
     print: bool,
-    /// List what there is to open
+    /// List the pages that can be opened
     #[arg(long, conflicts_with_all = ["print"])]
     list: bool,
     #[command(flatten)]
     about: AppSelector,
     #[command(flatten)]
     server: ServiceEndpoint,
-    /// How to print the list or the address
+    /// The format of the list or the address
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -65,9 +65,12 @@ impl Open {
         }
         let place = self.place().await?;
         let url = reqwest::Url::parse(&place.url).ok();
-        // Anything else might be a program to a system's opener.
+        // Another scheme might start a program.
         let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-            return Err(CliError::refused(format!("{:?} is no address of a page", place.url)));
+            return Err(CliError::refused(format!(
+                "{:?} is not the address of a web page",
+                place.url
+            )));
         };
         if !self.print {
             open(&url)?;
@@ -96,12 +99,12 @@ impl Open {
         };
         let detail: DeploymentDetail =
             self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-        // An older service does not say it.
-        let here = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
-        Ok(detail.log_url.unwrap_or_else(here))
+        // An older service does not send it.
+        let fallback = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
+        Ok(detail.log_url.unwrap_or_else(fallback))
     }
 
-    /// Returns where the newest release that arrived is reached.
+    /// Returns the address of the newest release that succeeded.
     async fn address(&self) -> Result<String, CliError> {
         let (about, target) = (&self.about, self.target.as_ref());
         let newest = logs::newest(&self.server, about, target, Some(State::Succeeded)).await?;
@@ -131,7 +134,7 @@ impl Open {
     async fn listed(&self) -> CommandOutcome {
         let mut places =
             vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
-        // What is not there cannot be opened.
+        // A page that does not exist is left out.
         let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
         if found.iter().all(|(_, url)| url.is_none()) {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;

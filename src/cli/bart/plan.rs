@@ -1,4 +1,4 @@
-//! `bart plan`: what a deployment would do, before the deed.
+//! `bart plan` shows the changes of a deployment without deploying.
 
 use clap::Args;
 use serde_json::json;
@@ -13,11 +13,11 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::change::How;
 use crate::model::id::{IdError, ImageTag, TargetName};
 
-/// Shows what a deployment would change on each target, object by object and field by field, and what
-/// would speak against it now. Nothing is deployed.
+/// Shows what a deployment would change on each target, object by object and field by field, and the rules that would
+/// refuse it now. Nothing is deployed.
 ///
-/// The WAML of the working folder is planned as it is, saved and not yet pushed; with --ref, the one that
-/// the code host has. All rules run as for a deployment, those about branches, locks and windows too.
+/// The plan uses the WAML of the working folder as it is, even if it is not pushed; with --ref, that of the code host.
+/// All rules run as for a deployment, including those about branches, locks and windows.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "bart plan [OPTIONS] TAG TARGET...\n       bart plan [OPTIONS] --live TARGET...",
@@ -35,17 +35,17 @@ pub(super) struct PlanArgs {
     /// The image tag, then the targets; with --live targets alone
     #[arg(value_name = "TAG TARGET", required = true, num_args = 1..)]
     names: Vec<String>,
-    /// With the tag that is live on each target
+    /// Use the tag that is live on each target
     #[arg(long)]
     live: bool,
-    /// The WAML at this branch, tag or commit of the code host, not the one in the working folder
+    /// Use the WAML at this branch, tag or commit of the code host
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
     /// Show the lines that differ, not the fields
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -60,7 +60,7 @@ impl PlanArgs {
             request.target = target.to_string();
             let planned = server.consult("/api/v1/plan", &request).await;
             let planned: Verbatim<PlanAnswer> =
-                server.suggest(planned, &self.whose.names(&target)).await?;
+                server.suggest(planned, &self.selector.names(&target)).await?;
             if !output.is_data() {
                 let gap = if plans.is_empty() { "" } else { "\n" };
                 output::print(&format!("{gap}{}", page(&planned, self.diff, &sources)))?;
@@ -94,7 +94,7 @@ impl PlanArgs {
     fn request(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, SourceTexts), CliError> {
         let mut sources = SourceTexts::default();
         let mut request = PlanRequest {
-            repository: self.whose.repository()?.to_string(),
+            repository: self.selector.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),
             commit: None,
@@ -112,7 +112,7 @@ impl PlanArgs {
     }
 }
 
-/// One target's plan.
+/// Formats one target's plan.
 fn page(plan: &PlanAnswer, diff: bool, sources: &SourceTexts) -> String {
     let app = plan.app.as_deref().unwrap_or("the app");
     let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));

@@ -1,4 +1,4 @@
-//! `bart remove`: an app is taken off a target, on purpose and with a reason.
+//! `bart remove` takes an app off a target, with a reason.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -26,22 +26,22 @@ pub(super) struct Remove {
     /// The target
     #[arg(index = 1)]
     target: TargetName,
-    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
+    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML in the working folder
     #[arg(index = 2, value_name = "APP", required_unless_present = "said")]
     app: Option<String>,
     /// The same, as other commands take it
     #[arg(id = "said", long = "app", value_name = "APP", conflicts_with = "app")]
-    said: Option<String>,
-    /// Why; it is kept with the commit and in the record
+    app_option: Option<String>,
+    /// The reason; it is stored with the commit and in the database
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
-    /// Remove objects that keep data as well
+    /// Also remove objects that keep data
     #[arg(long)]
     with_data: bool,
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Remove without a question
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -50,8 +50,8 @@ pub(super) struct Remove {
 
 impl Remove {
     pub(super) async fn run(self) -> CommandOutcome {
-        // A removal takes no app from the working folder: it is named.
-        let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
+        // A removal does not take the app of the working folder: an argument must name it.
+        let named = self.app.as_deref().or(self.app_option.as_deref()).unwrap_or_default();
         let app = context::key(named)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;
@@ -68,11 +68,13 @@ impl Remove {
         server.suggest(removed, &Names { target, app, ..Names::default() }).await
     }
 
-    /// Shows what would go, and waits for the app's name.
+    /// Shows what would be removed, and waits until the person types the app's name.
     async fn confirm(&self, app: &AppKey) -> CommandOutcome {
         if !std::io::stdin().is_terminal() {
-            return Err(CliError::usage("this is no terminal to confirm a removal on")
-                .hint("add --yes, or look at it first with --dry-run"));
+            return Err(CliError::usage(
+                "a removal needs confirmation, and standard input is not a terminal",
+            )
+            .hint("add --yes, or see what it would do with --dry-run"));
         }
         let would = self.ask(app, true).await?;
         if would.outcome != "would-remove" {
@@ -99,10 +101,10 @@ fn page(removed: &RemovalAnswer) -> String {
             "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
             TimeFormatter::system().ago(removed.asked_at),
             removed.actor,
-            removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
-                "commit {}",
-                short(commit)
-            )),
+            removed.commit.as_deref().map_or(
+                "by a commit of another program".to_owned(),
+                |commit| format!("commit {}", short(commit))
+            ),
             removed.reason,
         ),
         _ => format!("{NOTE}would remove{NOTE:#} {BOLD}{app}{BOLD:#} from {target}\n"),

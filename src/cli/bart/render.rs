@@ -1,4 +1,4 @@
-//! `bart render`: the manifests that a deployment would push, without any service.
+//! `bart render` renders the manifests of a deployment, without a service.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
 
-/// The service does not hold up a command that can do without it.
+/// The longest wait for the service: the command can do without it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Public hosts that are no GitHub: no service has its repositories there.
+/// Public hosts that are not GitHub: no service has its repositories there.
 const NO_GITHUB: [&str; 6] = [
     "gitlab.com",
     "bitbucket.org",
@@ -36,10 +36,9 @@ const NO_GITHUB: [&str; 6] = [
 
 /// Renders the manifests of a WAML for one target, as a deployment would push them.
 ///
-/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers is
-/// asked of the service where one is named, remembered where it does not answer, or read from --platform. The
-/// repository names the image where the WAML does not. Prints one YAML stream, or writes one file per object with
-/// --out.
+/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers comes
+/// from the service if one is named, from its last answer if it does not answer, or from --platform. The repository
+/// names the image if the WAML does not. Prints one YAML stream, or writes one file per object with --out.
 #[derive(Debug, Args)]
 pub(super) struct Render {
     #[command(flatten)]
@@ -53,7 +52,7 @@ pub(super) struct Render {
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -86,14 +85,14 @@ impl Render {
         }
     }
 
-    /// The repository, if its name is one at the service's code host: of another host's the image is another, too.
+    /// Returns the repository, if the service's code host can have it: another host's image is another, too.
     async fn repository(&self) -> Result<RepoName, CliError> {
-        let repository = self.local.whose.repository()?;
-        let Some(host) = context::remote_host().filter(|_| !self.local.whose.is_said()) else {
+        let repository = self.local.selector.repository()?;
+        let Some(host) = context::remote_host().filter(|_| !self.local.selector.is_given()) else {
             return Ok(repository);
         };
-        let asked = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
-        let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
+        let lookup = tokio::time::timeout(PATIENCE, Host::fetch(&self.local.server));
+        let of_service = if self.local.server.is_named() { lookup.await.ok() } else { None };
         match of_service.and_then(Result::ok) {
             Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
             None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),
@@ -101,7 +100,7 @@ impl Render {
         }
     }
 
-    /// Returns what is planned. Where nobody says which repository this is, it must not matter.
+    /// Returns the input of the plan. If no repository is known, it must not matter.
     fn input(
         &self,
         waml: &Arc<Waml>,
@@ -129,7 +128,7 @@ impl Render {
         if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
     }
 
-    /// Returns why it cannot be rendered.
+    /// Returns the reason why it cannot be rendered.
     fn refused(
         &self,
         input: &Input,
@@ -142,8 +141,7 @@ impl Render {
         if sure {
             return Ok(rejected);
         }
-        let message =
-            format!("what {} offers is not known for sure, and the app needs it", self.target);
+        let message = format!("what {} offers is unknown, and the app needs it", self.target);
         Ok(CliError::usage(message)
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }

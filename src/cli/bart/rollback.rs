@@ -22,22 +22,22 @@ use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::removal;
 
-/// Makes a former revision of the app live again, its manifests byte for byte.
+/// Makes an earlier revision of the app live again, byte for byte.
 ///
-/// Nothing is rendered and nothing is built anew: the revision is one of the five that the manifest
-/// repository keeps (`bart history`), and the app's `latest` becomes exactly its files. It works while
-/// GitHub and the templates cannot be reached. Without --to it is the revision that was live before, but never
-/// one that was itself rolled back from; again, the one before that.
+/// Nothing is rendered and nothing is built: the revision is one of the five that the manifest repository keeps (`bart
+/// history`), and the app's `latest` becomes exactly its files. A rollback works while GitHub and the templates cannot
+/// be reached. Without --to it restores the revision that was live before, but never one that was itself rolled back;
+/// another rollback goes one further back.
 ///
-/// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
-/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it. One
-/// that hands a live number of pods over to an autoscaler is refused without --with-fewer-pods: Kubernetes may go
-/// down to one pod until that counts.
+/// A rollback that removes objects with data (a volume claim, a database) is refused without --with-data. One whose
+/// disk is smaller than the live one, or of another class, is refused: Kubernetes would not accept it. One that hands a
+/// live number of pods over to an autoscaler is refused without --with-fewer-pods: Kubernetes may go down to one pod
+/// until the autoscaler works.
 ///
 /// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
 /// another release ends the hold, and so does `bart unhold`.
 ///
-/// Ctrl-C ends the waiting and not the rollback: bart then says how to follow it.
+/// Ctrl-C ends the waiting and not the rollback: bart then prints how to follow it.
 ///
 /// Exit codes: 0 the revision is live, 1 the service refuses or the rollback failed, 2 wrong usage or
 /// something that could not be reached or did not end in time, 130 after Ctrl-C.
@@ -50,45 +50,45 @@ Examples:
 pub(super) struct RollbackArgs {
     /// The target
     target: TargetName,
-    /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
+    /// The revision, by its deploy id; without it, the one that was live before and was not rolled back
     #[arg(long, value_name = "ID")]
     to: Option<DeployId>,
-    /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
+    /// The reason; refused deployments show it, and the commit and the audit log store it
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
     #[command(flatten)]
     accepted: Accepted,
-    /// Only say what would change
+    /// Only print what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not wait until it is done
+    /// Do not wait until the rollback is done
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until it is done: `90s`, `15m`, `1h`
+    /// The longest wait for the end of the rollback: `90s`, `15m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]
     context: Context,
 }
 
-/// What a rollback may cost.
+/// The losses that the caller accepts.
 #[derive(Debug, Clone, Copy, Args)]
 struct Accepted {
-    /// Also where objects that keep data are removed by it
+    /// Roll back even if it removes objects that keep data
     #[arg(long)]
     with_data: bool,
-    /// Also where Kubernetes may go down to one pod until the revision's autoscaler counts
+    /// Roll back even if Kubernetes may go down to one pod until the revision's autoscaler works
     #[arg(long)]
     with_fewer_pods: bool,
 }
 
-/// The hold that the app has since before a rollback that failed, and took none; `Err` where the service did not say.
+/// The app's hold after a rollback that failed and took none; `Err` if the service did not answer.
 type HoldAfter = Result<Option<HoldSummary>, CliError>;
 
 impl RollbackArgs {
     pub(super) async fn run(self) -> CommandOutcome {
         let app = self.context.server.find_app(&self.context.about).await?;
-        // From here on Ctrl-C ends nothing without a word.
+        // From here on Ctrl-C prints how to continue.
         let stop = tokio::signal::ctrl_c();
         tokio::pin!(stop);
         let mut answer = tokio::select! {
@@ -107,7 +107,7 @@ impl RollbackArgs {
         }
         let ended = answer.deployment.as_ref().map(|one| one.state);
         if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
-            // It took none. Another one may be there all the same: whether, the service knows.
+            // The rollback took none. The service knows whether there is another.
             after = self.hold_after(&app).await;
             answer.value.hold = matches!(after, Ok(Some(_)));
             answer.set("hold", json!(answer.hold));
@@ -135,7 +135,7 @@ impl RollbackArgs {
         server.suggest(answer, &about.names(Some(&self.target))).await
     }
 
-    /// Stopped before the service has answered.
+    /// Makes the error for Ctrl-C before the service has answered.
     fn unanswered(&self) -> CliError {
         if self.dry_run {
             return CliError::interrupted("nothing was changed");
@@ -144,7 +144,7 @@ impl RollbackArgs {
             .hint(format!("`bart status --target {}` shows whether it has", self.target))
     }
 
-    /// Keeps the record up to date until its end. Who stops waiting stops nothing else.
+    /// Updates the record until the rollback's end. Ctrl-C stops only the waiting.
     async fn watch(
         &self,
         id: &str,
@@ -156,12 +156,12 @@ impl RollbackArgs {
         }
         let watched = tokio::select! {
             followed = self.follow(id, newest) => followed.map_err(|error| {
-                CliError::io(format!("rollback {id} goes on, and cannot be followed: {error}"))
+                CliError::io(format!("rollback {id} continues, and cannot be followed: {error}"))
             }),
             () = tokio::time::sleep(self.timeout) => Err(CliError::io(format!(
-                "rollback {id} has not ended within {:?}; it goes on", self.timeout
+                "rollback {id} has not ended within {:?}; it continues", self.timeout
             ))),
-            _ = stop => Err(CliError::interrupted(format!("rollback {id} goes on without you"))),
+            _ = stop => Err(CliError::interrupted(format!("rollback {id} continues"))),
         };
         watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
     }
@@ -171,8 +171,9 @@ impl RollbackArgs {
         id: &str,
         newest: &mut Option<Verbatim<DeploymentSummary>>,
     ) -> CommandOutcome {
-        let id = DeployId::parse(id)
-            .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
+        let id = DeployId::parse(id).map_err(|error| {
+            CliError::io(format!("the service sent an invalid deploy id: {error}"))
+        })?;
         let mut events = self.context.server.follow(&id);
         while let Some(Picture { summary: now, .. }) = events.next().await? {
             let is_over = now.state.is_final();
@@ -181,7 +182,7 @@ impl RollbackArgs {
                 return Ok(());
             }
         }
-        // Nothing more is told of it: it has ended meanwhile.
+        // The stream has ended: the deployment has ended meanwhile.
         let path = format!("/api/v1/deployments/{id}");
         let ended: Picture = self.context.server.get(&path, &[]).await?;
         *newest = Some(ended.summary);
@@ -208,7 +209,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
     let mut text = match deployment {
         None => format!("{NOTE}would roll back{NOTE:#} {place}\n"),
         Some(DeploymentSummary { id, state, summary, .. }) => match state {
-            // The lines below say all that there is to say of what went as it was meant.
+            // The lines below have all details of a plain success.
             State::Succeeded if summary.starts_with("rolled back") => {
                 format!("{GOOD}rolled back{GOOD:#} {place}\n")
             }
@@ -217,41 +218,47 @@ fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &Hold
                 format!("{BAD}not rolled back{BAD:#} {place}: {summary}\n")
             }
             State::Queued | State::Running | State::Pushing => {
-                format!("{NOTE}asked for{NOTE:#} rollback {id} of {place}\n")
+                format!("{NOTE}requested{NOTE:#} rollback {id} of {place}\n")
             }
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
     if let Some(RevisionRollback { by, reason, .. }) = warning {
         text += &format!(
-            "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
+            "{NOTE}warning{NOTE:#}: {by} rolled back from this revision before: {reason}\n"
         );
     }
     text += &notes.iter().map(note_line).collect::<String>();
-    // Who only asks wants to know it all.
+    // A dry run shows the fields.
     let shown = if deployment.is_none() { ShownChange::Fields } else { ShownChange::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
     text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
 }
 
-/// Returns what keeps automation off the app by now.
+/// Describes the hold that the app has now.
 fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
     let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
-    let said = match state {
+    let text = match state {
         Some(State::Failed | State::Cancelled | State::Superseded) => match after {
             Ok(None) => "none was taken: automation may deploy".to_owned(),
             Ok(Some(HoldSummary { by, reason, .. })) => {
-                format!("this took none; {by} holds it since before: {reason}; {unhold}")
+                format!(
+                    "none was taken by this rollback; {by} holds the app since before: {reason}; \
+                     {unhold}"
+                )
             }
-            Err(_) => "this took none; `bart status` shows whether there is another".to_owned(),
+            Err(_) => {
+                "none was taken by this rollback; `bart status` shows whether there is another"
+                    .to_owned()
+            }
         },
         _ if !hold => return String::new(),
         Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
         None | Some(State::Queued | State::Running | State::Pushing) => {
-            format!("once it is done automation does not deploy over it; {unhold}")
+            format!("when the rollback is done, automation will not deploy over it; {unhold}")
         }
     };
-    format!("{NOTE}hold{NOTE:#}: {said}\n")
+    format!("{NOTE}hold{NOTE:#}: {text}\n")
 }
 
 fn format_version(version: &RollbackVersion) -> String {

@@ -1,6 +1,6 @@
-//! `bart status`: what is live where, what goes on, what is locked, and what the service waits for.
+//! `bart status` shows apps, their deployments in progress and locks, and what the service waits for.
 
-mod view; // as text
+mod view; // the result as text
 
 use std::collections::BTreeSet;
 
@@ -21,15 +21,15 @@ use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 
-/// So many targets are asked for at once.
+/// The number of targets that are read at the same time.
 const AT_ONCE: usize = 8;
-/// So many deployments of each state are under way on a bad day.
+/// The largest number of deployments in each state that are listed.
 const MOST_UNDER_WAY: usize = 50;
 
-/// Shows where an app is: what is live, what is under way, what is locked, and what the service waits
-/// for; or one deployment with all that is known of it.
+/// Shows the state of an app: what is live, in progress and locked, and what the service waits for; or one deployment
+/// with all its details.
 ///
-/// Where no app is named and the working folder is no service's, it shows all apps.
+/// If no app is named and the working folder has no WAML, it shows all apps.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -52,7 +52,7 @@ pub(super) struct StatusArgs {
     /// Every app
     #[arg(long)]
     all: bool,
-    /// Every app of this owner, as WAMLs say it
+    /// Every app of this owner (the WAML's `owner`)
     #[arg(long, value_name = "EMAIL", conflicts_with_all = ["deployment", "app", "repository"])]
     owner: Option<String>,
     /// Every app in this state: live, edited (by hand), locked or held
@@ -62,12 +62,12 @@ pub(super) struct StatusArgs {
     context: Context,
 }
 
-/// How an app is.
+/// The state of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AppState {
     /// A revision is live, as it was pushed.
     Live,
-    /// Somebody edited what is live by hand.
+    /// The live files were edited by hand.
     Edited,
     /// A lock stops deployments of it.
     Locked,
@@ -79,9 +79,9 @@ enum AppState {
 #[derive(Debug, Serialize)]
 struct OneApp {
     app: String,
-    /// Where it is, or may be: what its WAML names and it was never deployed to is there without more.
+    /// The targets of the app; one that its WAML names and that it was never deployed to is empty.
     targets: Vec<Target>,
-    /// The repositories whose targets could not be looked at.
+    /// The repositories whose targets could not be read.
     missing: Vec<Verbatim<MissingRepository>>,
     service: Readiness,
 }
@@ -90,11 +90,11 @@ struct OneApp {
 #[expect(clippy::struct_field_names, reason = "the word that programs read")]
 struct Target {
     target: String,
-    /// As the service has it; null where it was never deployed to, or nothing is known.
+    /// The service's answer; null if the app was never deployed there, or nothing is known.
     state: Option<Verbatim<AppDetail>>,
-    /// Why nothing is known.
+    /// The reason why nothing is known.
     error: Option<String>,
-    /// Whether that is because the caller may not see it.
+    /// True if the caller may not see it.
     hidden: bool,
 }
 
@@ -104,7 +104,7 @@ struct Everything {
     apps: Vec<Verbatim<AppSummary>>,
     missing: Vec<Verbatim<MissingRepository>>,
     under_way: Vec<Verbatim<DeploymentSummary>>,
-    /// What is left out.
+    /// Notes on what the list leaves out.
     notes: Vec<String>,
     service: Readiness,
 }
@@ -129,7 +129,9 @@ impl StatusArgs {
         let Context { about, server, .. } = &self.context;
         match server.find_app(about).await {
             Ok(app) => self.app(app).await,
-            Err(_) if !about.is_said() && context::waml_file().is_none() => self.everything().await,
+            Err(_) if !about.is_given() && context::waml_file().is_none() => {
+                self.everything().await
+            }
             Err(error) => Err(error),
         }
     }
@@ -149,9 +151,9 @@ impl StatusArgs {
         let asking = targets.into_iter().map(|target| async move {
             (server.find(&format!("/api/v1/apps/{target}/{key}")).await, target)
         });
-        let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
+        let answers: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
         let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
-        for (found, target) in asked {
+        for (found, target) in answers {
             targets.push(match found {
                 Ok(state) => Target { target, state, error: None, hidden: false },
                 Err(error) => {
@@ -162,7 +164,7 @@ impl StatusArgs {
                 }
             });
         }
-        // What is hidden is no failure beside what is shown.
+        // A hidden target is no failure beside visible ones.
         if targets.iter().all(|one| one.hidden) {
             unknown = unknown.or(forbidden);
         }
@@ -175,7 +177,7 @@ impl StatusArgs {
         unknown.map_or(Ok(()), Err)
     }
 
-    /// Returns what could be read; else people are told at least what the service waits for.
+    /// Returns the answer; after a failure people see at least what the service waits for.
     fn or_readiness<T>(
         &self,
         read: Result<T, CliError>,
@@ -187,8 +189,7 @@ impl StatusArgs {
         read
     }
 
-    /// Returns where the app is, and where its WAML says that it may be; and what could not be
-    /// looked at.
+    /// Returns the app's targets, those that its WAML names, and the repositories that could not be read.
     async fn targets(
         &self,
         app: &AppKey,
@@ -211,10 +212,10 @@ impl StatusArgs {
         let Context { server, output, .. } = &self.context;
         let service = server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
-        let mut which = on.clone();
-        which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
-        which.extend(self.state.iter().map(|state| ("state", word(state))));
-        let found = server.apps(&which, usize::MAX).await;
+        let mut filter = on.clone();
+        filter.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        filter.extend(self.state.iter().map(|state| ("state", word(state))));
+        let found = server.apps(&filter, usize::MAX).await;
         if found.as_ref().map_or(true, |found| found.apps.is_empty()) {
             let (target, owner) = (self.target.clone(), self.owner.clone());
             server.check_names(&Names { target, owner, ..Names::default() }).await?;

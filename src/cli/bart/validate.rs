@@ -1,4 +1,4 @@
-//! `bart validate`: every rule that can be checked without a service.
+//! `bart validate` checks every rule that needs no service.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::model::violation::{Severity, Violation, distinct, sort};
 use crate::pipeline::Input;
 use crate::waml::Waml;
 
-/// Checks a WAML: that it is well formed, and that what it gives for each target keeps the rules.
+/// Checks a WAML: its form, and the rules on what it gives for each target.
 ///
-/// All violations are told at once, each with its line and what to do. Exit code 0 when nothing is
-/// wrong, 1 when there are violations, 2 when the file cannot be read.
+/// All violations are printed at once, each with its line and what to do. Exit code 0 when nothing is wrong, 1 when
+/// there are violations, 2 when the file cannot be read.
 ///
-/// What the targets offer is asked of the service where one is named, remembered where it does not answer, or read
-/// from --platform. Where it is not known, what depends on it is a warning.
+/// What the targets offer comes from the service if one is named, from its last answer if it does not answer, or from
+/// --platform. If it is unknown, violations that depend on it are warnings.
 #[derive(Debug, Args)]
 pub(super) struct Validate {
     #[command(flatten)]
@@ -28,20 +28,20 @@ pub(super) struct Validate {
     /// Only this target; without it, every target under `deploy`
     #[arg(long, short)]
     target: Option<TargetName>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
 impl Validate {
     pub(super) async fn run(&self) -> CommandOutcome {
-        let repository = self.local.whose.repository().ok();
+        let repository = self.local.selector.repository().ok();
         let known = self.local.known_targets(repository.as_ref()).await?;
         let world = self.local.source.open(self.output, &known)?;
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
-                // What stands under a name that no target can have is looked at too.
+                // A section under a name that no target can have is checked too.
                 let whole = Arc::new((**waml).clone().with_misnamed_targets());
                 let targets = self.targets(&whole);
                 let all =
@@ -52,13 +52,13 @@ impl Validate {
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
         if self.output.is_data() {
-            let mut told = local::as_json(&violations);
-            if let Some(map) = told.as_object_mut() {
+            let mut data = local::as_json(&violations);
+            if let Some(map) = data.as_object_mut() {
                 map.insert("platform".to_owned(), known.as_json());
             }
-            output::data(self.output, &told)?;
+            output::data(self.output, &data)?;
         } else {
-            // Before the violations, which may come of it.
+            // Before the violations, which may depend on it.
             let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
             output::note(&known.note(&targets));
             if !violations.is_empty() {
@@ -91,7 +91,7 @@ impl Validate {
     }
 }
 
-/// Returns what is said of one target; warnings too.
+/// Returns the violations and warnings of one target.
 pub(super) fn of_target(
     waml: &Arc<Waml>,
     target: &TargetName,

@@ -1,3 +1,5 @@
+//! Tests of requests to the service, against a server that is scripted.
+
 use std::sync::{Arc, Mutex};
 
 use axum::extract::Request;

@@ -1,3 +1,5 @@
+//! Tests of following a deployment, against a service that is scripted.
+
 use std::sync::{Arc, Mutex};
 
 use axum::extract::Request;

@@ -1,4 +1,4 @@
-//! `the-deployer audit`: who did what, why, and from where.
+//! `the-deployer audit` prints the audit log: the actor, time, origin and reason of each act.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -14,38 +14,38 @@ use crate::cli::times::{self, TimeFormatter, WHEN};
 use crate::model::audit::{AuditRecord, Search};
 use crate::model::id::{AppKey, TargetName};
 
-/// Shows who did what on purpose, why, and from where, newest first.
+/// Shows the audit log: who did each act, when, why and from where, newest first.
 ///
-/// Rollbacks, holds, locks, removals, cancellations and changes of an app's owner, by whomever:
-/// over the API, or with this program. Deployments that came as events are in the list of
-/// deployments. Entries are written with the act and never changed. Works on the database of the
-/// configuration, beside a service that is running or not.
+/// It has rollbacks, holds, locks, removals, cancellations and changes of an app's owner, made over the API or with
+/// this program. Deployments that arrived as events are in the list of deployments. Entries are written with the act
+/// and never changed. Works on the database of the configuration, whether the service runs or not.
 #[derive(Debug, Args)]
 pub(super) struct Audit {
     #[command(flatten)]
     source: ConfigSource,
-    /// By somebody of this name only
+    /// Only acts of this person or token
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Of this kind only: `lock`, `rollback`, `remove`, `move-owner`
+    /// Only acts of this kind: `lock`, `rollback`, `remove`, `move-owner`
     #[arg(long, value_name = "ACT")]
     act: Option<String>,
-    /// On this target only
+    /// Only acts on this target
     #[arg(long)]
     target: Option<TargetName>,
-    /// On this app only
+    /// Only acts on this app
     #[arg(long, value_name = "NAMESPACE/APP", value_parser = app)]
     app: Option<AppKey>,
-    /// At this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC), 2026-11-21T08:00:00Z
+    /// Only acts at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
+    /// 2026-11-21T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Before this time, written in the same way
+    /// Only acts before this time, written in the same way
     #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
-    /// At most so many
+    /// The largest number of entries
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = local::count::<500>)]
     limit: u32,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -61,13 +61,13 @@ impl Audit {
             return output::data(output, &AuditPage::from(found));
         }
         if found.entries.is_empty() {
-            output::print("nobody did anything\n")?;
+            output::print("there are no entries\n")?;
         } else {
             output::print(&list(&found.entries, TimeFormatter::system(), output::width()))?;
         }
-        // For people; programs asked for so many.
+        // Only for people: a program knows which limit it gave.
         if found.next.is_some() {
-            output::note("there are older ones: ask with --limit or --until\n");
+            output::note("there are older entries: use --limit or --until\n");
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! `the-deployer backup`, `restore` and `rebuild`: the service's own record kept, put back, made
-//! again.
+//! `the-deployer backup`, `restore` and `rebuild` copy the service's database, put a copy back, and rebuild it from
+//! git.
 
 use std::path::PathBuf;
 
@@ -16,39 +16,37 @@ use crate::support::clock::Clock;
 
 /// Copies the embedded database into a file, while the service runs on it.
 ///
-/// The copy is of one moment, is proved before it gets its name, and is readable by its owner only.
-/// A file that is there is not replaced: put the date into the name. A backup is worth as much as the
-/// disk it lies on is another one.
+/// The copy is of one moment, is verified before it gets its name, and is readable by its owner only. An existing file
+/// is not replaced: put the date into the name. Keep backups on another disk than the database.
 ///
-/// Not in it: the webhook's secret and the embedded manifest repository, which lie beside the
-/// database in the storage folder, and whatever the configuration names. A database of PostgreSQL's is
-/// copied by `pg_dump`.
+/// The backup does not have the webhook's secret and the embedded manifest repository, which lie beside the database in
+/// the storage folder, nor the files that the configuration names. Copy a PostgreSQL database with `pg_dump`.
 ///
-/// Exit codes: 0 copied, 1 the file is there already, 2 it could not be copied.
+/// Exit codes: 0 copied, 1 the file exists, 2 it could not be copied.
 ///
 /// Example, each night: the-deployer backup --config /etc/the-deployer.yaml /backup/$(date +%F).db
 #[derive(Debug, Args)]
 pub(super) struct Backup {
     #[command(flatten)]
     source: ConfigSource,
-    /// Where to; must not be there
+    /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-/// Puts a backup in the place of the embedded database.
+/// Replaces the embedded database by a backup.
 ///
-/// Refused while a service runs in the storage folder, for a file that is damaged or that a newer
-/// version made, and over a database that knows more than the backup, unless --force is given. What
-/// was there is kept beside, with `.before-` and an id behind its name.
+/// The command refuses while a service runs in the storage folder, a file that is damaged or that a newer version made,
+/// and to replace a database that has more than the backup, unless --force is given. The former database is kept beside
+/// it, with `.before-` and an id after its name.
 ///
-/// What happened since the backup is not in it. Before the service starts again, `the-deployer
-/// rebuild --merge` brings back what the manifest repositories know; without it, a deployment that
-/// waited at the time of the backup could be made once more, over newer ones. Messages that waited
-/// then are looked for before they are sent.
+/// The backup does not have what happened since. Before you start the service again, run `the-deployer rebuild
+/// --merge`: it adds what the manifest repositories know. Without it, a deployment that waited at the time of the
+/// backup could be made once more, over newer ones. The service checks whether messages that waited then have arrived
+/// before it sends them.
 ///
 /// Exit codes: 0 restored, 1 refused, 2 it could not be restored. After 1 and 2 the database is what
 /// it was.
@@ -56,52 +54,51 @@ pub(super) struct Backup {
 pub(super) struct RestoreArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// What `backup` wrote
+    /// The file that `backup` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Also over a database that knows more, or cannot be read
+    /// Replace the database even if it has more than the backup, or cannot be read
     #[arg(long)]
     force: bool,
-    /// Who does it; for the audit log
+    /// The person who restores; for the audit log
     #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
     by: String,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-/// Makes the service's record again of what others know.
+/// Rebuilds the service's database from the manifest repositories and GitHub.
 ///
-/// From the manifest repositories: each deployment that made a commit, with its release, who, why and
-/// when; rollbacks, and the hold of each that is the newest of its app; removals; whose the apps are that
-/// stand. From GitHub: its numbers of those deployments, so that
-/// their lanes go on in order and what a newer one replaces is shown so. Lost are the times of stages,
-/// deployments that made no commit, messages, locks, and the audit log.
+/// From the manifest repositories come: each deployment that made a commit, with its release, actor, reason and time;
+/// rollbacks, and the hold of each that is the newest of its app; removals; the owner of each app. From GitHub come its
+/// numbers of those deployments, so that their lanes continue in order and GitHub shows which ones a newer one
+/// replaces. Lost are the times of stages, deployments that made no commit, messages, locks, and the audit log.
 ///
-/// Into an empty record, or with --merge beside what is there: what is there stays as it is, and
-/// running it again adds nothing. What waits there and was overtaken, the service supersedes when it
-/// starts. Nobody is told anything of what was. Works for SQLite and PostgreSQL, beside a service that
-/// runs or not; it is best done before it starts, so that nothing is taken for new.
+/// The command fills an empty database. With --merge it adds to an existing one, changes no row in it, and adds nothing
+/// when it runs again. The service supersedes overtaken deployments when it starts. No messages are sent about what is
+/// rebuilt. Works for SQLite and PostgreSQL, whether the service runs or not; run it before the service starts, so that
+/// nothing counts as new.
 ///
-/// Exit codes: 0 done, 1 the record has deployments and --merge is not given, 2 something could not
-/// be read or reached. After 1 and 2 nothing was written.
+/// Exit codes: 0 done, 1 the database has deployments and --merge is not given, 2 something could not be read or
+/// reached. After 1 and 2 nothing was written.
 #[derive(Debug, Args)]
 pub(super) struct Rebuild {
     #[command(flatten)]
     source: ConfigSource,
-    /// Only say what would be added
+    /// Only print what would be added
     #[arg(long)]
     dry_run: bool,
-    /// Add to a record that has deployments
+    /// Add to a database that has deployments
     #[arg(long)]
     merge: bool,
-    /// Do without GitHub's numbers
+    /// Work without GitHub's numbers
     #[arg(long)]
     offline: bool,
-    /// Who does it; for the audit log
+    /// The person who rebuilds; for the audit log
     #[arg(long, value_name = "NAME", env = "USER", default_value = "somebody")]
     by: String,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -111,7 +108,7 @@ impl Backup {
         let storage = self.source.load_storage(self.output)?;
         let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
         let database = backup::shown_place(&storage);
-        // As it is found again from another folder.
+        // An absolute path, so that the file can be found from another folder.
         let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
         let data = json!({
             "file": self.file, "database": database, "migration": contents.migration,
@@ -136,7 +133,7 @@ impl RestoreArgs {
         });
         self.output.print(&data, || {
             let kept = restored.kept.as_ref();
-            let kept = kept.map(|kept| format!("what was there is kept as {}\n", kept.display()));
+            let kept = kept.map(|kept| format!("the former database is kept as {}\n", kept.display()));
             format!(
                 "{GOOD}restored{GOOD:#} {contents}, into {}\n{}{NOTE}next{NOTE:#}: \
                  `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
@@ -180,7 +177,7 @@ fn page(report: &RebuildReport, database: &str, dry_run: bool) -> String {
     let notes: String = notes.iter().map(note_line).collect();
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
-         {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \
+         {removals} removals, {apps} apps\n{GOOD}{done}{GOOD:#} {} deployments, {} \
          removals, {} owners of apps, to {database}\n{notes}",
         added.deployments, added.removals, added.owners
     )
@@ -191,7 +188,7 @@ fn not_copied(error: NotCopied) -> CliError {
     let text = error.to_string();
     match &error {
         NotCopied::NotEmbedded { .. } => CliError::usage(text).hint(
-            "PostgreSQL copies itself: `pg_dump --format=custom --file=FILE DATABASE`, and \
+            "use PostgreSQL's own commands: `pg_dump --format=custom --file=FILE DATABASE`, and \
              `pg_restore --clean --if-exists --dbname=DATABASE FILE` while no service runs; \
              docs/operations.md has both",
         ),

@@ -1,4 +1,4 @@
-//! `the-deployer config`: the configuration looked at without being used.
+//! `the-deployer config` and `platform` read the configuration without starting anything.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::model::snapshot::ClusterSnapshot;
 use crate::model::violation::{Rejection, Violation};
 use crate::support::clock::Clock;
 
-/// Looks at the configuration without starting anything.
+/// Checks and describes the configuration without starting anything.
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
     Check(ConfigCheckArgs),
@@ -27,34 +27,34 @@ pub(super) enum Config {
 
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
 ///
-/// All violations are told at once, each with its line and what to do. Secrets are read, and never
-/// shown; a key for commits is tried. Exit code 0 when it can be used, 1 when not.
+/// All violations are printed at once, each with its line and what to do. Secrets are read and never shown; a key for
+/// commits is tried. Exit code 0 when the configuration can be used, 1 when not.
 #[derive(Debug, Args)]
 pub(super) struct ConfigCheckArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-/// `the-deployer platform`
+/// The subcommands of `the-deployer platform`.
 #[derive(Debug, Subcommand)]
 pub(super) enum PlatformCommand {
     Export(Export),
 }
 
-/// Prints what the clusters of the configuration offer, and which Kubernetes they have, for `bart validate` and
-/// `bart render` on machines that do not reach the service.
+/// Prints what the clusters of the configuration offer and their versions of Kubernetes, for `bart validate` and `bart
+/// render` on machines that do not reach the service.
 ///
-/// It is JSON. The addresses of API servers are left out, and so is everything secret.
+/// The output is JSON, without the addresses of API servers and without secrets.
 #[derive(Debug, Args)]
 pub(super) struct Export {
     #[command(flatten)]
     source: ConfigSource,
 }
 
-/// Where the configuration is.
+/// The location of the configuration.
 #[derive(Debug, Args)]
 pub(super) struct ConfigSource {
     /// The configuration file; without it, the built-in settings and the variables
@@ -86,7 +86,7 @@ impl ConfigCheckArgs {
         let loaded = self.source.load(self.output)?;
         let refused = signing::tried(&loaded.settings);
         if !refused.is_empty() {
-            // What was found by trying has no line.
+            // Violations that only a trial finds have no line.
             return Err(refuse(&refused, &Texts::default(), self.output)?);
         }
         self.output.print(&json!({"valid": true, "violations": loaded.warnings}), || {
@@ -98,12 +98,12 @@ impl ConfigCheckArgs {
 }
 
 impl ConfigSource {
-    /// The settings. Warnings are printed, and the violations of a file that is refused.
+    /// Loads the settings. Prints warnings, and the violations of a file that is refused.
     pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
         self.load_with(format, SettingsSources::load)
     }
 
-    /// The same, of what `load` reads.
+    /// Does the same with another loader.
     pub(super) fn load_with(
         &self,
         format: Format,
@@ -116,7 +116,7 @@ impl ConfigSource {
         Ok(loaded)
     }
 
-    /// Loads where the state is, and nothing else.
+    /// Loads the storage settings and nothing else.
     pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
         Ok(self.read(format, SettingsSources::load_storage)?.0)
     }
@@ -138,14 +138,14 @@ impl ConfigSource {
         }
     }
 
-    /// Returns how another command is told of the same configuration: ` --config FILE`, or nothing.
+    /// Returns the option by which another command reads the same configuration: ` --config FILE`, or nothing.
     pub(super) fn argument(&self) -> String {
         let path = self.config.as_ref().map(|path| format!(" --config {}", path.display()));
         path.unwrap_or_default()
     }
 }
 
-/// Prints what is wrong with the configuration; the error to end with.
+/// Prints the violations of the configuration, and returns the error to end with.
 fn refuse(violations: &[Violation], texts: &Texts, format: Format) -> Result<CliError, CliError> {
     if format.is_data() {
         output::data(format, &json!({"valid": false, "violations": violations}))?;

@@ -1,4 +1,4 @@
-//! `the-deployer init`: manifest repositories are prepared for their first deployment.
+//! `the-deployer init` prepares manifest repositories for their first deployment.
 
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -11,24 +11,23 @@ use crate::manifests::bootstrap::FileVerdict;
 use crate::model::target::Clusters;
 use crate::support::clock::Clock;
 
-/// Prepares each configured manifest repository: READMEs that keep the folders, and for every
-/// configured cluster its parent Application and its AppProject. One commit a repository.
+/// Prepares each configured manifest repository: READMEs that keep the folders, and for every configured cluster its
+/// parent Application and its AppProject, in one commit for each repository.
 ///
-/// Running it again changes nothing. A file that is different (people edited it, or the settings
-/// changed) stays as it is, and the difference is shown; --force replaces it. Of an AppProject that is there
-/// the destinations follow the configuration, and nothing else. What an operator applies once is told at
-/// the end.
+/// Running it again changes nothing. A file that differs (people edited it, or the settings changed) stays as it is,
+/// and the difference is shown; --force replaces it. In an existing AppProject only the destinations follow the
+/// configuration. At the end it prints what an operator applies once.
 #[derive(Debug, Args)]
 pub(super) struct Init {
     #[command(flatten)]
     source: ConfigSource,
-    /// Only say what would be written
+    /// Only print what would be written
     #[arg(long)]
     dry_run: bool,
     /// Replace files that people have edited
     #[arg(long)]
     force: bool,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -54,7 +53,7 @@ fn as_json(one: &Prepared) -> Json {
     json!({"name": one.name, "url": one.url, "commit": one.commit, "files": files})
 }
 
-/// The word that programs read.
+/// Returns the stable word of a verdict for programs.
 fn state(verdict: FileVerdict) -> &'static str {
     match verdict {
         FileVerdict::Write => "written",
@@ -105,7 +104,7 @@ fn shown_diff(file: &PreparedFile) -> String {
     differs.lines().map(|line| format!("      {line}\n")).collect()
 }
 
-/// From what is there to what would be written.
+/// Returns the difference from the existing file to the new one.
 fn diff(file: &PreparedFile) -> Option<String> {
     if !matches!(file.verdict, FileVerdict::Keep | FileVerdict::Replace | FileVerdict::Update) {
         return None;

@@ -1,4 +1,4 @@
-//! What the operator's acts on the service's record share: the database of the configuration, and who acts.
+//! The database of the configuration and the operator's identity, for the operator's acts.
 
 use clap::Args;
 
@@ -15,19 +15,19 @@ use crate::support::clock::Clock;
 use crate::support::telemetry::{self, LogFormat};
 use crate::support::text::refuse_invisible;
 
-/// Who acts, and why: every act by hand is recorded.
+/// The person who acts, and the reason: every manual act is recorded.
 #[derive(Debug, Args)]
 pub(super) struct OperatorIdentity {
-    /// Why; shown to whoever is concerned
+    /// The reason; the people concerned see it
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Who does it
+    /// The person who acts
     #[arg(long, value_name = "NAME", env = "USER")]
     by: String,
 }
 
 impl OperatorIdentity {
-    /// Returns who acts and why; from now on its line is in the log.
+    /// Returns the principal and the reason, and adds them to the log from now on.
     pub(super) fn act(&self) -> Result<(Principal, String), CliError> {
         let (by, reason) = (self.by.trim(), self.reason.trim());
         for (name, text) in [("--by", by), ("--reason", reason)] {
@@ -43,13 +43,13 @@ impl OperatorIdentity {
     }
 }
 
-/// The database of the configuration.
+/// Opens the database of the configuration.
 pub(super) async fn open(source: &ConfigSource) -> Result<Ledger, CliError> {
     open_for(source, None).await
 }
 
-/// The same, for an act on a target that the configuration must know: one on a mistyped target
-/// would do nothing, and look as if it did.
+/// Does the same for an act on a target that the configuration must have: an act on a mistyped target would do nothing
+/// and seem to succeed.
 pub(super) async fn open_for(
     source: &ConfigSource,
     target: Option<&TargetName>,
@@ -67,13 +67,13 @@ pub(super) async fn open_for(
     Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(unusable)
 }
 
-/// The database does not do what it should.
+/// Makes the error for a database that cannot be used.
 pub(super) fn unusable(error: impl std::error::Error) -> CliError {
     CliError::io(format!("cannot use the database: {error}"))
         .hint("name the service's own configuration with --config")
 }
 
-/// `NAMESPACE/APP`
+/// Parses `NAMESPACE/APP`.
 pub(super) fn app(text: &str) -> Result<AppKey, String> {
     let (namespace, slug) = text.split_once('/').ok_or("write it as NAMESPACE/APP")?;
     let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `the-deployer lock`, `unlock` and `locks`: who may not be deployed, by a person's word.
+//! `the-deployer lock`, `unlock` and `locks` change locks in the database of the configuration.
 
 use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
@@ -15,10 +15,10 @@ use crate::model::id::{AppKey, LockId, TargetName};
 use crate::model::lock::{Lock as Placed, LockFilter, LockScope};
 use crate::store::Reply;
 
-/// Keeps deployments back, until the lock is taken away or ends.
+/// Stops deployments until the lock ends or is removed.
 ///
-/// Everything, a target, an app on a target, or all apps of an owner (the WAML's `owner`). Whoever
-/// deploys is told the reason. Prints the lock's id.
+/// The scope is everything, a target, an app on a target, or all apps of an owner (the WAML's `owner`). A locked
+/// deployment is refused with the reason. Prints the lock's id.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("scope").required(true).args(["everything", "target", "owner"])))]
 pub(super) struct OperatorLockArgs {
@@ -36,20 +36,19 @@ pub(super) struct OperatorLockArgs {
     /// Every app of this owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    /// The end: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `90m`, `2h`, `2d`
+    /// The duration: `90m`, `2h`, `2d`
     #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     who: OperatorIdentity,
 }
 
-/// Takes a lock away.
+/// Removes a lock.
 ///
-/// Exit codes: 0 it is away, 1 there is none of that id, or no more, 2 wrong usage or a database that
-/// cannot be used.
+/// Exit codes: 0 removed, 1 there is no active lock with that id, 2 wrong usage or a database that cannot be used.
 #[derive(Debug, Args)]
 pub(super) struct OperatorUnlockArgs {
     #[command(flatten)]
@@ -61,12 +60,12 @@ pub(super) struct OperatorUnlockArgs {
     who: OperatorIdentity,
 }
 
-/// Lists the locks that are placed.
+/// Lists the active locks.
 #[derive(Debug, Args)]
 pub(super) struct OperatorLocksArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -116,20 +115,20 @@ impl OperatorUnlockArgs {
             Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
             Err(NotUnlocked::Fault(fault)) => Err(unusable(fault)),
             Err(gone) => Err(CliError::refused(why_gone(&gone))
-                .hint("`the-deployer locks` lists those that are placed")),
+                .hint("`the-deployer locks` lists the active ones")),
         }
     }
 }
 
-/// Explains why a lock is not there to be taken away.
+/// Explains why a lock cannot be removed.
 fn why_gone(gone: &NotUnlocked) -> String {
     match gone {
         NotUnlocked::Gone { id, by, at, why } => {
             let ago = TimeFormatter::system().ago(*at);
-            format!("there is no lock {id} any more: {by} took it away, {ago}: {why}")
+            format!("there is no lock {id} any more: {by} removed it, {ago}: {why}")
         }
         NotUnlocked::RanOut(id) => {
-            format!("there is no lock {id} any more: it ran out by itself")
+            format!("there is no lock {id} any more: it expired")
         }
         NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => gone.to_string(),
     }

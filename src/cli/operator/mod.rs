@@ -1,4 +1,4 @@
-//! `the-deployer`: the operator's command.
+//! `the-deployer`: the command line of operators.
 
 mod serve;
 mod init;
@@ -20,14 +20,13 @@ use clap::{Parser, Subcommand};
 use super::error::{CommandOutcome, on_runtime};
 use super::times::TimesArgument;
 
-/// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
-/// syncs from.
+/// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository, and Argo CD syncs them.
 ///
-/// With no configuration at all, `serve` keeps everything under ./.the-deployer and listens on
-/// loopback only. `demo` shows the whole way of a deployment on that default.
+/// Without a configuration, `serve` keeps everything under ./.the-deployer and listens on loopback only. `demo` shows a
+/// deployment from the event to the commit on that default.
 ///
-/// Exit codes: 0 done, 1 the configuration or the templates are refused or a demo's deployment did
-/// not end as told, 2 wrong usage or something that could not be read or reached.
+/// Exit codes: 0 done, 1 the configuration or the templates are refused or a demo's deployment did not end as expected,
+/// 2 wrong usage or something that could not be read or reached.
 #[derive(Debug, Parser)]
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct DeployerCli {
@@ -44,7 +43,7 @@ enum Command {
     Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
-    /// What the clusters of the configuration offer, for planning elsewhere
+    /// Describe what the clusters of the configuration offer, for plans on other machines
     #[command(subcommand)]
     Platform(config::PlatformCommand),
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `the-deployer owners`: whose apps are, and giving one to another repository.
+//! `the-deployer owners` lists the owners of apps, and moves an app to another repository.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -12,33 +12,32 @@ use crate::cli::times::{SINCE, TimeFormatter};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::store::{Moved, Owned};
 
-/// Shows whose apps are, and gives them to other repositories.
+/// Shows the owners of apps, and moves apps to other repositories.
 ///
-/// An app (its namespace and slug) belongs on each target to the repository that deployed it there
-/// first; another one may not deploy over it. Works on the database of the configuration, beside a
-/// service that is running or not.
+/// The owner of an app (its namespace and slug) on a target is the repository that deployed it there first; no other
+/// repository can deploy over it. Works on the database of the configuration, whether the service runs or not.
 #[derive(Debug, Subcommand)]
 pub(super) enum Owners {
     List(List),
     Move(Move),
 }
 
-/// Lists apps, and whose they are.
+/// Lists apps with their owners.
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
     source: ConfigSource,
-    /// Of this target only
+    /// Only apps of this target
     #[arg(long)]
     target: Option<TargetName>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-/// Gives an app to another repository, which alone may deploy it from then on.
+/// Moves an app to another repository, which alone can deploy it from then on.
 ///
-/// An app that nobody has deployed yet can be given, too: it is kept for that repository.
+/// An app that was never deployed can be moved, too: it is reserved for that repository.
 #[derive(Debug, Args)]
 pub(super) struct Move {
     #[command(flatten)]
@@ -46,10 +45,10 @@ pub(super) struct Move {
     /// The app
     #[arg(value_name = "NAMESPACE/APP", value_parser = app)]
     app: AppKey,
-    /// On which target
+    /// The target
     #[arg(long)]
     target: TargetName,
-    /// The repository that it is given to
+    /// The new owner
     #[arg(long, value_name = "OWNER/REPO")]
     to: RepoName,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `the-deployer serve`: the service itself.
+//! `the-deployer serve` runs the service.
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,7 +14,7 @@ use crate::config::webhook::WebhookSecret;
 use crate::support::clock::Clock;
 use crate::support::telemetry::{self, LogFormat};
 
-/// Runs the service until SIGTERM or SIGINT; then it finishes what it is at, within a bound.
+/// Runs the service until SIGTERM or SIGINT; then it finishes its work in progress, within a time limit.
 ///
 /// With no configuration it keeps SQLite, a manifest repository and the service repositories
 /// (repos/OWNER/NAME.git) under ./.the-deployer, listens on 127.0.0.1:8080, and makes the webhook's
@@ -22,15 +22,15 @@ use crate::support::telemetry::{self, LogFormat};
 ///
 /// The configuration has the parts server, storage, forge, waml, templates, manifests, platform,
 /// clusters (each with platform, lookups, policies, argocd), registries, auth and limits.
-/// `config schema` says what each key means, `config check` what is wrong.
+/// `config schema` describes each key, `config check` finds mistakes.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]
     source: ConfigSource,
-    /// What is logged: `info`, `debug`, `info,the_deployer::git=debug`
+    /// The log filter: `info`, `debug`, `info,the_deployer::git=debug`
     #[arg(long, value_name = "FILTER", env = "THE_DEPLOYER_LOG", default_value = telemetry::DEFAULT_FILTER)]
     log: String,
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, value_enum, env = "THE_DEPLOYER_LOG_FORMAT", default_value_t)]
     log_format: LogFormat,
 }
@@ -54,7 +54,7 @@ impl Serve {
     }
 }
 
-/// The first signal asks for an end, the second one does not ask.
+/// Stops the service at a signal: the first one in order, the second one at once.
 fn on_signal(stop: CancellationToken) -> CommandOutcome {
     let unheard =
         |error: std::io::Error| CliError::io(format!("cannot listen for signals: {error}"));
@@ -67,7 +67,7 @@ fn on_signal(stop: CancellationToken) -> CommandOutcome {
                 _ = interrupt.recv() => {}
             }
             if first {
-                tracing::info!("stopping: what is under way is finished or given back");
+                tracing::info!("stopping: work in progress is finished or released");
                 stop.cancel();
             } else {
                 std::process::exit(130);
@@ -77,11 +77,11 @@ fn on_signal(stop: CancellationToken) -> CommandOutcome {
     Ok(())
 }
 
-/// Logs where everything is, for an operator who started it without a configuration.
+/// Logs the locations of all data, for an operator who started the service without a configuration.
 fn log_locations(settings: &Settings) {
     let folder = settings.storage.folder.display();
     if let WebhookSecret::Kept(path) = &settings.webhook.secret {
-        tracing::info!(file = %path.display(), "the webhook's secret is kept in a file");
+        tracing::info!(file = %path.display(), "webhook secret is in a file");
     }
     if let ForgeSettings::Local { root } = &settings.forge {
         tracing::info!(root = %root.display(), "service repositories are local: OWNER/NAME.git");
@@ -89,5 +89,5 @@ fn log_locations(settings: &Settings) {
     for one in &settings.manifests {
         tracing::info!(name = one.name, url = one.url, branch = one.branch, "manifest repository");
     }
-    tracing::info!(%folder, "state is kept here");
+    tracing::info!(%folder, "data folder");
 }

@@ -1,4 +1,4 @@
-//! `the-deployer config token`: a token for the API, and what goes into the configuration.
+//! `the-deployer config token` makes a token for the API, and prints its part of the configuration.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -17,27 +17,27 @@ use crate::support::text::refuse_invisible;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct TokenArgs {
-    /// Whose it is; in the audit log their acts bear this name
+    /// The name of its user, which the audit log shows with each act
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What it is good for
+    /// The permissions of the token
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
-    /// On which targets, as a glob; several times for more than one. Default: all
+    /// Only these targets, as a glob; several times for more than one. Default: all
     #[arg(long = "target", value_name = "GLOB")]
     targets: Vec<String>,
-    /// For which apps, as a glob over NAMESPACE/APP; several times for more than one. Default: all
+    /// Only these apps, as a glob over NAMESPACE/APP; several times for more than one. Default: all
     #[arg(long = "app", value_name = "GLOB")]
     apps: Vec<String>,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
-/// What a token is good for; the least is the default.
+/// The permissions of a token; the least is the default.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum Scope {
-    /// See what there is
+    /// See apps and deployments
     #[default]
     Read,
     /// Deploy, roll back, hold, lock and remove apps
@@ -55,12 +55,12 @@ impl TokenArgs {
         refuse_invisible("--name", &name).map_err(CliError::usage)?;
         let globs = targets.iter().chain(&apps).map(|glob| (glob, globset::Glob::new(glob)));
         if let Some((glob, Err(error))) = globs.into_iter().find(|(_, glob)| glob.is_err()) {
-            return Err(CliError::usage(format!("{glob:?} is no glob: {}", error.kind())));
+            return Err(CliError::usage(format!("{glob:?} is not a glob: {}", error.kind())));
         }
-        let made = secret::token().map_err(CliError::failed)?;
+        let token = secret::token().map_err(CliError::failed)?;
         let mut entry = serde_json::Map::from_iter([
             ("name".to_owned(), json!(name)),
-            ("sha256".to_owned(), json!(made.sha256)),
+            ("sha256".to_owned(), json!(token.sha256)),
             ("scope".to_owned(), json!(word(&scope))),
         ]);
         let limits = [("targets", targets), ("apps", apps)].into_iter();
@@ -68,11 +68,11 @@ impl TokenArgs {
         entry.extend(limits.map(|(key, globs)| (key.to_owned(), json!(globs))));
         let entry = serde_json::Value::Object(entry);
         // JSON is YAML, and quotes what must be quoted.
-        output.print(&json!({"token": made.text, "config": entry}), || {
+        output.print(&json!({"token": token.text, "config": entry}), || {
             format!(
-                "{GOOD}token{GOOD:#}  {}\n\nGive it to whoever is to have it; it is not shown \
-                 again. Add this to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
-                made.text
+                "{GOOD}token{GOOD:#}  {}\n\nGive it to its user; it is not shown again. Add this \
+                 to the configuration:\n\nauth:\n  tokens:\n  - {entry}\n",
+                token.text
             )
         })
     }

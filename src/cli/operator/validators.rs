@@ -1,4 +1,4 @@
-//! `the-deployer validators`: every rule, and where it comes from.
+//! `the-deployer validators` lists every rule with its source.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use crate::cli::output::{BOLD, DIM, Format};
 use crate::pipeline::validate::{RULES, Rule, Weight};
 use crate::policy::Policy;
 
-/// Lists all rules that a deployment is checked by: what each checks, where it comes from, when
-/// it runs, and whether it stops a deployment or warns.
+/// Lists all rules of a deployment: what each checks, its source, when it runs, and whether it refuses a deployment or
+/// warns.
 ///
 /// With --templates the company's own policies, which lie beside its templates, are listed too.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(super) struct Validators {
     /// A folder of templates with `apps/` in it, whose `policies/` are listed too
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
-    /// How to print the list
+    /// The format of the list
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -39,7 +39,7 @@ impl Validators {
     }
 }
 
-/// Stable for programs, as that of policies.
+/// Returns a rule for programs; stable, as that of policies.
 fn rule_data(rule: &Rule) -> Json {
     let Rule { name, about, source, weight, .. } = rule;
     json!({"name": name, "about": about, "source": source, "severity": weight, "when": rule.when()})

@@ -1,4 +1,4 @@
-//! Logins: a GitHub token for each service that somebody has logged in to, and for nobody else.
+//! Stores logins: a GitHub token for each service, sent to no other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,28 +16,28 @@ use crate::config;
 /// A login at one service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SavedLogin {
-    /// Who, as GitHub names them.
+    /// The user's name at GitHub.
     pub(crate) name: String,
     /// The GitHub API that the token is for.
     pub(crate) api_url: String,
     /// The token.
     #[serde(serialize_with = "expose")]
     pub(crate) token: SecretString,
-    /// When it ends, if it does by itself.
+    /// The time when the token expires, if it does.
     pub(crate) until: Option<Timestamp>,
 }
 
-/// The file of logins is the one place that a token is written to.
+/// Writes a token; the file of logins is the only place it is written to.
 fn expose<S: Serializer>(token: &SecretString, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(token.expose_secret())
 }
 
-/// Logins are read for each request.
+/// The guard that prints the warning only once, because logins are read for each request.
 static WARNED: Once = Once::new();
 
 type All = BTreeMap<String, SavedLogin>;
 
-/// Returns where logins are kept on this machine.
+/// Returns the path of the file of logins.
 fn path() -> Result<PathBuf, CliError> {
     let folder = folder(&config::environment());
     let folder = folder.ok_or_else(|| {
@@ -46,7 +46,7 @@ fn path() -> Result<PathBuf, CliError> {
     Ok(folder.join("logins.json"))
 }
 
-/// The login at that service, if there is one.
+/// Returns the login at that service, if there is one.
 pub(crate) fn at(server: &str) -> Result<Option<SavedLogin>, CliError> {
     let Ok(path) = path() else { return Ok(None) };
     let login = read(&path)?.remove(&key(server));
@@ -61,7 +61,7 @@ pub(crate) fn at(server: &str) -> Result<Option<SavedLogin>, CliError> {
     Ok(login)
 }
 
-/// Keeps a login; an earlier one at that service is forgotten.
+/// Stores a login; it replaces an earlier one at that service.
 pub(crate) fn keep(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError> {
     let path = path()?;
     let mut all = read(&path)?;
@@ -70,7 +70,7 @@ pub(crate) fn keep(server: &str, login: &SavedLogin) -> Result<PathBuf, CliError
     Ok(path)
 }
 
-/// Forgets the login at that service; whether there was one.
+/// Removes the login at that service; returns whether there was one.
 pub(crate) fn forget(server: &str) -> Result<bool, CliError> {
     let path = path()?;
     let mut all = read(&path)?;
@@ -87,7 +87,7 @@ fn key(server: &str) -> String {
 
 fn read(path: &Path) -> Result<All, CliError> {
     let Some(text) = if_there(std::fs::read(path), path)? else { return Ok(All::new()) };
-    // The reader's own words may repeat a token.
+    // The parser's own words may repeat a token.
     serde_json::from_slice(&text).map_err(|_| {
         CliError::io(format!("{} has no logins that can be read", path.display()))
             .hint("remove it, then log in again with `bart login`")

@@ -1,7 +1,7 @@
-//! What a developer has set up for `bart` on this machine: defaults for arguments, and logins.
+//! The developer's settings of `bart` on this machine: defaults of arguments, and logins.
 //!
-//! An argument goes before the environment, that before the file, and that before what is built in: the
-//! file's values are made the defaults of the arguments, so that every command takes them alike.
+//! Arguments go before the environment, that before the file, and that before the built-in defaults: the file's values
+//! become the defaults of the arguments, so that every command treats them alike.
 
 pub(super) mod logins; // tokens, by service
 
@@ -18,26 +18,26 @@ use crate::model::violation::Rejection;
 use crate::support::clock;
 use crate::waml::{checked_reader, emit};
 
-/// Names the file, over the place where this machine keeps settings.
+/// The variable that names the file, instead of the system's folder for settings.
 pub(super) const VARIABLE: &str = "BART_CONFIG";
 
-/// The file as people write it.
+/// The file of settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Settings {
     /// The service's address.
     #[schemars(extend("format" = "url"))]
     pub(super) server: Option<String>,
-    /// How results are printed: `text`, `json` or `yaml`.
+    /// The format of results: `text`, `json` or `yaml`.
     pub(super) output: Option<Output>,
-    /// How times are shown: `relative` or `absolute`.
+    /// The style of times: `relative` or `absolute`.
     pub(super) times: Option<Times>,
-    /// What `bart login` presents to GitHub, where the service does not say.
+    /// The client id that `bart login` presents to GitHub, if the service does not name one.
     #[schemars(extend("format" = "line"))]
     pub(super) github_client_id: Option<String>,
 }
 
-/// How results are printed.
+/// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Output {
@@ -46,7 +46,7 @@ pub(super) enum Output {
     Yaml,
 }
 
-/// How times are shown.
+/// The style of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Times {
@@ -54,7 +54,7 @@ pub(super) enum Times {
     Absolute,
 }
 
-/// The file that is meant: of `--config`, of the variable, or this machine's place.
+/// Returns the path of the file: of `--config`, of the variable, or the system's.
 fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     let named = find_config_option(arguments).or_else(|| environment.get(VARIABLE).cloned());
     match named.filter(|path| !path.is_empty()) {
@@ -63,7 +63,7 @@ fn path(arguments: &[String], environment: &BTreeMap<String, String>) -> Option<
     }
 }
 
-/// The same of this process.
+/// Does the same for this process.
 pub(super) fn place() -> Option<PathBuf> {
     let arguments = std::env::args_os().map(|one| one.to_string_lossy().into_owned());
     path(&arguments.collect::<Vec<_>>(), &crate::config::environment())
@@ -84,24 +84,24 @@ fn find_config_option(arguments: &[String]) -> Option<String> {
 }
 
 impl Settings {
-    /// Reads the file; one that is not there says nothing.
+    /// Reads the file; a missing one has no settings.
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self, CliError> {
         let Some(path) = path else { return Ok(Self::default()) };
         let name = path.display().to_string();
         let text = if_there(fs::read_to_string(&path), &path)?.unwrap_or_default();
         parse(&name, &text).map_err(|rejection| {
             CliError::usage(format!("the settings cannot be used: {rejection}"))
-                .hint(format!("mend {name}, or set them anew with `bart config set KEY VALUE`"))
+                .hint(format!("correct {name}, or set them anew with `bart config set KEY VALUE`"))
         })
     }
 
-    /// Returns what is set under that key.
+    /// Returns the value of that key.
     pub(super) fn get(&self, key: &str) -> Option<String> {
         let settings = serde_json::to_value(self).ok()?;
         settings.get(key)?.as_str().map(str::to_owned)
     }
 
-    /// The command with these settings as the defaults of its arguments.
+    /// Returns the command with these settings as the defaults of its arguments.
     pub(super) fn defaults(&self, command: clap::Command) -> clap::Command {
         let values = ["server", "output", "times"].map(|id| Some((id, self.get(id)?)));
         let values = values.into_iter().flatten();
@@ -118,7 +118,7 @@ fn with_default(command: clap::Command, id: &'static str, value: &str) -> clap::
     command.mut_subcommands(move |inner| with_default(inner, id, &value))
 }
 
-/// Reads the file's text.
+/// Parses the file's text.
 fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
     let blank = |line: &str| line.is_empty() || line.starts_with('#') || line == "---";
     if text.lines().map(str::trim).all(blank) {
@@ -127,7 +127,7 @@ fn parse(name: &str, text: &str) -> Result<Settings, Rejection> {
     checked_reader::read(name, text)
 }
 
-/// The text with that key set, or taken out; everything else stays as people wrote it.
+/// Returns the text with that key set or removed; everything else stays as people wrote it.
 pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
     let is_key = |line: &str| {
         let rest = line.strip_prefix(key).map(str::trim_start);
@@ -151,17 +151,17 @@ pub(super) fn changed(text: &str, key: &str, value: Option<&str>) -> String {
     out
 }
 
-/// Sets a key in the file, or takes it out; a file that would not be understood is not written.
+/// Sets or removes a key in the file; does not write a file that could not be read again.
 pub(super) fn change(path: &Path, key: &str, value: Option<&str>) -> CommandOutcome {
     let name = path.display().to_string();
     let old = if_there(fs::read_to_string(path), path)?.unwrap_or_default();
     let new = changed(&old, key, value);
     parse(&name, &new)
-        .map_err(|rejection| CliError::usage(format!("{name} was left as it is: {rejection}")))?;
+        .map_err(|rejection| CliError::usage(format!("{name} was not changed: {rejection}")))?;
     write_private(path, new.as_bytes())
 }
 
-/// Returns what a file says that was read; `None` where it is not there.
+/// Returns the content of a file; `None` if it does not exist.
 fn if_there<T>(read: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> {
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -169,8 +169,8 @@ fn if_there<T>(read: io::Result<T>, path: &Path) -> Result<Option<T>, CliError> 
     }
 }
 
-/// The folder of `bart`, there or not: below `XDG_CONFIG_HOME` where that is set, else where the system has
-/// such folders. `None` where nothing says where this person's files are.
+/// Returns the folder of `bart`, whether it exists or not: below `XDG_CONFIG_HOME` if that is set, else in the system's
+/// place. `None` if no variable names this person's folders.
 fn folder(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     folder_on(std::env::consts::OS, environment)
 }
@@ -181,17 +181,17 @@ fn folder_on(system: &str, environment: &BTreeMap<String, String>) -> Option<Pat
         Some(PathBuf::from(text))
     };
     // The specification has relative paths ignored (XDG Base Directory, "Basics").
-    let said = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let configured = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
     let usual = || match system {
         "macos" => Some(folder("HOME")?.join("Library/Application Support")),
         "windows" => folder("APPDATA"),
         _ => Some(folder("HOME")?.join(".config")),
     };
-    said.or_else(usual).map(|folder| folder.join("bart"))
+    configured.or_else(usual).map(|folder| folder.join("bart"))
 }
 
-/// Writes a file beside its place and moves it there, so that nobody ever reads half of it; the folder is made
-/// where it is missing. Only its owner may read it.
+/// Writes a file under another name and renames it, so that no reader sees half of it; makes a missing folder. Only its
+/// owner may read it.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> CommandOutcome {
     replace(path, bytes).map_err(CliError::file("write", path))
 }
@@ -235,14 +235,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Returns whether others on this machine may read that file.
+/// Returns whether other users of this machine may read that file.
 #[cfg(unix)]
 pub(super) fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
 }
 
-/// Returns whether others on this machine may read that file; its folder decides that here.
+/// Returns whether other users of this machine may read that file; on this system its folder decides that.
 #[cfg(not(unix))]
 pub(super) fn is_open_to_others(_path: &Path) -> bool {
     false

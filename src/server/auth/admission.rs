@@ -1,4 +1,4 @@
-//! What is asked of callers, and what is known of them now.
+//! The configuration of authentication, and the [`Authenticator`] that is made from it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,41 +15,42 @@ use crate::server::auth::host_guard::Site;
 use crate::server::auth::rate_limit::CallerLimits;
 use crate::server::auth::token_cache::{FingerprintKey, TokenCache};
 
-/// How many wrong tokens a minute are looked at from one address.
+/// The number of wrong tokens that are checked in a minute from one address.
 const FAILURES_PER_MINUTE: u32 = 30;
-/// How many strangers' tokens GitHub is asked about at once: fewer than may ask it at all, so that
-/// those who are known need not wait for them.
+/// The number of unknown tokens that GitHub is asked about at once: fewer than GitHub takes requests at all, so that
+/// known callers need not wait for them.
 pub(super) const STRANGERS: usize = 8;
 
-/// What is asked of callers, as configured.
+/// The configuration of authentication.
 #[derive(Debug)]
 pub struct Admission {
-    /// All tokens that may call the API; with none, and no people, everybody may who can reach the listener.
+    /// All tokens that may call the API; without tokens and without people, everybody may call who can reach the
+    /// listener.
     pub tokens: Vec<ApiToken>,
-    /// The people who may come with a GitHub token, if they may.
+    /// The people who may call with a GitHub token, if any may.
     pub github: Option<GitHubTeams>,
     /// The targets whose deployers must be in one of these teams.
     pub deploy_teams: BTreeMap<TargetName, Vec<TeamName>>,
-    /// The repositories that may be deployed, and so asked about.
+    /// The repositories that the service deploys, and that GitHub is asked about.
     pub repositories: Repositories,
-    /// Proxies that are believed where a request comes from.
+    /// The proxies whose word on the origin of a request is believed.
     pub proxies: Proxies,
-    /// Our names, where nobody is asked for a token.
+    /// The host names of the service, checked if no token is needed.
     pub site: Site,
-    /// How many requests a caller may make in a minute.
+    /// The number of requests that a caller may make in a minute.
     pub requests_per_minute: u32,
-    /// What GitHub tokens are known by in memory.
+    /// The key of the fingerprints of GitHub tokens in memory.
     pub key: FingerprintKey,
 }
 
-/// Decides who may call, and what they may do.
+/// The authentication of callers and the authorization of what they do.
 pub(crate) struct Authenticator {
     pub(crate) admission: Admission,
     pub(super) deployments: Deployments,
     pub(super) people: Mutex<TokenCache>,
-    /// How often callers come.
+    /// The rate limits of callers.
     pub(super) calls: Mutex<CallerLimits>,
-    /// How often addresses come with a wrong token.
+    /// The rate limits of addresses that send wrong tokens.
     pub(super) failures: Mutex<CallerLimits>,
     pub(super) strangers: Semaphore,
 }
@@ -67,7 +68,7 @@ impl Authenticator {
     }
 }
 
-/// Compares with every token, whichever matches, so that time tells nothing.
+/// Compares with every token, whichever matches, so that the time reveals nothing.
 pub(super) fn holder<'t>(tokens: &'t [ApiToken], text: &str) -> Option<&'t ApiToken> {
     let hash: [u8; 32] = Sha256::digest(text).into();
     tokens
@@ -75,7 +76,7 @@ pub(super) fn holder<'t>(tokens: &'t [ApiToken], text: &str) -> Option<&'t ApiTo
         .fold(None, |found, token| if same(&token.sha256, &hash) { Some(token) } else { found })
 }
 
-/// Looks at every byte, whatever the first ones say.
+/// Compares every byte, whatever the first ones are.
 fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let difference = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
     std::hint::black_box(difference) == 0

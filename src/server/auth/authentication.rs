@@ -1,5 +1,4 @@
-//! From a request to a caller: whose token it carries, where it comes from, and whether they come
-//! too often.
+//! Authenticates a request: finds the caller of its token and its origin, and applies the rate limits.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,46 +13,46 @@ use secrecy::SecretString;
 use crate::model::audit::AuthMethod;
 use crate::model::person::{IdentityError, Person};
 use crate::server::auth::admission::{Authenticator, STRANGERS, holder};
-use crate::server::auth::authorization::not_told;
+use crate::server::auth::authorization::identity_problem;
 use crate::server::auth::caller::{Caller, RequestId, RightsSource};
 use crate::server::auth::client_ip::{peer, subscriber};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::sync::lock;
 
-/// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
+/// The prefixes of people's tokens at GitHub ("About authentication to GitHub", GitHub Docs).
 const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
-/// What begins an App's.
+/// The prefixes of tokens of GitHub Apps.
 const OF_APPS: [&str; 2] = ["ghs_", "ghr_"];
-/// No token is longer; an App's of 2026 has some 520 characters.
+/// The longest token, in bytes; an App's of 2026 has some 520 characters.
 const LONGEST: usize = 2048;
 
-/// Which door a caller comes through.
+/// The routes that a caller uses, which decides how it sends its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerSurface {
-    /// With a token.
+    /// The API: with a bearer token.
     Api,
-    /// The same, or with the token as the password, which is what browsers know.
+    /// The pages: with a bearer token, or with the token as the password, which is what browsers know.
     Page,
 }
 
 impl Authenticator {
-    /// The request with its caller, if there may be one.
+    /// Returns the request with its caller, or the problem.
     pub(crate) async fn admit(
         &self,
         mut request: Request,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Request, Problem> {
         let from = self.client_ip(request.extensions(), request.headers());
         self.is_for_us(&request)?;
-        let mut caller = self.identify(request.headers(), from, door).await?;
+        let mut caller = self.identify(request.headers(), from, surface).await?;
         caller.from = from.map(|from| from.to_string());
         caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-        self.may_come(&caller)?;
+        self.check_rate(&caller)?;
         request.extensions_mut().insert(caller);
         Ok(request)
     }
 
-    /// Returns where a request comes from, if the server listens on a socket.
+    /// Returns the origin of a request, if the server listens on a socket.
     pub(crate) fn client_ip(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
         peer(extensions).map(|peer| self.admission.proxies.origin(peer, headers))
     }
@@ -62,17 +61,20 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Caller, Problem> {
-        if self.asks_nobody() {
+        if self.needs_no_token() {
             return Ok(Caller::anybody("unknown, on this machine"));
         }
-        let given = match door {
+        let token = match surface {
             CallerSurface::Api => bearer(headers),
             CallerSurface::Page => password(headers).or_else(|| bearer(headers)),
         };
-        let Some(text) = given else {
-            return Err(Problem::new(ProblemKind::Unauthorized, self.asked_for(door)));
+        let Some(text) = token else {
+            return Err(Problem::new(
+                ProblemKind::Unauthorized,
+                self.describe_credentials(surface),
+            ));
         };
         if let Some(token) = holder(&self.admission.tokens, &text) {
             tracing::debug!(token = token.name, "API token accepted");
@@ -82,22 +84,21 @@ impl Authenticator {
                 RightsSource::Token(token.rights.clone()),
             ));
         }
-        self.stranger(text, from, door).await
+        self.authenticate_unknown(text, from, surface).await
     }
 
-    /// Checks the host: where nobody is asked for a token, a browser may have been led here by a
-    /// page of another's.
+    /// Checks the host: if no token is needed, a page of another site may have led the browser here.
     pub(crate) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
-        if self.asks_nobody() { self.admission.site.check_host(request) } else { Ok(()) }
+        if self.needs_no_token() { self.admission.site.check_host(request) } else { Ok(()) }
     }
 
-    /// Returns whether nothing is configured that callers could be asked for.
-    fn asks_nobody(&self) -> bool {
+    /// Returns whether callers need no token.
+    fn needs_no_token(&self) -> bool {
         self.admission.tokens.is_empty() && self.admission.github.is_none()
     }
 
-    fn asked_for(&self, door: CallerSurface) -> &'static str {
-        match (door, self.admission.github.is_some()) {
+    fn describe_credentials(&self, surface: CallerSurface) -> &'static str {
+        match (surface, self.admission.github.is_some()) {
             (CallerSurface::Api, false) => {
                 "send a configured API token as `Authorization: Bearer TOKEN`"
             }
@@ -114,97 +115,97 @@ impl Authenticator {
         }
     }
 
-    /// One whose token is none of ours. Who is not known pays for a wrong token before it is looked
-    /// at, so that many at once pay each, and gets that back unless it is wrong. Ours, and those
-    /// that GitHub knew a little earlier, are let in all the same.
-    async fn stranger(
+    /// Authenticates a token that is not configured. An unknown token pays for a wrong one before it is checked, so
+    /// that many at once pay each, and gets that back unless it is wrong. Configured tokens, and those that GitHub knew
+    /// a little earlier, are not limited.
+    async fn authenticate_unknown(
         &self,
         text: String,
         from: Option<IpAddr>,
-        door: CallerSurface,
+        surface: CallerSurface,
     ) -> Result<Caller, Problem> {
-        let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
+        let client = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
         let looks = self.admission.github.is_some() && is_of_person(&text);
         let known = looks && self.known_person(&token);
         if !known {
-            self.pay(&whence)?;
+            self.pay(&client)?;
         }
-        let said = if looks {
+        let person = if looks {
             self.identify_person(&token, known).await
         } else {
-            Err(self.unknown_token(&text, door))
+            Err(self.unknown_token(&text, surface))
         };
-        let wrong = said.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
+        let wrong =
+            person.as_ref().is_err_and(|problem| problem.kind() == ProblemKind::Unauthorized);
         match (wrong, known) {
-            (true, true) => drop(self.pay(&whence)),
-            (false, false) => lock(&self.failures).release(&whence),
+            (true, true) => drop(self.pay(&client)),
+            (false, false) => lock(&self.failures).release(&client),
             (true, false) | (false, true) => {}
         }
         if wrong {
-            tracing::info!(from = whence, "a wrong token");
+            tracing::info!(from = client, "token refused");
         }
-        Ok(Caller::new(said?.login, AuthMethod::GitHub, RightsSource::Person(token)))
+        Ok(Caller::new(person?.login, AuthMethod::GitHub, RightsSource::Person(token)))
     }
 
-    fn pay(&self, whence: &str) -> Result<(), Problem> {
-        lock(&self.failures).try_acquire(whence, self.deployments.clock.now()).map_err(|wait| {
-            tracing::warn!(from = whence, "too many wrong tokens");
+    fn pay(&self, client: &str) -> Result<(), Problem> {
+        lock(&self.failures).try_acquire(client, self.deployments.clock.now()).map_err(|wait| {
+            tracing::warn!(from = client, "token rate limit reached");
             let detail = "too many wrong tokens came from your address";
             Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
     }
 
-    /// Finds the person of a token. At most [`STRANGERS`] tokens that are not known yet are looked up
-    /// at once.
+    /// Finds the person of a token. At most [`STRANGERS`] unknown tokens are looked up at once.
     async fn identify_person(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
         let ask = || {
             self.strangers.try_acquire().map_err(|_| {
-                tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
-                let detail = "too many tokens that are not known yet came at once; come again";
+                tracing::warn!(most = STRANGERS, "limit of concurrent token checks reached");
+                let detail = "too many new tokens arrived at once; try again later";
                 Problem::new(ProblemKind::TooMany, detail).after(Duration::from_secs(1))
             })
         };
         let _place = if known { None } else { Some(ask()?) };
-        self.person(token).await.map_err(not_told_of_login)
+        self.person(token).await.map_err(login_problem)
     }
 
-    fn unknown_token(&self, text: &str, door: CallerSurface) -> Problem {
-        let detail = match (self.admission.github.is_some(), door) {
+    fn unknown_token(&self, text: &str, surface: CallerSurface) -> Problem {
+        let detail = match (self.admission.github.is_some(), surface) {
             (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
-                "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
-                 token of the service"
+                "this is the token of a GitHub App, such as jobs have, and not a person's: use an \
+                 API token of the service"
             }
             (false, CallerSurface::Api) => "the API token is not a configured one",
             (true, CallerSurface::Api) => {
                 "the token is neither a configured API token nor a person's at GitHub"
             }
-            (_, CallerSurface::Page) => self.asked_for(door),
+            (_, CallerSurface::Page) => self.describe_credentials(surface),
         };
         Problem::new(ProblemKind::Unauthorized, detail)
     }
 
-    /// Counts a request of the caller. A caller who is asked for nothing is not counted: it is one
-    /// machine's own business.
-    fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
+    /// Counts a request of the caller against its rate limit. Callers without a token are not counted: they are on one
+    /// machine.
+    fn check_rate(&self, caller: &Caller) -> Result<(), Problem> {
         if matches!(caller.standing, RightsSource::Everybody) {
             return Ok(());
         }
         let now = self.deployments.clock.now();
         lock(&self.calls).try_acquire(&caller.account(), now).map_err(|wait| {
             let most = self.admission.requests_per_minute;
-            tracing::warn!(caller = caller.account(), most, "a caller comes too often");
+            tracing::warn!(caller = caller.account(), most, "request rate limit reached");
             let detail = format!("{} made more than {most} requests in a minute", caller.name);
             Problem::new(ProblemKind::TooMany, detail).after(wait)
         })
     }
 }
 
-/// At the door a token that GitHub does not answer to is a wrong one.
-fn not_told_of_login(error: IdentityError) -> Problem {
+/// Makes the problem of a failed login: a token that GitHub refuses is a wrong one.
+fn login_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::Forbidden(why) => Problem::new(ProblemKind::Unauthorized, why),
-        other => not_told(other),
+        other => identity_problem(other),
     }
 }
 
@@ -218,7 +219,7 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim().to_owned())
 }
 
-/// Returns what a browser sends after it was told a name and a password.
+/// Returns the password of HTTP Basic, as a browser sends it.
 fn password(headers: &HeaderMap) -> Option<String> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

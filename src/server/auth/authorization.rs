@@ -1,4 +1,4 @@
-//! What callers may do: asked in one place.
+//! Authorizes callers: the one place that decides what they may do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,28 @@ use crate::server::auth::caller::{Caller, Resource, RightsSource};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::store::StoreError;
 
-/// How many questions of one list are asked at once.
+/// The number of lookups that run at once for one list.
 const AT_ONCE: usize = 8;
 
 impl Authenticator {
-    /// Fails unless the caller may do that. Asked first by every handler.
+    /// Fails unless the caller has the permission on the resource. Every handler calls it first.
     pub(crate) async fn authorize(
         &self,
         caller: &Caller,
         scope: Scope,
         resource: &Resource,
     ) -> Result<(), Problem> {
-        let allowed = match &caller.standing {
+        let decision = match &caller.standing {
             RightsSource::Everybody => Ok(()),
             RightsSource::Token(rights) => self.token_may(caller, rights, scope, resource).await,
             RightsSource::Person(token) => self.person_may(caller, token, scope, resource).await,
         };
-        let may = allowed.is_ok();
-        tracing::debug!(caller = caller.name, ?scope, subject = %resource, may, "asked whether one may");
-        allowed
+        let allowed = decision.is_ok();
+        tracing::debug!(caller = caller.name, ?scope, %resource, allowed, "permission checked");
+        decision
     }
 
-    /// Returns whether the caller may see that; an error is that it cannot be found out.
+    /// Returns whether the caller may see the resource; an error means that this cannot be determined.
     pub(crate) async fn can_read(
         &self,
         caller: &Caller,
@@ -47,7 +47,7 @@ impl Authenticator {
         }
     }
 
-    /// Those of a list that the caller may see.
+    /// Returns the elements of a list that the caller may see.
     pub(crate) async fn filter_visible<T>(
         &self,
         caller: &Caller,
@@ -64,10 +64,11 @@ impl Authenticator {
         let asking: Vec<_> =
             distinct.iter().map(|one| Box::pin(self.read_as(caller, one))).collect();
         let questions: Vec<Resource> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
-        let once: BTreeSet<&Resource> = questions.iter().collect();
-        let asking: Vec<_> = once.iter().map(|one| Box::pin(self.can_read(caller, one))).collect();
+        let unique: BTreeSet<&Resource> = questions.iter().collect();
+        let asking: Vec<_> =
+            unique.iter().map(|one| Box::pin(self.can_read(caller, one))).collect();
         let answers: Vec<bool> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
-        let answers: BTreeMap<&Resource, bool> = once.into_iter().zip(answers).collect();
+        let answers: BTreeMap<&Resource, bool> = unique.into_iter().zip(answers).collect();
         let visible = distinct.into_iter().zip(&questions);
         let visible = visible.filter(|(_, question)| answers.get(question) == Some(&true));
         let visible: BTreeSet<&Resource> = visible.map(|(one, _)| one).collect();
@@ -75,8 +76,8 @@ impl Authenticator {
         Ok(both.filter(|(_, one)| visible.contains(one)).map(|(item, _)| item).collect())
     }
 
-    /// Returns what is asked to find out whether the caller may see that: of people their
-    /// repositories, wherever they are deployed to.
+    /// Returns the resource that decides whether the caller may see this one: for people the repository, wherever it is
+    /// deployed.
     async fn read_as(&self, caller: &Caller, resource: &Resource) -> Result<Resource, Problem> {
         let of_person = matches!(caller.standing, RightsSource::Person(_));
         let repository = match resource {
@@ -87,7 +88,7 @@ impl Authenticator {
         Ok(repository.map_or_else(|| resource.clone(), |one| Resource::Repository(one, None)))
     }
 
-    /// The repository that GitHub decides by; none where nobody knows it.
+    /// Returns the repository by whose permissions GitHub decides; `None` if it is not known.
     async fn repository_of(&self, resource: &Resource) -> Result<Option<RepoName>, Problem> {
         match resource {
             Resource::Everywhere | Resource::Target(_) => Ok(None),
@@ -126,8 +127,8 @@ impl Authenticator {
         )))
     }
 
-    /// Teams first: who may read everything, asks GitHub once for a whole list. Where they cannot
-    /// be asked about, the repository may be known to be enough.
+    /// Decides by teams first: a person who may read everything costs one call to GitHub for a whole list. If teams
+    /// cannot be read, the permission on the repository may be enough.
     async fn person_may(
         &self,
         caller: &Caller,
@@ -143,7 +144,7 @@ impl Authenticator {
             Err(refused) if refused.kind() == ProblemKind::Forbidden => {
                 Err(trusted.err().unwrap_or(refused))
             }
-            said => said,
+            result => result,
         }
     }
 
@@ -156,7 +157,7 @@ impl Authenticator {
     ) -> Result<(), Problem> {
         let target = match resource {
             Resource::Everywhere | Resource::Target(_) => {
-                return Err(of_all(caller, scope, resource));
+                return Err(admin_problem(caller, scope, resource));
             }
             Resource::Repository(_, target) => target.as_ref(),
             Resource::App(target, _) => Some(target),
@@ -166,7 +167,7 @@ impl Authenticator {
         else {
             return Err(unseen(caller, resource));
         };
-        let level = self.on_repository(token, &repository).await.map_err(not_told)?;
+        let level = self.on_repository(token, &repository).await.map_err(identity_problem)?;
         require(caller, scope, resource, &repository, level)?;
         match target {
             Some(target) if scope > Scope::Read => self.is_of_teams(caller, token, target).await,
@@ -186,9 +187,9 @@ impl Authenticator {
             teams.extend(github.readers.iter().cloned());
         }
         match self.is_in_one(token, &caller.name, &teams).await {
-            // A token that cannot show teams is good for what needs none.
+            // A token that cannot show teams can still do what needs none.
             Err(IdentityError::Forbidden(_)) => Ok(false),
-            said => said.map_err(not_told),
+            result => result.map_err(identity_problem),
         }
     }
 
@@ -213,7 +214,7 @@ impl Authenticator {
                  {why}",
                 caller.name
             ))),
-            Err(other) => Err(not_told(other)),
+            Err(other) => Err(identity_problem(other)),
         }
     }
 }
@@ -228,7 +229,7 @@ fn require(
     let needed = match scope {
         Scope::Read => RepoPermission::Read,
         Scope::Deploy => RepoPermission::Push,
-        Scope::Admin => return Err(of_all(caller, scope, resource)),
+        Scope::Admin => return Err(admin_problem(caller, scope, resource)),
     };
     match level {
         level if level >= needed => Ok(()),
@@ -241,7 +242,7 @@ fn require(
     }
 }
 
-/// The same answer whether the resource is there or not: who may not see it, is told no more.
+/// Makes the same problem whether the resource exists or not: a caller who may not see it learns nothing.
 fn unseen(caller: &Caller, resource: &Resource) -> Problem {
     forbidden(format!(
         "{} may not see {resource}, or there is no such thing: GitHub decides by its repository",
@@ -249,7 +250,7 @@ fn unseen(caller: &Caller, resource: &Resource) -> Problem {
     ))
 }
 
-fn of_all(caller: &Caller, scope: Scope, resource: &Resource) -> Problem {
+fn admin_problem(caller: &Caller, scope: Scope, resource: &Resource) -> Problem {
     let team = match scope {
         Scope::Read => "auth.github.readers",
         Scope::Deploy | Scope::Admin => "auth.github.admins",
@@ -274,12 +275,15 @@ fn forbidden(detail: String) -> Problem {
 }
 
 fn unknown(error: &StoreError) -> Problem {
-    tracing::error!(%error, "whose an app is cannot be found out");
-    Problem::new(ProblemKind::Unavailable, "whose the app is cannot be found out now; come again")
+    tracing::error!(%error, "owner of an app could not be read");
+    Problem::new(
+        ProblemKind::Unavailable,
+        "the app's owner cannot be determined now; try again later",
+    )
 }
 
-/// Describes to callers what GitHub did not tell.
-pub(super) fn not_told(error: IdentityError) -> Problem {
+/// Makes the problem for an identity that GitHub did not confirm.
+pub(super) fn identity_problem(error: IdentityError) -> Problem {
     match error {
         IdentityError::InvalidToken => Problem::new(
             ProblemKind::Unauthorized,
@@ -295,8 +299,8 @@ pub(super) fn not_told(error: IdentityError) -> Problem {
         IdentityError::Unavailable(why) => Problem::new(
             ProblemKind::Unavailable,
             format!(
-                "GitHub cannot be asked who you are and what you may ({why}); an API token works \
-                 nevertheless"
+                "GitHub cannot be asked for your identity and permissions ({why}); an API token \
+                 still works"
             ),
         ),
     }

@@ -1,4 +1,4 @@
-//! Who calls, and what it is about.
+//! The caller of a request, and the resources it may ask for.
 
 use std::sync::Arc;
 
@@ -10,50 +10,50 @@ use crate::model::callers::{Rights, Scope};
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, RepoName, TargetName};
 
-/// Names a request, in its answer and in the log.
+/// The id of a request, in its answer and in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Who calls.
+/// An authenticated caller.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// A GitHub login, or the name of a token's owner.
+    /// The GitHub login, or the name of the API token.
     pub(crate) name: String,
-    /// How we know.
+    /// The method of authentication.
     pub(crate) via: AuthMethod,
-    /// Where the request came from, and its id.
+    /// The origin of the request with its id.
     pub(crate) from: Option<String>,
     pub(crate) request: Option<String>,
-    /// What follows from how we know.
+    /// The source of the caller's rights.
     pub(crate) standing: RightsSource,
 }
 
-/// What a caller's rights come from.
+/// The source of a caller's rights.
 #[derive(Debug, Clone)]
 pub(crate) enum RightsSource {
-    /// Nobody is asked for anything: everything.
+    /// No token is needed: all rights.
     Everybody,
-    /// The configuration.
+    /// The configuration, for an API token.
     Token(Arc<Rights>),
-    /// GitHub, asked with this token.
+    /// GitHub, called with this token.
     Person(SecretString),
 }
 
-/// What it is to be done to.
+/// The resource that a caller asks to read or change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resource {
-    /// Everything that there is.
+    /// Everything.
     Everywhere,
     /// Everything on a target.
     Target(TargetName),
     /// An app on a target.
     App(TargetName, AppKey),
-    /// What is deployed of a repository, to a target where one is named.
+    /// The deployments of a repository, on a target if one is named.
     Repository(RepoName, Option<TargetName>),
 }
 
 impl Caller {
-    /// Everybody, where nobody is asked who they are.
+    /// Makes the caller for a service that needs no token.
     pub(crate) fn anybody(name: &str) -> Self {
         Self::new(name, AuthMethod::Loopback, RightsSource::Everybody)
     }
@@ -62,13 +62,13 @@ impl Caller {
         Self { name: name.into(), via, from: None, request: None, standing }
     }
 
-    /// As whom they act.
+    /// Returns the principal of the caller's acts.
     pub(crate) fn by(&self) -> Principal {
         let Self { name, via, from, request, standing: _ } = self.clone();
         Principal { name, via, from, request }
     }
 
-    /// Returns what their token is good for, if it is one of ours.
+    /// Returns the rights of the caller's API token, if it has one.
     pub(crate) fn rights(&self) -> Option<&Rights> {
         match &self.standing {
             RightsSource::Token(rights) => Some(rights),
@@ -76,8 +76,8 @@ impl Caller {
         }
     }
 
-    /// Returns what is asked about to find out whether they may see a deployment, or stop it. A token of ours is
-    /// for apps; GitHub knows repositories.
+    /// Returns the resource that decides whether the caller may see a deployment, or stop it. API tokens are for apps;
+    /// GitHub knows repositories.
     pub(crate) fn resource_of(&self, deployment: &Deployment) -> Resource {
         let request = &deployment.request;
         let target = request.target.clone();
@@ -89,14 +89,14 @@ impl Caller {
         }
     }
 
-    /// One name for each caller: a token and a person may be called alike.
+    /// Returns a unique name of the caller's account: a token and a person may have the same name.
     pub(crate) fn account(&self) -> String {
         format!("{}:{}", self.via.as_str(), self.name)
     }
 }
 
 impl Scope {
-    /// As the configuration writes it.
+    /// Returns the name that the configuration uses.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

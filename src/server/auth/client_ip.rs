@@ -1,15 +1,15 @@
-//! Where a request comes from. Pure.
+//! Finds the client address of a request, behind trusted proxies. Pure.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap};
 
-/// Proxies that are believed, as networks: an address and how many leading bits count.
+/// The trusted proxies as networks: an address and the number of leading bits.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies(pub Vec<(IpAddr, u8)>);
 
-/// How many proxies one behind another are looked through.
+/// The number of proxies in a row that are followed.
 const MOST_HOPS: usize = 20;
 
 impl Proxies {
@@ -17,15 +17,15 @@ impl Proxies {
         self.0.iter().any(|(network, bits)| is_in(address, *network, *bits))
     }
 
-    /// The address that a request comes from. What a proxy says is believed as far as proxies of
-    /// ours reach: what stands before them anybody may have written.
+    /// Returns the client address of a request. The header is believed as far back as trusted proxies go: anybody may
+    /// have written what is before them.
     pub(super) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.to_canonical();
-        // What stands before a proxy's own word may be any bytes; the word is none the worse.
-        let said = headers.get_all("x-forwarded-for").iter();
-        let said: Vec<_> = said.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
-        let said: Vec<&str> = said.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
-        for hop in said.into_iter().rev().take(MOST_HOPS) {
+        // A header before the proxy's own may have any bytes, which do not make the proxy's wrong.
+        let hops = headers.get_all("x-forwarded-for").iter();
+        let hops: Vec<_> = hops.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        let hops: Vec<&str> = hops.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
+        for hop in hops.into_iter().rev().take(MOST_HOPS) {
             if !self.have(origin) {
                 break;
             }
@@ -36,12 +36,13 @@ impl Proxies {
     }
 }
 
-/// The peer, where the server listens on a socket.
+/// Returns the peer's address, if the server listens on a socket.
 pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
-/// For counting: of IPv6 a subscriber has a whole network of 64 bits.
+/// Returns the text that stands for the subscriber of an address: in IPv6 one subscriber has a whole network of 64
+/// bits.
 pub(crate) fn subscriber(address: IpAddr) -> String {
     match address {
         IpAddr::V4(_) => address.to_string(),
@@ -52,7 +53,7 @@ pub(crate) fn subscriber(address: IpAddr) -> String {
     }
 }
 
-/// Some proxies add a port.
+/// Parses an address; some proxies add a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let bare = bare.parse().ok();
@@ -85,10 +86,10 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn from(peer: &str, said: &[&'static str]) -> String {
+    fn from(peer: &str, hops: &[&'static str]) -> String {
         let proxies = Proxies(vec![(ip("10.0.0.0"), 8), (ip("fd00::1"), 128)]);
         let mut headers = HeaderMap::new();
-        for line in said {
+        for line in hops {
             headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         proxies.origin(ip(peer), &headers).to_string()
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_what_our_own_proxies_say_is_believed() {
-        for (peer, said, origin) in [
+        for (peer, hops, origin) in [
             ("192.0.2.1", &[][..], "192.0.2.1"),
             ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
             ("10.1.2.3", &["198.51.100.7"], "198.51.100.7"),
@@ -112,7 +113,7 @@ mod tests {
             ("10.1.2.3", &[""], "10.1.2.3"),
             ("10.1.2.3", &["\u{fc}, 198.51.100.7"], "198.51.100.7"),
         ] {
-            assert_eq!(from(peer, said), origin, "{peer} {said:?}");
+            assert_eq!(from(peer, hops), origin, "{peer} {hops:?}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Under which names we may be called where nobody is asked for a token. Pure.
+//! Checks the `Host` of requests if no token is needed. Pure.
 //!
-//! A page of anybody's can have its own name lead to this machine, and a browser then takes us for
-//! the page's own server (DNS rebinding); only the `Host` that it sends tells it apart.
+//! Any web page can make its own name resolve to this machine, and a browser then takes this service for the page's
+//! server (DNS rebinding); only the `Host` that the browser sends shows it.
 
 use axum::extract::Request;
 use axum::http::Uri;
@@ -11,12 +11,12 @@ use axum::http::uri::Authority;
 use crate::server::problem::{Problem, ProblemKind};
 use crate::support::host::is_loopback;
 
-/// Our own names beside those of this machine.
+/// The service's own host name, beside those of this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Site(Option<String>);
 
 impl Site {
-    /// The host of `server.external_url`, if it has one.
+    /// Reads the host of `server.external_url`, if it has one.
     pub fn of(external_url: &str) -> Self {
         let uri: Option<Uri> = external_url.parse().ok();
         Self(uri.and_then(|uri| uri.host().map(str::to_owned)))
@@ -31,11 +31,11 @@ impl Site {
         if self.is_ours(host) {
             return Ok(());
         }
-        tracing::warn!("a request to another host was refused");
+        tracing::warn!("request refused: unknown host name");
         Err(Problem::new(
             ProblemKind::Forbidden,
-            "this service asks nobody for a token, so that it answers only to names of this machine, \
-             such as localhost, and to the host of `server.external_url`",
+            "this service needs no token, so it answers only requests for names of this machine, \
+             such as localhost, and for the host of `server.external_url`",
         ))
     }
 

@@ -1,23 +1,23 @@
-//! Who may call, and what they may do.
+//! Authentication and authorization: who calls, and what the caller may do.
 //!
 //! ```text
-//! token ─▶ one of ours? ─────────────▶ Rights: scope, targets, apps      (token_rights)
+//! token ─▶ configured? ──────────────▶ Rights: scope, targets, apps      (token_rights)
 //!       └▶ like GitHub's? ─ GitHub ──▶ Person                            (people, token_cache)
-//! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or what GitHub says of the repository and its teams
+//! Caller + Scope + Resource ─▶ authorize ─▶ Rights, or GitHub's permissions on the repository and its teams
 //! ```
 //!
-//! A text that is none of ours and does not look like GitHub's is shown to nobody: it may be one of
-//! ours with a slip in it.
+//! A text that is no configured token and does not look like GitHub's is sent nowhere: it may be a configured token
+//! with a typo.
 
-mod caller; // who calls, and what it is about
-mod client_ip; // where a request comes from
-mod host_guard; // which names are ours
-mod rate_limit; // how often each caller may come
-mod token_rights; // what a token of the configuration is good for
-mod token_cache; // what GitHub said, for a short while
-mod admission; // what is asked of callers
-mod people; // what GitHub says of people
-mod authorization; // what callers may do
+mod caller; // the caller, and the resource it asks for
+mod client_ip; // the address of a client behind proxies
+mod host_guard; // the service's host names
+mod rate_limit; // rate limits of callers
+mod token_rights; // the rights of API tokens
+mod token_cache; // GitHub's answers, for a short while
+mod admission; // the configuration, and the Authenticator
+mod people; // people's identity and permissions at GitHub
+mod authorization; // decides what callers may do
 mod authentication; // from a request to a caller
 
 pub use crate::server::auth::admission::Admission;

@@ -1,4 +1,4 @@
-//! What GitHub says of people, asked with their own tokens and kept for a short while.
+//! Asks GitHub about people with their own tokens, and caches the answers for a short while.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -16,7 +16,7 @@ impl Authenticator {
         let token = self.fingerprint(token);
         let known =
             lock(&self.people).look_up(&token, &TokenQuestion::Who, self.deployments.clock.now());
-        matches!(known, Lookup::Fresh(said) | Lookup::Stale(said) if said.is_yes())
+        matches!(known, Lookup::Fresh(reply) | Lookup::Stale(reply) if reply.is_yes())
     }
 
     /// Returns the person who has that token.
@@ -30,7 +30,7 @@ impl Authenticator {
         }
     }
 
-    /// Returns what they may on a repository.
+    /// Returns the person's permission on a repository.
     pub(super) async fn on_repository(
         &self,
         token: &SecretString,
@@ -44,7 +44,7 @@ impl Authenticator {
         }
     }
 
-    /// Returns whether the person, under that name, are in one of the teams.
+    /// Returns whether the person, under that name, is in one of the teams.
     pub(super) async fn is_in_one(
         &self,
         token: &SecretString,
@@ -55,7 +55,7 @@ impl Authenticator {
         for team in teams {
             match self.ask(token, TokenQuestion::In(team.clone(), login.to_owned())).await {
                 Ok(TokenReply::IsMember(true)) => return Ok(true),
-                // Of another organization it may be shown.
+                // The token may still show a team of another organization.
                 Ok(TokenReply::Hidden(why)) | Err(IdentityError::Forbidden(why)) => {
                     refused = Some(why);
                 }
@@ -74,13 +74,13 @@ impl Authenticator {
         let print = self.fingerprint(token);
         let now = self.deployments.clock.now();
         let before = match lock(&self.people).look_up(&print, &question, now) {
-            Lookup::Fresh(said) => return Ok(said),
-            Lookup::Stale(said) => Some(said),
+            Lookup::Fresh(reply) => return Ok(reply),
+            Lookup::Stale(reply) => Some(reply),
             Lookup::Miss => None,
         };
         let forge = &self.deployments.forge;
         let wait = lock(&self.people).wait(&print, now);
-        let said = match (wait, &question) {
+        let reply = match (wait, &question) {
             (Some(left), _) => Err(IdentityError::RateLimited(left)),
             (None, TokenQuestion::Who) => {
                 forge.person(token).await.map(|person| TokenReply::Is(Some(person)))
@@ -92,8 +92,8 @@ impl Authenticator {
                 forge.is_member(token, login, team).await.map(TokenReply::IsMember)
             }
         };
-        lock(&self.people).note(&print, question, &said, now);
-        decide(said, before)
+        lock(&self.people).note(&print, question, &reply, now);
+        decide(reply, before)
     }
 
     fn fingerprint(&self, token: &SecretString) -> TokenFingerprint {

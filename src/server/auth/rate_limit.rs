@@ -1,4 +1,4 @@
-//! How often each caller may come. Pure; times come in.
+//! Limits how often each caller may send requests. Pure; times are arguments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use jiff::Timestamp;
 
 use crate::support::rate_limit::{Rate, RateLimiter};
 
-/// Buckets that are not full. Beyond that, new callers share one.
+/// The number of buckets that are not full. Beyond that, new callers share one.
 const MOST: usize = 10_000;
-/// Whose bucket it is that is shared; no caller is called so.
+/// The name of the shared bucket; no caller has this name.
 const OTHERS: &str = "";
 
-/// One token bucket a caller: so many requests in a minute, and as many at once.
+/// One token bucket for each caller: a number of requests in a minute, and as many at once.
 #[derive(Debug)]
 pub(super) struct CallerLimits {
     rate: Rate,
-    /// Those that are not full.
+    /// The buckets that are not full.
     limiters: BTreeMap<String, RateLimiter>,
 }
 
@@ -25,7 +25,7 @@ impl CallerLimits {
         Self { rate: Rate::per_minute(per_minute, per_minute), limiters: BTreeMap::new() }
     }
 
-    /// Takes one token of the caller's; else says how long until there is one again.
+    /// Takes one token of the caller's bucket; otherwise returns the time until there is one.
     pub(super) fn try_acquire(&mut self, caller: &str, now: Timestamp) -> Result<(), Duration> {
         match self.wait(caller, now) {
             Duration::ZERO => {
@@ -38,7 +38,7 @@ impl CallerLimits {
         }
     }
 
-    /// Gives back one token that was taken of the caller's.
+    /// Gives one token back to the caller's bucket.
     pub(super) fn release(&mut self, caller: &str) {
         let caller = if self.limiters.contains_key(caller) { caller } else { OTHERS };
         if let Some(limiter) = self.limiters.get_mut(caller) {

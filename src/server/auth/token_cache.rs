@@ -1,8 +1,8 @@
-//! What GitHub said of tokens, kept for a short while under a keyed hash: never the token itself.
-//! Pure; times come in.
+//! Caches GitHub's answers about tokens for a short while under a keyed hash: never the token itself. Pure; times are
+//! arguments.
 //!
-//! While GitHub cannot be asked, what it said a little earlier is still believed, so that people can
-//! go on in an outage; a token that it rejects is forgotten at once.
+//! While GitHub cannot be called, an answer from a little earlier still counts, so that people can work in an outage; a
+//! token that GitHub rejects is forgotten at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,38 +14,38 @@ use sha2::Sha256;
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{IdentityError, Person, RepoPermission};
 
-/// For so long nobody is asked again: what is taken from somebody at GitHub is theirs here so long.
+/// The age up to which an answer counts without a new call: a right that is revoked at GitHub lasts here so long.
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
-/// A no is asked again sooner: whoever was just let in tries again.
+/// The same for a refusal, which is shorter: people who just got a right try again.
 const FRESH_NO: SignedDuration = SignedDuration::from_secs(10);
-/// While GitHub cannot be asked.
+/// The age up to which an answer counts while GitHub cannot be called.
 const STALE: SignedDuration = SignedDuration::from_mins(15);
-/// Answers; some hundred bytes each.
+/// The number of answers, of some hundred bytes each.
 const MOST: usize = 20_000;
-/// Tokens whose owners GitHub told to wait.
+/// The number of tokens that GitHub told to wait.
 const MOST_WAITING: usize = 10_000;
 
-/// A token, for who cannot have it: its HMAC-SHA256 under a key of this process.
+/// A stand-in for a token in memory: its HMAC-SHA256 under a key of this process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TokenFingerprint([u8; 32]);
 
-/// A key that is made anew with each process.
+/// The key of fingerprints, made anew with each process.
 #[derive(Clone)]
 pub struct FingerprintKey([u8; 32]);
 
-/// What is asked about whoever has a token.
+/// A question about the owner of a token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenQuestion {
     Who,
     On(RepoName),
-    /// And under which name.
+    /// The question whether the owner, under that login, is in the team.
     In(TeamName, String),
 }
 
-/// What GitHub said.
+/// GitHub's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenReply {
-    /// `None`: it does not know the token.
+    /// The owner; `None` if GitHub does not know the token.
     Is(Option<Person>),
     May(RepoPermission),
     IsMember(bool),
@@ -53,25 +53,25 @@ pub(super) enum TokenReply {
     Hidden(String),
 }
 
-/// Answers by token and question, and who is to wait.
+/// Answers by token and question, and the tokens that must wait.
 #[derive(Debug, Default)]
 pub(super) struct TokenCache {
     answers: BTreeMap<(TokenFingerprint, TokenQuestion), (TokenReply, Timestamp)>,
     waiting: BTreeMap<TokenFingerprint, Timestamp>,
 }
 
-/// What is known without asking.
+/// The result of a lookup in the cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// It was just said.
+    /// A fresh answer.
     Fresh(TokenReply),
-    /// It was said a little earlier: believed where nobody can be asked.
+    /// An older answer, which counts only while GitHub cannot be called.
     Stale(TokenReply),
     Miss,
 }
 
 impl TokenReply {
-    /// A no is kept for a shorter time.
+    /// Returns whether the answer grants something; a refusal is cached for a shorter time.
     pub(super) fn is_yes(&self) -> bool {
         match self {
             Self::Is(person) => person.is_some(),
@@ -83,7 +83,7 @@ impl TokenReply {
 }
 
 impl FingerprintKey {
-    /// The key of these random bytes.
+    /// Makes a key of these random bytes.
     pub fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
@@ -109,35 +109,35 @@ impl TokenCache {
         question: &TokenQuestion,
         now: Timestamp,
     ) -> Lookup {
-        let Some((said, at)) = self.answers.get(&(token.clone(), question.clone())) else {
+        let Some((reply, at)) = self.answers.get(&(token.clone(), question.clone())) else {
             return Lookup::Miss;
         };
         let age = now.duration_since(*at);
-        match said.clone() {
-            said if age < if said.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(said),
-            said if age < STALE && said.is_yes() => Lookup::Stale(said),
+        match reply.clone() {
+            reply if age < if reply.is_yes() { FRESH } else { FRESH_NO } => Lookup::Fresh(reply),
+            reply if age < STALE && reply.is_yes() => Lookup::Stale(reply),
             _ => Lookup::Miss,
         }
     }
 
-    /// For how long nothing may be asked with that token.
+    /// Returns how long GitHub may not be called with that token.
     pub(super) fn wait(&self, token: &TokenFingerprint, now: Timestamp) -> Option<Duration> {
         let left = self.waiting.get(token)?.duration_since(now);
         left.try_into().ok().filter(|left: &Duration| !left.is_zero())
     }
 
-    /// Keeps what was said; what is no answer is kept as far as it says something.
+    /// Stores an answer; of an error it stores what it says about the token.
     pub(super) fn note(
         &mut self,
         token: &TokenFingerprint,
         question: TokenQuestion,
-        said: &Result<TokenReply, IdentityError>,
+        reply: &Result<TokenReply, IdentityError>,
         now: Timestamp,
     ) {
-        match said {
+        match reply {
             Ok(answer) => self.keep(token, question, answer.clone(), now),
             Err(IdentityError::InvalidToken) => {
-                // Nothing of the token is believed any more.
+                // No answer about the token counts any more.
                 self.answers.retain(|(other, _), _| other != token);
                 self.keep(token, TokenQuestion::Who, TokenReply::Is(None), now);
             }
@@ -150,7 +150,7 @@ impl TokenCache {
                     self.waiting.insert(token.clone(), now.checked_add(wait).unwrap_or(now));
                 }
             }
-            // That teams are not shown is as good as a no, and is asked again as soon.
+            // Hidden teams count as a refusal, and are looked up again as soon.
             Err(IdentityError::Forbidden(why)) if matches!(question, TokenQuestion::In(..)) => {
                 self.keep(token, question, TokenReply::Hidden(why.clone()), now);
             }
@@ -162,30 +162,30 @@ impl TokenCache {
         &mut self,
         token: &TokenFingerprint,
         question: TokenQuestion,
-        said: TokenReply,
+        reply: TokenReply,
         now: Timestamp,
     ) {
         if self.answers.len() >= MOST {
             self.answers.retain(|_, (_, at)| now.duration_since(*at) < FRESH);
         }
         if self.answers.len() >= MOST {
-            // Who comes with so many tokens in a minute has them asked about again.
+            // A caller with so many tokens in a minute has them looked up again.
             self.answers.clear();
         }
-        self.answers.insert((token.clone(), question), (said, now));
+        self.answers.insert((token.clone(), question), (reply, now));
     }
 }
 
-/// The answer that counts: what was said now; or a little earlier, where nobody can be asked.
+/// Returns the answer that counts: the new one, or a cached one while GitHub cannot be called.
 pub(super) fn decide<A>(
-    said: Result<A, IdentityError>,
+    reply: Result<A, IdentityError>,
     before: Option<A>,
 ) -> Result<A, IdentityError> {
-    match (said, before) {
+    match (reply, before) {
         (Err(IdentityError::Unavailable(_) | IdentityError::RateLimited(_)), Some(before)) => {
             Ok(before)
         }
-        (said, _) => said,
+        (reply, _) => reply,
     }
 }
 

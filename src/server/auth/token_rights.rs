@@ -1,25 +1,25 @@
-//! What a token of the configuration is good for. Pure.
+//! The rights of API tokens in the configuration. Pure.
 
 use crate::model::callers::{Rights, Scope};
 use crate::model::id::{AppKey, TargetName};
 use crate::server::auth::caller::Resource;
 
-/// An app where it is.
+/// An app on a target.
 pub(super) type Place = (TargetName, AppKey);
 
 impl Rights {
-    /// Returns whether the rights hold that. `deployed` is what is known to be deployed of the
-    /// repository, where the resource is one.
+    /// Returns whether the rights include the scope on the resource. `deployed` has the known apps of the repository,
+    /// if the resource is one.
     pub(crate) fn hold(&self, scope: Scope, resource: &Resource, deployed: &[Place]) -> bool {
         scope <= self.scope && self.reach(scope, resource, deployed)
     }
 
-    /// Returns whether the rights are for something on that target.
+    /// Returns whether the rights include something on that target.
     pub(crate) fn reach_target(&self, target: &TargetName) -> bool {
         self.targets.is_match(target.as_str())
     }
 
-    /// Returns whether what is known of a repository matters.
+    /// Returns whether the known apps of a repository matter.
     pub(super) fn ask_of_apps(&self, resource: &Resource) -> bool {
         match resource {
             Resource::Everywhere | Resource::Target(_) | Resource::App(..) => false,
@@ -28,8 +28,8 @@ impl Rights {
         }
     }
 
-    /// Of a repository, to see it takes one app that is reached, and to act on it all of them: what
-    /// it deploys next cannot be known.
+    /// Returns whether the rights reach the resource. To read a repository they must reach one of its apps, to act on
+    /// it all of them: its next deployment may be of any.
     fn reach(&self, scope: Scope, resource: &Resource, deployed: &[Place]) -> bool {
         let app = |(target, app): &Place| {
             self.targets.is_match(target.as_str()) && self.apps.is_match(&app.to_string())

@@ -1,6 +1,6 @@
-//! Operations become an `OpenAPI` document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
+//! Renders operations as an `OpenAPI` document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
 //!
-//! Its schemas are JSON Schema 2020-12, which 3.1 takes as they are.
+//! Its schemas are JSON Schema 2020-12, which 3.1 accepts unchanged.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use crate::model::deployment::State;
 use crate::server::openapi::operation::{Is, Operation, Parameter, RouteAnswer};
 use crate::server::problem::ProblemKind;
 
-/// The status of what the caller has already.
+/// The status of an answer that the caller has already.
 const NOT_MODIFIED: &str = "304";
 const SCHEMAS: &str = "/components/schemas";
 
-const ABOUT: &str = "What is deployed where, what happened, and what people do about it. \
-    Times are RFC 3339 in UTC. Answers may get new keys; a client leaves those out that it does not \
-    know. Errors are `application/problem+json` (RFC 9457): `type` is stable and for programs, \
-    `detail` is for people.";
+const ABOUT: &str = "Deployments, apps, revisions, rollbacks, locks and the audit log of \
+                     the-deployer. Times are RFC 3339 in UTC. Answers may get new keys; a client \
+                     ignores keys that it does not know. Errors are `application/problem+json` \
+                     (RFC 9457): `type` is stable and for programs, `detail` is for people.";
 
-/// How any route may fail.
+/// The problems of every route.
 const ANY: &[ProblemKind] = &[
     ProblemKind::BadRequest,
     ProblemKind::Unauthorized,
@@ -35,7 +35,7 @@ const ANY: &[ProblemKind] = &[
     ProblemKind::TookTooLong,
     ProblemKind::Internal,
 ];
-/// How a route with a body may fail as well.
+/// The further problems of a route with a body.
 const WITH_BODY: &[ProblemKind] = &[
     ProblemKind::SlowBody,
     ProblemKind::KeyInUse,
@@ -44,7 +44,7 @@ const WITH_BODY: &[ProblemKind] = &[
     ProblemKind::Unprocessable,
     ProblemKind::KeyReused,
 ];
-/// How no route fails that anybody may call.
+/// The problems that a public route does not have.
 const OF_CALLERS: &[ProblemKind] =
     &[ProblemKind::Unauthorized, ProblemKind::Forbidden, ProblemKind::TooMany];
 
@@ -65,18 +65,19 @@ pub(super) fn render_document(base: &str, all: &[Operation]) -> String {
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A token of the service's configuration, or a person's of GitHub.",
+                "description": "An API token of the service's configuration, or a person's GitHub \
+                                token.",
             }},
         },
     });
-    // Our own values have string keys: they can be written.
+    // Own values have string keys, so they can be written.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// What types look like, each described once.
+/// The schemas of types, each described once.
 struct Shapes {
-    given: SchemaGenerator,
-    taken: SchemaGenerator,
+    answers: SchemaGenerator,
+    requests: SchemaGenerator,
 }
 
 impl Shapes {
@@ -85,14 +86,14 @@ impl Shapes {
             settings.meta_schema = None;
             settings.definitions_path = SCHEMAS.into();
         });
-        // What is taken is small, and may look otherwise than what is given under the same name.
-        let taken = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
-        // That an answer of an older service may lack a key is no promise of what is given.
-        let given =
+        // Request types are small, and may differ from answers under the same name.
+        let requests = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
+        // A key that an older service may omit is still promised by this one.
+        let answers =
             settings.for_serialize().with_transform(RecursiveTransform(|one: &mut Schema| {
                 one.remove("default");
             }));
-        Self { given: given.into_generator(), taken: taken.into_generator() }
+        Self { answers: answers.into_generator(), requests: requests.into_generator() }
     }
 
     fn operation(&mut self, operation: &Operation) -> Json {
@@ -115,7 +116,7 @@ impl Shapes {
             "security": security,
         });
         if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {
-            let schema = shape(&mut self.taken);
+            let schema = shape(&mut self.requests);
             let content = json!({"application/json": {"schema": schema}});
             map.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
         }
@@ -142,7 +143,8 @@ impl Shapes {
         let failures: Vec<_> = failures.collect();
         let answers = answers.iter().map(|answer| (answer.status, self.answer(answer)));
         let all = answers.chain(failures).map(|(status, said)| (status.to_string(), said));
-        let same = json!({"description": "It is as it was when the answer with the `ETag` of `If-None-Match` was given."});
+        let same = json!({"description": "The answer is the same as the one with the `ETag` in \
+                                          `If-None-Match`."});
         all.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), same))).collect()
     }
 
@@ -152,7 +154,7 @@ impl Shapes {
             None => json!({"description": about}),
             Some((kind, shape)) => {
                 let mut content = Map::new();
-                content.insert((*kind).to_owned(), json!({"schema": shape(&mut self.given)}));
+                content.insert((*kind).to_owned(), json!({"schema": shape(&mut self.answers)}));
                 json!({"description": about, "content": content})
             }
         }
@@ -161,17 +163,17 @@ impl Shapes {
     fn failure(&mut self, kinds: &[ProblemKind]) -> Json {
         let one = |kind: &ProblemKind| format!("`{}`: {}", kind.urn(), kind.documented().2);
         let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
-        let schema = self.given.subschema_for::<ProblemBody>();
+        let schema = self.answers.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});
         json!({"description": about, "content": content})
     }
 
     fn components(&mut self) -> Map<String, Json> {
-        self.given.take_definitions(true)
+        self.answers.take_definitions(true)
     }
 }
 
-/// The names between braces.
+/// Returns the names between braces.
 fn in_path(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
@@ -183,7 +185,7 @@ fn path_parameter(path: &str, name: &str) -> Json {
         "app" => ("The app's slug.", Form::SLUG),
         "revision" => ("The deploy id that names the revision.", Form::DEPLOY_ID),
         _ if path.starts_with("/deployments/") => ("The deployment's deploy id.", Form::DEPLOY_ID),
-        _ => ("Its id.", Form::LOCK_ID),
+        _ => ("The id of the resource.", Form::LOCK_ID),
     };
     json!({
         "name": name, "in": "path", "required": true, "description": about,

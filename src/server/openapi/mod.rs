@@ -1,16 +1,15 @@
-//! THE CONTRACT OF THE API: a route and what is said of it are added together, so that neither
-//! is there without the other.
+//! THE CONTRACT OF THE API: a route and its description are added together, so that neither exists without the other.
 //!
 //! ```text
 //! Routes::get(path, handler).reads(…) ─▶ Router, as axum has it
 //!                                     └▶ document ─▶ /api/v1/openapi.json, docs/openapi.json
 //! ```
 //!
-//! The shapes are those of the types that handlers take and give (`schemars`), their words the
-//! types' doc comments.
+//! The schemas are those of the types that handlers take and give (`schemars`), and their texts the types' doc
+//! comments.
 
-mod document; // operations become an OpenAPI document
-mod operation; // routes, and what is said of each
+mod document; // renders the OpenAPI document
+mod operation; // routes with their descriptions
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -20,7 +19,7 @@ pub(super) use crate::api::forms::Form;
 use crate::server::conditional::CachedDocument;
 pub(super) use crate::server::openapi::operation::{Is, Operation, Parameter, Routes};
 
-/// The route of the document: of those operations, which are all below `base`, and of itself.
+/// Makes the route of the document: with those operations, which are all below `base`, and with itself.
 pub(super) fn served<S: Clone + Send + Sync + 'static>(
     base: &str,
     mut operations: Vec<Operation>,
@@ -31,8 +30,8 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
         .open("getOpenApi", "This document.")
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     operations.extend(itself.operations);
-    // Shared by all answers, however slowly they are read.
+    // Shared by all answers, however slowly clients read them.
     let text = CachedDocument::new(document::render_document(base, &operations).into());
-    let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
+    let answer = move |headers: HeaderMap| async move { text.answer(&headers) };
     Router::new().route(PATH, get(answer))
 }

@@ -1,5 +1,5 @@
-//! Routes, and what is said of each: what it takes, what it gives, how it fails. Neither is there without the
-//! other: a route that was added is not one of the [`Routes`] before it is said what it does.
+//! Routes with their descriptions: the input, the answers and the problems. A route without a description is not one of
+//! the [`Routes`], so neither exists without the other.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -9,13 +9,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::api::forms::Form;
 use crate::server::problem::ProblemKind;
 
-/// Routes, each with what is said of it. What follows a route is said of it.
+/// Routes with their descriptions. A description applies to the route before it.
 pub(crate) struct Routes<S> {
     pub(crate) router: Router<S>,
     pub(crate) operations: Vec<Operation>,
 }
 
-/// A route of which nothing is said yet.
+/// A route without a description.
 #[must_use = "without what it does there is no route"]
 pub(crate) struct Unsaid<S> {
     routes: Routes<S>,
@@ -24,24 +24,24 @@ pub(crate) struct Unsaid<S> {
     route: MethodRouter<S>,
 }
 
-/// What a route does, for who writes a client.
+/// The description of a route, for authors of clients.
 pub(crate) struct Operation {
-    /// `get` or `post`.
+    /// The method: `get` or `post`.
     pub(super) method: &'static str,
     pub(super) path: String,
     /// Its name in generated clients.
     pub(super) id: &'static str,
     /// One sentence.
     pub(super) summary: &'static str,
-    /// What else there is to know.
+    /// The further explanation.
     pub(super) about: Option<&'static str>,
-    /// Which right it needs: `read`, `deploy`, `admin`; none, where anybody may call it.
+    /// The right that it needs: `read`, `deploy`, `admin`; `None` for a public route.
     pub(super) needs: Option<&'static str>,
     pub(super) query: &'static [Parameter],
     pub(super) headers: &'static [Parameter],
     pub(super) body: Option<SchemaMaker>,
     pub(super) answers: Vec<RouteAnswer>,
-    /// How it fails beside what any route does.
+    /// The problems beyond those of every route.
     pub(super) fails: &'static [ProblemKind],
 }
 
@@ -50,15 +50,15 @@ pub(crate) struct Operation {
 pub(crate) struct Parameter {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it does.
+    /// The description.
     pub(crate) about: &'static str,
-    /// What it may be.
+    /// The form of its values.
     pub(crate) kind: Is,
-    /// Whether nothing can be answered without it.
+    /// True if the request is refused without it.
     pub(crate) required: bool,
 }
 
-/// What a parameter may be.
+/// The form of a parameter's values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Is {
     /// A text of that form.
@@ -74,38 +74,38 @@ pub(crate) enum Is {
 }
 
 impl Parameter {
-    /// A text of that form.
+    /// Makes a parameter with a text of that form.
     pub(crate) const fn text(name: &'static str, form: Form, about: &'static str) -> Self {
         Self::new(name, Is::Form(form), about)
     }
 
-    /// A parameter of any kind.
+    /// Makes a parameter of any form.
     pub(crate) const fn new(name: &'static str, kind: Is, about: &'static str) -> Self {
         Self { name, about, kind, required: false }
     }
 
-    /// The same, which must be there.
+    /// Returns the parameter as a required one.
     pub(crate) const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 }
 
-/// Any act may be repeated under a name.
+/// The header by which any act may be repeated.
 const ONCE: &[Parameter] = &[Parameter::text(
     "Idempotency-Key",
     Form::KEY,
-    "New for each act, up to 100 visible characters. For 24 hours a repeat with it does nothing, and \
-     gets the answer that the first one got.",
+    "A new key for each act, up to 100 visible characters. For 24 hours a repeat with the same key \
+     does nothing, and gets the answer to the first request.",
 )];
 
 /// Makes the schema of a type.
 pub(super) type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
-/// One way in which a route answers.
+/// One answer of a route.
 pub(super) struct RouteAnswer {
     pub(super) status: u16,
     pub(super) about: &'static str,
-    /// The type of the content, and its shape; none where there is no content.
+    /// The content type and the schema; `None` without content.
     pub(super) content: Option<(&'static str, SchemaMaker)>,
 }
 
@@ -129,66 +129,66 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// It takes the right to what concerns many apps.
+    /// Requires the right to administer.
     pub(crate) fn admin(self) -> Self {
         self.say(|it| it.needs = Some("admin"))
     }
 
-    /// There is more to know.
+    /// Adds a further explanation.
     pub(crate) fn about(self, text: &'static str) -> Self {
         self.say(|it| it.about = Some(text))
     }
 
-    /// It has these in its query.
+    /// Sets the parameters of the query.
     pub(crate) fn query(self, query: &'static [Parameter]) -> Self {
         self.say(|it| it.query = query)
     }
 
-    /// It has these headers.
+    /// Sets the headers.
     pub(crate) fn headers(self, headers: &'static [Parameter]) -> Self {
         self.say(|it| it.headers = headers)
     }
 
-    /// It takes a body.
+    /// Sets the type of the body.
     pub(crate) fn takes<T: JsonSchema>(self) -> Self {
         self.say(|it| it.body = Some(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// It answers with JSON.
+    /// Adds an answer with JSON.
     pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         let content: (_, SchemaMaker) = ("application/json", SchemaGenerator::subschema_for::<T>);
         self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
     }
 
-    /// It answers with a stream of events.
+    /// Adds an answer with a stream of events.
     pub(crate) fn streams<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         let content: (_, SchemaMaker) = ("text/event-stream", SchemaGenerator::subschema_for::<T>);
         self.say(|it| it.answers.push(RouteAnswer { status, about, content: Some(content) }))
     }
 
-    /// It answers without content.
+    /// Adds an answer without content.
     pub(crate) fn ends(self, status: u16, about: &'static str) -> Self {
         self.say(|it| it.answers.push(RouteAnswer { status, about, content: None }))
     }
 
-    /// It fails in these ways, too.
+    /// Adds problems.
     pub(crate) fn fails(self, fails: &'static [ProblemKind]) -> Self {
         self.say(|it| it.fails = fails)
     }
 }
 
 impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
-    /// It needs the right to read.
+    /// Describes a route that needs the right to read.
     pub(crate) fn reads(self, id: &'static str, summary: &'static str) -> Routes<S> {
         self.add_operation(id, summary, Some("read"), &[])
     }
 
-    /// It needs the right to deploy.
+    /// Describes a route that needs the right to deploy.
     pub(crate) fn acts(self, id: &'static str, summary: &'static str) -> Routes<S> {
         self.add_operation(id, summary, Some("deploy"), ONCE)
     }
 
-    /// Anybody may call it.
+    /// Describes a public route.
     pub(crate) fn open(self, id: &'static str, summary: &'static str) -> Routes<S> {
         self.add_operation(id, summary, None, &[])
     }
@@ -220,8 +220,7 @@ impl<S: Clone + Send + Sync + 'static> Unsaid<S> {
 }
 
 impl Operation {
-    /// Returns whether the operation answers with JSON, and so can be asked whether that has
-    /// changed.
+    /// Returns whether the operation answers with JSON, and so supports conditional requests.
     pub(super) fn is_json(&self) -> bool {
         self.answers
             .iter()

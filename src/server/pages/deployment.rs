@@ -1,5 +1,4 @@
-//! The log of one deployment: what it is, how it goes, what is wrong, what somebody had edited by hand, and who was
-//! told.
+//! The page of one deployment: its request, progress and violations, manual edits, and messages.
 
 use askama::Template;
 
@@ -14,31 +13,31 @@ use crate::server::pages::document::{NoPage, Places, STYLE};
 use crate::server::pages::words::{self, Part, RelativeTime};
 use crate::store::Notification;
 
-/// Everything that the page tells of.
+/// The data of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeploymentStory {
     /// The deployment.
     pub(crate) deployment: Deployment,
-    /// Everything that anybody was or will be told of it.
-    pub(crate) told: Vec<Notification>,
-    /// Where links lead.
+    /// All messages about it, sent or not.
+    pub(crate) notifications: Vec<Notification>,
+    /// The destinations of links.
     pub(crate) places: Places,
 }
 
 impl DeploymentStory {
-    /// Of that record and what was told of it.
+    /// Makes the data from the record and its messages.
     pub(crate) fn new(
-        (deployment, told): (Deployment, Vec<Notification>),
+        (deployment, notifications): (Deployment, Vec<Notification>),
         Deployments { forge_url, waml, .. }: &Deployments,
     ) -> Self {
         let places = Places { forge: forge_url.clone(), waml: waml.path.clone() };
-        Self { deployment, told, places }
+        Self { deployment, notifications, places }
     }
 }
 
-/// While a deployment goes on, people watch; in seconds.
+/// The refresh time while a deployment is in progress, in seconds.
 const SOON: u32 = 3;
-/// A message that waits may wait for hours; in seconds.
+/// The refresh time while a message waits, which may take hours; in seconds.
 const LATER: u32 = 15;
 
 #[derive(Template)]
@@ -46,11 +45,11 @@ const LATER: u32 = 15;
 struct Page {
     style: &'static str,
     title: String,
-    /// Seconds until it is looked at again.
+    /// The seconds until the page refreshes.
     refresh: Option<u32>,
-    /// Whether a reader has stopped that.
+    /// True if the reader has stopped that.
     still: bool,
-    /// What whoever looks should know.
+    /// A remark for the reader, such as an outage.
     remark: Option<String>,
     deployment: Deployment,
     what: String,
@@ -70,13 +69,13 @@ struct Page {
     warnings_title: String,
     bars: Vec<Bar>,
     total: String,
-    /// How many files were pushed.
+    /// The number of pushed files, in words.
     files: String,
     edit: Option<Edit>,
     lines: Vec<Line>,
 }
 
-/// A text that may lead somewhere.
+/// A text that may be a link.
 #[derive(Debug, PartialEq, Eq)]
 struct Link {
     text: String,
@@ -93,7 +92,7 @@ struct Complaint {
     help: Vec<Part>,
 }
 
-/// A hand edit as the page shows it.
+/// A manual edit as the page shows it.
 struct Edit {
     sentence: &'static str,
     base: Option<String>,
@@ -102,49 +101,49 @@ struct Edit {
     lines: Vec<DiffLine>,
 }
 
-/// Whose commit it came with.
+/// The commit that made the edit, with its author.
 struct By {
     id: String,
     author: String,
     at: RelativeTime,
 }
 
-/// A line of a diff, and the class it is shown by.
+/// A line of a diff, and its CSS class.
 struct DiffLine {
     text: String,
     look: &'static str,
 }
 
-/// One stage's line.
+/// The row of one stage.
 #[derive(Debug, PartialEq, Eq)]
 struct Bar {
     name: &'static str,
     what: &'static str,
     time: String,
-    /// Where the bar begins, in thousandths of the whole.
+    /// The beginning of the bar, in thousandths of the whole.
     begin: u64,
-    /// How long it is, in thousandths; at least so long that one sees it.
+    /// The length of the bar, in thousandths; at least long enough to be visible.
     length: u64,
 }
 
-/// One message's line.
+/// The row of one message.
 #[derive(Debug)]
 struct Line {
     at: RelativeTime,
-    whom: String,
+    receiver: String,
     what: String,
     state: &'static str,
-    /// What became of it, in words.
+    /// The outcome, in words.
     outcome: String,
-    /// How that looks: a class of the style sheet.
+    /// The CSS class of the outcome.
     look: &'static str,
 }
 
-/// Of the length of all bars.
+/// The length of all bars together.
 const WHOLE: u64 = 1000;
 const SHORTEST: u64 = 6;
 
-/// The page. `still`: its reader does not want it to refresh itself.
+/// Renders the page. `still`: the reader has stopped the refresh.
 ///
 /// # Errors
 /// [`NoPage`]
@@ -153,8 +152,8 @@ pub(crate) fn page(
     still: bool,
     remark: Option<String>,
 ) -> Result<String, NoPage> {
-    let DeploymentStory { deployment, told, places } = log;
-    let refresh = refresh(&deployment, &told);
+    let DeploymentStory { deployment, notifications, places } = log;
+    let refresh = refresh(&deployment, &notifications);
     let request = &deployment.request;
     let (repository, commit) = (&request.release.repository, &request.release.commit);
     let violations = deployment.violations.clone();
@@ -174,11 +173,11 @@ pub(crate) fn page(
         look: words::pick_css_class(deployment.state),
         repository: linked(repository.to_string(), forge, repository, ""),
         commit: linked(commit.short().to_owned(), forge, repository, &format!("/commit/{commit}")),
-        // A commit that was asked for by itself is of no branch.
+        // A deployment of a commit id names no branch.
         git_ref: Some(request.git_ref.clone())
             .filter(|name| name != commit.as_str())
             .unwrap_or_default(),
-        // Who asked, and for whom a program did.
+        // The actor, and the person a program deployed for.
         actor: match &request.recipient {
             Recipient::Login(login) => format!("{login}, by {}", request.actor),
             Recipient::Actor | Recipient::Nobody => request.actor.clone(),
@@ -195,25 +194,25 @@ pub(crate) fn page(
         bars: bars(&deployment.stages),
         files: words::count(deployment.pushed.iter().flat_map(|one| &one.files).count(), "file"),
         edit: deployment.hand_edit.clone().map(edit),
-        lines: lines(&told),
+        lines: lines(&notifications),
         deployment,
     };
     Ok(page.render()?)
 }
 
-/// In how many seconds there may be something new; none where nothing more will happen.
-fn refresh(deployment: &Deployment, told: &[Notification]) -> Option<u32> {
+/// Returns the seconds until something may change; `None` if nothing will.
+fn refresh(deployment: &Deployment, notifications: &[Notification]) -> Option<u32> {
     if !deployment.state.is_final() {
         return Some(SOON);
     }
-    waiting(told).then_some(LATER)
+    waiting(notifications).then_some(LATER)
 }
 
 fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) -> Link {
     Link { text, url: forge.map(|forge| format!("{forge}/{repository}{rest}")) }
 }
 
-/// Returns what stops the deployment, and what does not.
+/// Returns the errors, and the warnings.
 fn complaints(
     violations: Violations,
     repository: &RepoName,
@@ -236,7 +235,7 @@ fn complaint(
 ) -> Complaint {
     let Violation { rule, severity: _, message, path, position, expected, help } = violation;
     let place = position.map(|position| {
-        // Only the WAML is in the service's repository; defaults are in the template.
+        // Only the WAML is in the service repository; defaults are in the template.
         let forge = places.forge.as_deref().filter(|_| *position.file == *places.waml);
         let rest = format!("/blob/{commit}/{}#L{}", position.file, position.line);
         linked(position.to_string(), forge, repository, &rest)
@@ -267,15 +266,15 @@ fn edit(edit: HandEdit) -> Edit {
 
 fn sentence(replaced: bool, push_failed: bool) -> &'static str {
     if replaced {
-        "Somebody had changed these files beside the-deployer. This deployment replaced them; \
-         what is worth keeping belongs into the service's repository."
+        "These files had been changed by hand. This deployment replaced them; move changes that \
+         you want to keep into the service repository."
     } else if push_failed {
-        "Somebody has changed these files beside the-deployer. Nothing was replaced, because the \
-         push failed. What is worth keeping belongs into the service's repository, before the next \
+        "These files have been changed by hand. Nothing was replaced, because the push failed. \
+         Move changes that you want to keep into the service repository before the next \
          deployment."
     } else {
-        "Somebody has changed these files beside the-deployer, and nothing was replaced. \
-         Take the change over into the service's repository, or revert it; then deploy again."
+        "These files have been changed by hand, and nothing was replaced. Move the change into the \
+         service repository, or revert it; then deploy again."
     }
 }
 
@@ -289,7 +288,7 @@ fn diff_line(text: &str) -> DiffLine {
     DiffLine { text: text.to_owned(), look }
 }
 
-/// A bar for each stage.
+/// Makes a bar for each stage.
 fn bars(stages: &[StageTime]) -> Vec<Bar> {
     let total = total(stages).max(1);
     let share = |micros: u64| {
@@ -313,7 +312,7 @@ fn bars(stages: &[StageTime]) -> Vec<Bar> {
     stages.iter().map(bar).collect()
 }
 
-/// All of them together, in microseconds.
+/// Returns the time of all stages together, in microseconds.
 pub(super) fn total(stages: &[StageTime]) -> u64 {
     stages.iter().fold(0, |all, time| all.saturating_add(time.micros))
 }
@@ -322,45 +321,48 @@ fn explain(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "waited for a worker",
         Stage::Fetch => "read the WAML",
-        Stage::Facts => "asked what rules must know",
-        Stage::Merge => "laid layers over one another",
+        Stage::Facts => "looked up images and secrets",
+        Stage::Merge => "merged the layers of settings",
         Stage::Default => "filled in defaults",
         Stage::Validate => "ran all rules",
-        Stage::Render => "made the manifests",
-        Stage::Push => "pushed them",
+        Stage::Render => "rendered the manifests",
+        Stage::Push => "pushed the manifests",
     }
 }
 
-/// A line for each message.
-fn lines(told: &[Notification]) -> Vec<Line> {
-    let mut sorted: Vec<_> = told.iter().collect();
+/// Makes a row for each message.
+fn lines(notifications: &[Notification]) -> Vec<Line> {
+    let mut sorted: Vec<_> = notifications.iter().collect();
     sorted.sort_by_key(|one| (one.at, order(&one.sink), one.seq));
     sorted.into_iter().map(line).collect()
 }
 
-/// Returns whether somebody is still to be told.
-fn waiting(told: &[Notification]) -> bool {
-    told.iter().any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
+/// Returns whether a message still waits to be sent.
+fn waiting(notifications: &[Notification]) -> bool {
+    notifications
+        .iter()
+        .any(|one| one.sent_at.is_none() && one.parked.is_none() && one.skipped.is_none())
 }
 
-fn line(told: &Notification) -> Line {
-    let (look, outcome) = match (&told.sent_at, &told.parked, &told.skipped) {
+fn line(notification: &Notification) -> Line {
+    let (look, outcome) = match (&notification.sent_at, &notification.parked, &notification.skipped)
+    {
         (Some(at), _, _) => ("good", format!("sent at {}", at.strftime("%H:%M:%S"))),
-        (_, Some(reason), _) => ("bad", format!("given up: {reason}")),
-        (_, _, Some(reason)) => ("gone", format!("left out: {reason}")),
+        (_, Some(reason), _) => ("bad", format!("not delivered: {reason}")),
+        (_, _, Some(reason)) => ("gone", format!("skipped: {reason}")),
         (None, None, None) => ("going", "waits to be sent".to_owned()),
     };
     Line {
-        at: words::moment(told.at),
-        whom: whom(&told.sink),
-        what: told.status.description().to_owned(),
-        state: told.status.state.as_str(),
+        at: words::moment(notification.at),
+        receiver: name_receiver(&notification.sink),
+        what: notification.status.description().to_owned(),
+        state: notification.status.state.as_str(),
         outcome,
         look,
     }
 }
 
-pub(super) fn whom(sink: &Sink) -> String {
+pub(super) fn name_receiver(sink: &Sink) -> String {
     match sink {
         Sink::Forge => "deployment status".to_owned(),
         Sink::Commit => "commit status".to_owned(),
@@ -372,7 +374,7 @@ pub(super) fn whom(sink: &Sink) -> String {
     }
 }
 
-/// The forge first, as it is told first.
+/// Returns the place of a receiver's rows: the code host first, as it is notified first.
 fn order(sink: &Sink) -> u8 {
     match sink {
         Sink::Forge => 0,

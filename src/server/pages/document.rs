@@ -1,5 +1,5 @@
-//! What all pages share: their style sheet, the policy that holds browsers to it, where links lead, and how a text
-//! becomes HTML; and the page of a problem.
+//! The parts that all pages share: the style sheet, the content security policy, the destinations of links, and the
+//! escaping of texts; and the page of a problem.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use sha2::{Digest, Sha256};
 
 use crate::support::text::reveal_invisible;
 
-/// Where links to a code host lead.
+/// The destinations of links to a code host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Where people look at repositories: `https://github.com`; none where nobody can.
+    /// The address of repositories for browsers: `https://github.com`; `None` if there is none.
     pub(crate) forge: Option<String>,
     /// The WAML's path in a repository.
     pub(crate) waml: String,
 }
 
-/// A page that could not be made: a fault of ours.
+/// A page that could not be rendered: an error in the service.
 #[derive(Debug, thiserror::Error)]
-#[error("a page could not be made: {0}")]
+#[error("the page could not be rendered: {0}")]
 pub(crate) struct NoPage(#[from] askama::Error);
 
-/// All styles there are. It stands in each page.
+/// The style sheet. It is part of each page.
 pub(super) const STYLE: &str = include_str!("html/style.css");
 
-/// The policy that each page is served with: its own style sheet, and nothing else from anywhere.
+/// Returns the content security policy of every page: its own style sheet, and nothing else from anywhere.
 pub(crate) fn policy() -> String {
     let hash = STANDARD.encode(Sha256::digest(STYLE));
     format!(
@@ -37,8 +37,8 @@ pub(crate) fn policy() -> String {
     )
 }
 
-/// Escapes a text for HTML, in all templates (`askama.toml`): markup is only itself, and each invisible character is
-/// shown as `\u{202e}`: a name must not turn the rest of its line.
+/// The escaper of texts for HTML, in all templates (`askama.toml`): it shows markup as text, and each invisible
+/// character as `\u{202e}`: a name must not turn the rest of its line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Visible;
 
@@ -58,7 +58,7 @@ struct ProblemPage<'a> {
     detail: &'a str,
 }
 
-/// The page of a problem, for a person with a browser: for a status, its title and what there is to say.
+/// Renders the page of a problem, for a person with a browser.
 ///
 /// # Errors
 /// [`NoPage`]

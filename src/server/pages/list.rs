@@ -1,4 +1,4 @@
-//! The newest deployments, each with a link to its log.
+//! The page with the newest deployments, each with a link to its own page.
 
 use askama::Template;
 
@@ -13,10 +13,10 @@ struct Page {
     style: &'static str,
     title: &'static str,
     refresh: Option<u32>,
-    /// What whoever looks should know.
+    /// A remark for the reader, such as an outage.
     remark: Option<String>,
     rows: Vec<Row>,
-    /// The query of the older ones.
+    /// The query of the next page.
     older: Option<String>,
 }
 
@@ -32,7 +32,7 @@ struct Row {
     summary: String,
 }
 
-/// The page; `older` is the query that leads to the next one.
+/// Renders the page; `older` is the query of the next one.
 ///
 /// # Errors
 /// [`NoPage`]

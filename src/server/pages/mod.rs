@@ -1,19 +1,19 @@
-//! `/` and `/deployments/{id}`: pages for people, and every error as a page where a browser asks.
+//! The web pages `/` and `/deployments/{id}`, and every error as a page for browsers.
 //!
 //! ```text
 //! record ─▶ view (pure: words, times, links) ─▶ html/*.html (askama, escaped)
 //! ```
 //!
-//! A page is one answer: no script, no picture, no font from elsewhere, and its one style sheet in it.
+//! A page is one answer: no script, no picture, no foreign font, and its one style sheet in it.
 //!
-//! Pages only show. So they take the password of HTTP Basic, which browsers send along by
-//! themselves, and the API, which acts, does not.
+//! Pages only show. So they accept the password of HTTP Basic, which browsers send by themselves; the API, which acts,
+//! does not.
 
-pub(crate) mod deployment; // the log of one deployment
-mod document; // what all pages share
+pub(crate) mod deployment; // the page of one deployment
+mod document; // styles, security policy, escaping
 mod list; // the newest deployments
-pub(crate) mod timeline; // what happened, in order
-mod words; // states, times and durations as people read them
+pub(crate) mod timeline; // the log of a deployment, in sentences
+mod words; // states, times and durations for people
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ use crate::server::query;
 use crate::server::routes::deployments;
 use crate::server::state::Shared;
 
-/// What a browser asks a person for.
+/// The challenge by which a browser asks for a password.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deployer\"");
 
-/// All pages, for whom they are.
+/// Builds the routes of all pages.
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    // What the API says, for people whom the browser has asked for their password, which the API does not take.
-    // Where pages are open to everybody these are not: they have more than a page.
+    // The API's answer, for people whose browser has sent their password, which the API does not accept. If the pages
+    // are public these are not: they have more than a page.
     let data = Router::new()
         .route("/deployments/{id}/json", get(deployments::one))
         .layer(from_fn_with_state(shared.clone(), signed_in));
@@ -56,7 +56,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .merge(data)
 }
 
-/// The newest deployments, filtered as the API's list is.
+/// Shows the newest deployments, filtered as in the API's list.
 async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Response, Problem> {
     let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let page = call.deployments().store.deployments(&filter, before.as_ref(), limit).await;
@@ -67,7 +67,7 @@ async fn newest(call: AuthenticatedRequest, Pairs(pairs): Pairs) -> Result<Respo
     html(StatusCode::OK, list::page(deployments, older, call.deployments().remark()))
 }
 
-/// Returns what became of one deployment.
+/// Shows one deployment.
 async fn log(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
@@ -112,11 +112,11 @@ async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
     }
 }
 
-/// Makes a page of a problem where a browser asks; programs get it as it is.
+/// Turns a problem into a page for browsers; programs get it unchanged.
 pub(super) async fn readable(request: Request, next: Next) -> Response {
-    let asked = wants_a_page(request.uri().path(), request.headers());
+    let is_browser = wants_a_page(request.uri().path(), request.headers());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| asked) else {
+    let Some(shown) = response.extensions().get::<ShownProblem>().filter(|_| is_browser) else {
         return response;
     };
     let page = document::problem(response.status().as_u16(), shown.title, &shown.detail);
@@ -131,18 +131,21 @@ pub(super) async fn readable(request: Request, next: Next) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// Browsers name HTML; programs name JSON, anything, or nothing.
+/// Returns whether the client is a browser: browsers name HTML; programs name JSON, anything, or nothing.
 fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let for_programs = ["/api/", "/webhooks/", "/healthz", "/readyz", "/metrics"];
     !for_programs.iter().any(|begin| path.starts_with(begin)) && accept.contains("text/html")
 }
 
-/// A page with what holds browsers to it. It says who deploys what: nobody keeps it.
+/// Answers with a page and its security headers. It shows who deploys what, so that nothing may cache it.
 fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Problem> {
     let page = page.map_err(|error| {
-        tracing::error!(%error, "a page could not be made");
-        Problem::new(ProblemKind::Internal, "the page could not be made; its log has more")
+        tracing::error!(%error, "page could not be rendered");
+        Problem::new(
+            ProblemKind::Internal,
+            "the page could not be rendered; the service's log has more",
+        )
     })?;
     let mut response = (status, page).into_response();
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! What happened to a deployment, in order: one sentence each, in the words of its page. Pure.
+//! The log of a deployment: one sentence for each event, in order. Pure.
 
 use jiff::Timestamp;
 
@@ -6,28 +6,28 @@ use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
-use crate::server::pages::deployment::{DeploymentStory, total, whom};
+use crate::server::pages::deployment::{DeploymentStory, name_receiver, total};
 use crate::server::pages::words;
 use crate::store::Notification;
 
-/// One thing that happened.
+/// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimelineEntry {
-    /// When.
+    /// The time.
     pub(crate) at: Timestamp,
-    /// What: one sentence. Names and code stand between backticks.
+    /// One sentence. Names and code stand between backticks.
     pub(crate) text: String,
 }
 
-/// All that happened so far.
+/// Returns all entries so far.
 pub(crate) fn lines(log: &DeploymentStory) -> Vec<TimelineEntry> {
-    let DeploymentStory { deployment, told, places: _ } = log;
+    let DeploymentStory { deployment, notifications, places: _ } = log;
     let mut lines =
         vec![TimelineEntry { at: deployment.received_at, text: describe_request(deployment) }];
-    lines.extend(told.iter().filter_map(step));
-    lines.extend(ended(deployment));
-    lines.extend(told.iter().filter_map(delivered));
-    // What is told of one moment stays in the order above.
+    lines.extend(notifications.iter().filter_map(status_entry));
+    lines.extend(end_entries(deployment));
+    lines.extend(notifications.iter().filter_map(delivery_entry));
+    // Entries of the same time stay in the order above.
     lines.sort_by_key(|line| line.at);
     lines
 }
@@ -38,7 +38,7 @@ fn describe_request(deployment: &Deployment) -> String {
     if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
         let (who, target) = (&request.actor, &request.target);
         return format!(
-            "{who} asked to go back to `{}` on {target}, revision {to}: {reason}",
+            "{who} requested a rollback to `{}` on {target}, revision {to}: {reason}",
             release.tag
         );
     }
@@ -47,7 +47,7 @@ fn describe_request(deployment: &Deployment) -> String {
         why => format!(": {why}"),
     };
     format!(
-        "{} asked for `{}` of {} on {}, commit {}{why}",
+        "{} requested `{}` of {} on {}, commit {}{why}",
         request.actor,
         release.tag,
         release.repository,
@@ -56,39 +56,39 @@ fn describe_request(deployment: &Deployment) -> String {
     )
 }
 
-/// The deployment's own steps are those that the forge is told of; its end has more to it.
-fn step(told: &Notification) -> Option<TimelineEntry> {
-    let text = match (&told.sink, told.status.state) {
-        (Sink::Forge, ForgeState::InProgress) => "a worker has begun".to_owned(),
-        (Sink::Forge, ForgeState::Inactive) => told.status.description().to_owned(),
+/// Returns the entry for a status of the code host; the end of a deployment has entries of its own.
+fn status_entry(notification: &Notification) -> Option<TimelineEntry> {
+    let text = match (&notification.sink, notification.status.state) {
+        (Sink::Forge, ForgeState::InProgress) => "a worker started".to_owned(),
+        (Sink::Forge, ForgeState::Inactive) => notification.status.description().to_owned(),
         _ => return None,
     };
-    Some(TimelineEntry { at: told.at, text })
+    Some(TimelineEntry { at: notification.at, text })
 }
 
-/// Returns how far it came, and how it ended.
-fn ended(deployment: &Deployment) -> Vec<TimelineEntry> {
+/// Returns the entries about the progress and the end.
+fn end_entries(deployment: &Deployment) -> Vec<TimelineEntry> {
     let Some(at) = deployment.finished_at else { return Vec::new() };
     let mut texts = Vec::new();
-    texts.extend(read(deployment));
+    texts.extend(format_app(deployment));
     texts.extend(deployment.hand_edit.as_ref().map(|edit| format!("edited by hand: {edit}")));
-    texts.extend(deployment.violations.iter().map(violation));
+    texts.extend(deployment.violations.iter().map(format_violation));
     texts.extend(match deployment.violations.left_out() {
         0 => None,
-        more => Some(format!("and {more} more violations and warnings, which are not kept")),
+        more => Some(format!("and {more} more violations and warnings, which are not stored")),
     });
-    texts.extend(deployment.pushed.as_ref().map(pushed));
-    texts.extend(took(deployment));
-    texts.push(end(deployment));
+    texts.extend(deployment.pushed.as_ref().map(format_push));
+    texts.extend(format_times(deployment));
+    texts.push(format_end(deployment));
     texts.into_iter().map(|text| TimelineEntry { at, text }).collect()
 }
 
-fn read(deployment: &Deployment) -> Option<String> {
+fn format_app(deployment: &Deployment) -> Option<String> {
     let (app, template) = (deployment.app.as_ref()?, deployment.template.as_ref()?);
-    Some(format!("it is {app}, made by the template `{template}`"))
+    Some(format!("the app is {app}, rendered by the template `{template}`"))
 }
 
-fn violation(violation: &Violation) -> String {
+fn format_violation(violation: &Violation) -> String {
     let what = match violation.severity {
         Severity::Error => "violation",
         Severity::Warning => "warning",
@@ -97,7 +97,7 @@ fn violation(violation: &Violation) -> String {
     format!("{what}: {violation}{help}")
 }
 
-fn pushed(pushed: &Pushed) -> String {
+fn format_push(pushed: &Pushed) -> String {
     let Pushed { commit, changed, digest: _, files } = pushed;
     let files = words::count(files.len(), "file");
     if *changed {
@@ -107,7 +107,7 @@ fn pushed(pushed: &Pushed) -> String {
     }
 }
 
-fn took(deployment: &Deployment) -> Option<String> {
+fn format_times(deployment: &Deployment) -> Option<String> {
     let each = deployment.stages.iter().filter(|time| time.micros > 0);
     let each = each.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
     let each: Vec<_> = each.collect();
@@ -119,25 +119,26 @@ fn took(deployment: &Deployment) -> Option<String> {
     (!each.is_empty()).then(|| format!("it took {total}{attempts}: {}", each.join(", ")))
 }
 
-fn end(deployment: &Deployment) -> String {
+fn format_end(deployment: &Deployment) -> String {
     let state = deployment.state.as_str();
     match (deployment.state, deployment.summary.trim()) {
         (_, "") => state.to_owned(),
-        // The sentence says it.
+        // The summary has it all.
         (State::Superseded | State::Cancelled, summary) => summary.to_owned(),
         (_, summary) => format!("{state}: {summary}"),
     }
 }
 
-/// Returns who heard of it, and who did not.
-fn delivered(told: &Notification) -> Option<TimelineEntry> {
-    let whom = whom(&told.sink);
-    let what = told.status.state.as_str();
-    match (told.sent_at, &told.parked) {
-        (Some(at), _) => Some(TimelineEntry { at, text: format!("{whom}: `{what}` sent") }),
-        (None, Some(why)) => {
-            Some(TimelineEntry { at: told.at, text: format!("{whom}: `{what}` given up, {why}") })
-        }
+/// Returns the entry for a message that was delivered, or given up.
+fn delivery_entry(notification: &Notification) -> Option<TimelineEntry> {
+    let receiver = name_receiver(&notification.sink);
+    let what = notification.status.state.as_str();
+    match (notification.sent_at, &notification.parked) {
+        (Some(at), _) => Some(TimelineEntry { at, text: format!("{receiver}: `{what}` sent") }),
+        (None, Some(why)) => Some(TimelineEntry {
+            at: notification.at,
+            text: format!("{receiver}: `{what}` not delivered, {why}"),
+        }),
         (None, None) => None,
     }
 }

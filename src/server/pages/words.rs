@@ -1,17 +1,17 @@
-//! States, times and durations as people read them.
+//! Formats states, times and durations for people.
 
 use jiff::Timestamp;
 
 use crate::model::deployment::State;
 
-/// A moment: for machines, and for people.
+/// A time, for machines and for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RelativeTime {
     pub(super) machine: String,
     pub(super) people: String,
 }
 
-/// In UTC: the service does not know where its reader is.
+/// Formats a time in UTC: the service does not know the reader's time zone.
 pub(super) fn moment(at: Timestamp) -> RelativeTime {
     RelativeTime {
         machine: at.to_string(),
@@ -19,7 +19,7 @@ pub(super) fn moment(at: Timestamp) -> RelativeTime {
     }
 }
 
-/// Returns the class of the style sheet for a state.
+/// Returns the CSS class of a state.
 pub(super) fn pick_css_class(state: State) -> &'static str {
     match state {
         State::Queued | State::Running | State::Pushing => "going",
@@ -29,7 +29,7 @@ pub(super) fn pick_css_class(state: State) -> &'static str {
     }
 }
 
-/// A duration in microseconds, with three digits of it: `61.2 ms`.
+/// Formats a duration in microseconds with three digits: `61.2 ms`.
 pub(super) fn duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
@@ -45,14 +45,14 @@ pub(super) fn duration(micros: u64) -> String {
     }
 }
 
-/// A piece of a sentence: code stands between backticks.
+/// A piece of a sentence; code stands between backticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) text: String,
     pub(super) code: bool,
 }
 
-/// The pieces of a sentence. A backtick without its fellow is only a backtick.
+/// Splits a sentence into pieces. A backtick without a second one is only a backtick.
 pub(super) fn parts(sentence: &str) -> Vec<Part> {
     let pieces: Vec<&str> = sentence.split('`').collect();
     if pieces.len().is_multiple_of(2) {
@@ -62,7 +62,7 @@ pub(super) fn parts(sentence: &str) -> Vec<Part> {
     pieces.iter().enumerate().map(part).filter(|part| !part.text.is_empty()).collect()
 }
 
-/// `1 violation`, `2 violations`.
+/// Formats a number with its noun: `1 violation`, `2 violations`.
 pub(super) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }

@@ -1,5 +1,4 @@
-//! `/api/v1/apps`: what is where, as the manifest repositories have it; one app as it is now, its revisions, and its
-//! removal.
+//! `/api/v1/apps`: lists apps from the manifest repositories, shows one with its revisions, and removes it.
 
 use axum::Json;
 
@@ -32,28 +31,28 @@ use crate::server::openapi::{Form, Is, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 
-/// How many names a message lists.
+/// The number of names that a message lists.
 const NAMED: usize = 20;
 
 /// The parameters of the list of apps.
 pub(super) const QUERY: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Only on this target."),
+    Parameter::text("target", Form::TARGET, "Only apps on this target."),
     Parameter::text("app", Form::APP, "Only this app: `NAMESPACE/SLUG`."),
     Parameter::text(
         "owner",
         Form::OWNER,
-        "Only of this owner: an e-mail address, as its Application says.",
+        "Only apps of this owner: an e-mail address, as in the app's Application.",
     ),
     Parameter::new(
         "state",
         Is::Words(&["live", "edited", "locked", "held"]),
-        "Only such: `edited` is what somebody has edited by hand.",
+        "Only apps in this state: `edited` means a manual edit.",
     ),
     query::LIMIT,
     Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
 ];
 
-/// The apps that pass the filter, by target, namespace and name.
+/// Lists the apps that pass the filter, by target, namespace and name.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -65,7 +64,7 @@ pub(super) async fn list(
     Ok(Json(page.into()))
 }
 
-/// One app on one target.
+/// Shows one app on one target.
 pub(super) async fn one(
     call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
@@ -76,7 +75,7 @@ pub(super) async fn one(
     Ok(Json(AppDetail::new(spot, app)))
 }
 
-/// Its revisions.
+/// Lists the revisions of an app.
 pub(super) async fn revisions(
     call: AuthenticatedRequest,
     InPath(spot): InPath<AppInstance>,
@@ -86,7 +85,7 @@ pub(super) async fn revisions(
     Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
 }
 
-/// One of its revisions.
+/// Shows one revision.
 pub(super) async fn revision(
     call: AuthenticatedRequest,
     InPath((spot, id)): InPath<(AppInstance, DeployId)>,
@@ -151,8 +150,8 @@ impl From<HistoryError> for Problem {
         match error {
             HistoryError::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             HistoryError::Fault(error) => {
-                tracing::error!(%error, "an app could not be read");
-                Self::new(ProblemKind::Unavailable, "the app cannot be read now; come again")
+                tracing::error!(%error, "app could not be read");
+                Self::new(ProblemKind::Unavailable, "the app cannot be read now; try again later")
             }
         }
     }
@@ -165,27 +164,30 @@ impl From<NotRemoved> for Problem {
             NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
                 Self::new(ProblemKind::Conflict, detail)
             }
-            NotRemoved::KeepsData(objects) => would_lose_data("it keeps data", &objects),
+            NotRemoved::KeepsData(objects) => would_lose_data("the app keeps data", &objects),
             NotRemoved::Foreign(paths) => Self::new(
                 ProblemKind::Conflict,
                 format!(
-                    "these are in its folder and not ours: {}; move them away first",
+                    "these files in its folder are not the service's: {}; move them away first",
                     enumerate(paths.into_iter())
                 ),
             ),
             NotRemoved::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
             NotRemoved::Fault(error) => {
-                tracing::error!(%error, "an app could not be removed");
-                Self::new(ProblemKind::Unavailable, "it cannot be removed now; come again")
+                tracing::error!(%error, "app could not be removed");
+                Self::new(
+                    ProblemKind::Unavailable,
+                    "the app cannot be removed now; try again later",
+                )
             }
         }
     }
 }
 
-/// The same words for whatever takes away what keeps data.
+/// Makes the problem of an act that would lose data, in the same words for each act.
 pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
     let objects = enumerate(objects.iter().map(ToString::to_string));
-    let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
+    let detail = format!("{what}: {objects}; set `with_data` to allow the loss");
     Problem::new(ProblemKind::WouldLoseData, detail)
 }
 
@@ -228,7 +230,7 @@ impl From<AppsPage> for AppPage {
 }
 
 impl AppDetail {
-    /// Takes the answer apart; a new field asks here whether it is to be seen.
+    /// Makes the answer. It names every field, so that a new field asks here whether to be shown.
     pub(super) fn new(spot: AppInstance, now: AppNow) -> Self {
         let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
             now;
@@ -273,7 +275,7 @@ impl LiveRevision {
 }
 
 impl LiveRollback {
-    /// Returns `None` for a deployment that is no rollback.
+    /// Makes the part about a rollback; `None` for a deployment that is none.
     fn from_deployment(deployment: Deployment) -> Option<Self> {
         let Deployment { id, request, rollback, finished_at, .. } = deployment;
         let Rollback { from, reason, .. } = rollback?;
@@ -356,7 +358,7 @@ impl From<RolledBackFrom> for RevisionRollback {
     }
 }
 
-/// Takes the record apart; a new field asks here whether it is to be seen.
+/// Names every field of the record, so that a new field asks here whether to be shown.
 impl From<Gone> for RemovalAnswer {
     fn from(gone: Gone) -> Self {
         let RemovalRecord { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;

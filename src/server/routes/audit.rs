@@ -1,4 +1,4 @@
-//! `/api/v1/audit`: who did what, why, and from where.
+//! `/api/v1/audit`: lists the audit log.
 
 use axum::Json;
 
@@ -14,17 +14,17 @@ use crate::server::query::{self, Params};
 
 /// The parameters of the audit log.
 pub(super) const QUERY: &[Parameter] = &[
-    Parameter::text("by", Form::NAME, "Only what this person or token did."),
-    Parameter::text("act", Form::ACT, "Only such acts: `rollback`, `lock`, `remove`."),
-    Parameter::text("target", Form::TARGET, "Only on this target."),
-    Parameter::text("app", Form::APP, "Only on this app: `NAMESPACE/SLUG`."),
-    Parameter::new("since", Is::Time, "Only what was done at this time or later."),
-    Parameter::new("until", Is::Time, "Only what was done before this time."),
+    Parameter::text("by", Form::NAME, "Only acts of this person or token."),
+    Parameter::text("act", Form::ACT, "Only acts of this kind: `rollback`, `lock`, `remove`."),
+    Parameter::text("target", Form::TARGET, "Only acts on this target."),
+    Parameter::text("app", Form::APP, "Only acts on this app: `NAMESPACE/SLUG`."),
+    Parameter::new("since", Is::Time, "Only acts at this time or later."),
+    Parameter::new("until", Is::Time, "Only acts before this time."),
     query::LIMIT,
     query::CURSOR,
 ];
 
-/// The newest entries that pass the filters.
+/// Lists the newest entries that pass the filters.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -32,8 +32,8 @@ pub(super) async fn list(
     call.authorize(Scope::Admin, Resource::Everywhere).await?;
     let search = read(&pairs).map_err(bad)?;
     let found = call.deployments().ledger.audited(&search).await.map_err(|error| {
-        tracing::error!(%error, "the audit log could not be read");
-        Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; come again")
+        tracing::error!(%error, "audit log could not be read");
+        Problem::new(ProblemKind::Unavailable, "the audit log cannot be read now; try again later")
     })?;
     Ok(Json(found.into()))
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/builds`: what could be deployed, and where it is.
+//! `/api/v1/builds`: lists the builds that can be deployed, and where each is live.
 
 use axum::Json;
 
@@ -15,25 +15,25 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{Params, limit, quote_value};
 
 const DEFAULT_LIMIT: u32 = 20;
-/// Each build of most registries is a question or three.
+/// The largest page: most registries take one to three requests for each build.
 const MOST: u32 = 100;
 
-/// A registry is not asked about older ones, page by page.
+/// The number of builds after which no older ones are listed: a registry has no index by time.
 const OLDEST: u32 = 1_000;
 
-/// What the list may be asked.
+/// The parameters of the list.
 pub(super) const QUERY: &[Parameter] = &[
     Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
     Parameter::text(
         "target",
         Form::TARGET,
-        "The cluster whose WAML section names the image; absent: any.",
+        "The target whose WAML section names the image; any target by default.",
     ),
-    Parameter::new("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+    Parameter::new("limit", Is::Number(1, 100), "The largest number of results; 20 by default."),
     Parameter::new("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
 
-/// The newest builds of an app, from the registry of its image.
+/// Lists the newest builds of an app, from the registry of its image.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -43,13 +43,13 @@ pub(super) async fn list(
         Some(target) => {
             call.authorize(Scope::Read, Resource::App(target, query.app.clone())).await?;
         }
-        None => sees_any(&call, &query).await?,
+        None => authorize_any(&call, &query).await?,
     }
     let image = call.deployments().find_image(&query).await?;
     list_visible(&call, &image, query.page).await
 }
 
-/// The newest builds of the app of a WAML.
+/// Lists the newest builds of the app of a WAML.
 pub(super) async fn of_waml(
     call: AuthenticatedRequest,
     Payload(body): Payload<BuildsRequest>,
@@ -58,33 +58,34 @@ pub(super) async fn of_waml(
     let on = |target: Option<TargetName>| Resource::Repository(request.repository.clone(), target);
     call.authorize(Scope::Read, on(request.target.clone())).await?;
     let image = call.deployments().find_image_of_waml(request.clone()).await?;
-    // A repository may have apps that a token is not for, and a WAML may name any.
+    // A repository may have apps outside the token's rights, and a WAML may name any.
     let resource = Resource::App(image.target.clone(), image.app.clone());
     if call.caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &resource, &[])) {
-        let detail = format!("the token may not see {}, of which the WAML is", image.app);
+        let detail = format!("the token may not see {}, the app of the WAML", image.app);
         return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    // The registry is asked with the operator's login, and a WAML may name any image.
+    // The service uses the operator's login at the registry, and a WAML may name any image.
     if !image.is_named_like_its_repository() {
         let deploys = call.authorize(Scope::Deploy, on(Some(image.target.clone()))).await;
-        deploys.map_err(|problem| of_another_image(problem, &image))?;
+        deploys.map_err(|problem| other_image_problem(problem, &image))?;
     }
     list_visible(&call, &image, request.page).await
 }
 
-/// Returns why the builds of an image are not listed whose name is not the repository's.
-fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
+/// Explains why the builds of an image with another name than the repository are not listed.
+fn other_image_problem(problem: Problem, image: &AppImage) -> Problem {
     if problem.kind() != ProblemKind::Forbidden {
         return problem;
     }
     let detail = format!(
-        "{} is not named like {}: its builds are listed for callers who may deploy from there",
+        "{} has another name than {}: its builds are listed only for callers who may deploy that \
+         repository",
         image.image, image.release.repository
     );
     Problem::new(ProblemKind::Forbidden, detail)
 }
 
-/// The builds, with what is live on the targets that the caller may see.
+/// Lists the builds, with what is live on the targets that the caller may see.
 async fn list_visible(
     call: &AuthenticatedRequest,
     image: &AppImage,
@@ -95,9 +96,8 @@ async fn list_visible(
     Ok(Json(call.deployments().list_builds(image, &visible, page).await?.into()))
 }
 
-/// Checks who asks without naming a target: who may not see the app is not told whether there is
-/// one, or where.
-async fn sees_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
+/// Checks a caller who names no target: one who may not see the app does not learn whether it exists, or where.
+async fn authorize_any(call: &AuthenticatedRequest, query: &BuildsQuery) -> Result<(), Problem> {
     let sees = match call.deployments().built_for(query).await {
         Ok(target) => call.can_read(&Resource::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {
@@ -155,7 +155,7 @@ impl From<NoBuilds> for Problem {
             NoBuilds::FactUnavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             NoBuilds::Fault(error) => {
                 tracing::error!(%error, "builds could not be listed");
-                Self::new(ProblemKind::Unavailable, "builds cannot be listed now; come again")
+                Self::new(ProblemKind::Unavailable, "builds cannot be listed now; try again later")
             }
         }
     }
@@ -174,7 +174,7 @@ impl From<Builds> for BuildPage {
         let Builds { image, builds, next, tags, complete, unknown, notes: others } = found;
         let unknown = unknown.into_iter();
         let unknown =
-            unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
+            unknown.map(|(target, why)| format!("the live revision on {target} is unknown: {why}"));
         let mut notes: Vec<String> = unknown.chain(others).collect();
         if next.is_some_and(|next| next > OLDEST) {
             notes.push(format!("builds beyond the newest {OLDEST} are not listed"));

@@ -1,4 +1,4 @@
-//! `/api/v1/deployments`, one of them, what happened to it in order, and how it is asked for and stopped.
+//! `/api/v1/deployments`: lists deployments, shows one with its log, creates and cancels them.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -28,12 +28,12 @@ use crate::server::query;
 use crate::store::{Notification, Page};
 use crate::support::text::refuse_invisible;
 
-/// As `model::event::DeploymentRequest::description` promises.
+/// The longest description, in characters, as `model::event::DeploymentRequest::description` promises.
 const DESCRIPTION_CHARACTERS: usize = 500;
-/// GitHub's own bound for a ref's name, with room for `refs/heads/`.
+/// The longest ref in bytes: GitHub's limit, with room for `refs/heads/`.
 const REF_BYTES: usize = 300;
 
-/// The newest deployments that pass the filters.
+/// Lists the newest deployments that pass the filters.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -46,7 +46,7 @@ pub(super) async fn list(
     Ok(Json(page.into()))
 }
 
-/// One deployment with its stages, violations, statuses and changes.
+/// Shows one deployment with its stages, violations, statuses and changes.
 pub(crate) async fn one(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
@@ -59,7 +59,7 @@ pub(crate) async fn one(
     Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
 }
 
-/// Returns what happened to one deployment, in order.
+/// Shows the log of one deployment, oldest entry first.
 pub(super) async fn log(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
@@ -71,7 +71,7 @@ pub(super) async fn log(
     Ok(Json(DeploymentLog { lines: timeline::lines(&log).into_iter().map(line).collect() }))
 }
 
-/// Asks for a deployment, where the code host has none of its own.
+/// Creates a deployment, if the code host is local.
 pub(super) async fn create(
     call: AuthenticatedRequest,
     Payload(body): Payload<DeployRequest>,
@@ -84,7 +84,7 @@ pub(super) async fn create(
     Ok((StatusCode::ACCEPTED, Json(created.into())))
 }
 
-/// Ends a deployment that waits, or whose push has not begun.
+/// Cancels a deployment that waits, or whose push has not begun.
 pub(super) async fn cancel(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
@@ -126,8 +126,8 @@ impl From<CreateError> for Problem {
             CreateError::Elsewhere(detail) => Self::new(ProblemKind::Conflict, detail),
             CreateError::Unknown(detail) => Self::new(ProblemKind::Unprocessable, detail),
             CreateError::Fault(error) => {
-                tracing::error!(%error, "a deployment could not be asked for");
-                Self::new(ProblemKind::Unavailable, "it cannot be deployed now; come again")
+                tracing::error!(%error, "deployment could not be created");
+                Self::new(ProblemKind::Unavailable, "it cannot be deployed now; try again later")
             }
         }
     }
@@ -144,8 +144,8 @@ impl From<NotCancelled> for Problem {
 }
 
 fn not_cancelled(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(%error, "a deployment could not be cancelled");
-    Problem::new(ProblemKind::Unavailable, "it cannot be cancelled now; come again")
+    tracing::error!(%error, "deployment could not be cancelled");
+    Problem::new(ProblemKind::Unavailable, "it cannot be cancelled now; try again later")
 }
 
 impl From<CreatedDeployment> for DeployAnswer {
@@ -163,7 +163,7 @@ impl From<Page> for DeploymentPage {
 }
 
 impl DeploymentDetail {
-    /// The record, what the forge is told of it, its page, and what it changed.
+    /// Makes the answer from the record, its statuses, its page and its changes.
     fn new(
         deployment: Deployment,
         statuses: Vec<Notification>,
@@ -190,7 +190,7 @@ impl From<Deployment> for DeploymentPicture {
     }
 }
 
-/// Takes the record apart; a new field asks here whether it is to be seen.
+/// Names every field of the record, so that a new field asks here whether to be shown.
 impl From<Deployment> for DeploymentSummary {
     fn from(deployment: Deployment) -> Self {
         let Deployment {
@@ -266,8 +266,8 @@ fn summarize(rollback: Rollback, state: State) -> RollbackSummary {
 }
 
 impl From<Notification> for StatusSummary {
-    fn from(told: Notification) -> Self {
-        let Notification { status, at, sent_at, parked, skipped, .. } = told;
+    fn from(notification: Notification) -> Self {
+        let Notification { status, at, sent_at, parked, skipped, .. } = notification;
         let description = status.description().to_owned();
         Self { state: status.state.as_str().to_owned(), description, at, sent_at, parked, skipped }
     }

@@ -1,11 +1,11 @@
-//! `/api/v1/deployments/{id}/events`: a deployment as it goes on, as server-sent events
+//! `/api/v1/deployments/{id}/events`: the progress of a deployment, as server-sent events
 //! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //!
-//! An event carries the whole picture, and its id is a digest of it: who comes again with the last one
-//! hears nothing twice, and misses nothing that still counts. Changes of this process ring a bell;
-//! other replicas' are found by looking each second. A stream may be open for longer than other
-//! requests, so that there is a bound of its own on how many are, of one caller and of all, each ends
-//! some time, and whether the caller may see it is asked again each minute.
+//! An event carries the whole state, and its id is a digest of it: a client that connects again with the last id hears
+//! nothing twice, and misses nothing that still counts. Changes of this process send a signal; those of other replicas
+//! are found by reading each second. A stream may stay open for longer than other requests. So there is a limit on the
+//! number of streams, of one caller and of all, each ends some time, and the caller's permission is checked again each
+//! minute.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -29,43 +29,46 @@ use crate::server::call::{AuthenticatedRequest, InPath, no_deployment, unavailab
 use crate::server::openapi::{Form, Parameter};
 use crate::server::problem::{Problem, ProblemKind};
 
-/// Bells that ring together are answered by one look.
+/// The time in which signals are answered by one read.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// Between two looks that bells cause: in a busy process they never cease.
+/// The shortest time between two reads that signals cause: in a busy process signals never cease.
 const APART: Duration = Duration::from_millis(500);
-/// How long a caller is believed to have the rights that they had.
+/// The time for which a permission counts without a new check.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
-/// Proxies close what is silent for a minute.
+/// The time between two comments that keep a stream open: proxies close one that is silent for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// When a client comes again after the end.
+/// The time after which a client connects again.
 const COME_AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) const RESUME: &[Parameter] = &[Parameter::text(
     "Last-Event-ID",
     Form::NAME,
-    "The id of the last event that was heard: while it is the current one, it is not sent again.",
+    "The id of the last event received; the service does not send that event again.",
 )];
 
-/// Tells of one deployment until it has ended.
+/// Streams one deployment until it has ended.
 pub(super) async fn follow(
     call: AuthenticatedRequest,
     InPath(id): InPath<DeployId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let bell = call.deployments().store.changes();
-    // Before the picture: what changes between the two is looked at again.
+    // Before the state is read: a change between the two is read again.
     let version = version(&call, &id).await?;
     let record = load_picture(&call, &id).await?;
     call.authorize(Scope::Read, call.caller.resource_of(&record)).await?;
-    let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let sent = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let (first, ended) = (render_picture(&record), record.state.is_final());
-    if ended && heard == Some(first.version.as_str()) {
+    if ended && sent == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let opened = opened(&call)?;
+    let place = open_stream(&call)?;
     let Ok(slot) = call.shared.streams.clone().try_acquire_owned() else {
-        tracing::warn!(limit = call.shared.state.limits.streams, "too many streams at once");
-        let detail = "too many deployments are followed at once; come again";
+        tracing::warn!(
+            limit = call.shared.state.limits.streams,
+            "limit of concurrent event streams reached"
+        );
+        let detail = "too many deployments are followed at once; try again later";
         return Err(Problem::new(ProblemKind::Overloaded, detail));
     };
     let now = call.deployments().clock.now();
@@ -73,12 +76,12 @@ pub(super) async fn follow(
         id,
         bell,
         version,
-        heard: heard.map(str::to_owned),
+        sent: sent.map(str::to_owned),
         waiting: Some((first, ended)),
         quiet: Box::pin(tokio::time::sleep(Duration::ZERO)),
         since: now,
-        asked: now,
-        _slots: (slot, opened),
+        checked_at: now,
+        _slots: (slot, place),
         call,
     };
     let events = futures::stream::unfold(Some(following), |following| async {
@@ -89,53 +92,57 @@ pub(super) async fn follow(
     Ok(Sse::new(events).keep_alive(alive).into_response())
 }
 
-/// A place among those that a caller may have open. Who is asked for nothing is not counted.
-fn opened(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
+/// Takes a place among the caller's streams. Callers without a token are not counted.
+fn open_stream(call: &AuthenticatedRequest) -> Result<Option<Arc<()>>, Problem> {
     if call.caller.via == AuthMethod::Loopback {
         return Ok(None);
     }
     let (account, most) = (call.caller.account(), call.shared.state.limits.streams_of_one);
-    let opened = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
-        tracing::warn!(caller = call.caller.account(), most, "a caller follows too much at once");
+    let place = call.shared.streams_of_callers.open(account, most).ok_or_else(|| {
+        tracing::warn!(
+            caller = call.caller.account(),
+            most,
+            "limit of a caller's event streams reached"
+        );
         let detail = format!("{} follows {most} deployments already", call.caller.name);
         Problem::new(ProblemKind::TooMany, detail).after(COME_AGAIN)
     });
-    opened.map(Some)
+    place.map(Some)
 }
 
-/// A stream that is open.
+/// An open stream.
 struct Following {
     call: AuthenticatedRequest,
     id: DeployId,
     bell: watch::Receiver<()>,
-    /// The version of the record that was looked up last.
+    /// The version of the record that was read last.
     version: String,
-    /// The version of the picture that was told last.
-    heard: Option<String>,
-    /// What was looked up and not told yet, and whether that is the end.
-    waiting: Option<(Told, bool)>,
-    /// Until bells cause another look.
+    /// The version of the state that was sent last.
+    sent: Option<String>,
+    /// The state that was read and not sent yet, and whether it is the last.
+    waiting: Option<(VersionedPicture, bool)>,
+    /// The time until which signals cause no read.
     quiet: Pin<Box<Sleep>>,
-    /// When it was opened.
+    /// The time when the stream was opened.
     since: Timestamp,
-    /// When it was asked whether the caller may see it.
-    asked: Timestamp,
+    /// The time of the last check of the caller's permission.
+    checked_at: Timestamp,
     _slots: (OwnedSemaphorePermit, Option<Arc<()>>),
 }
 
-/// One picture, and what it is known by.
-struct Told {
+/// One state of the deployment, and its version.
+struct VersionedPicture {
     version: String,
     data: String,
 }
 
-/// The next event, and the stream after it if it goes on.
+/// Returns the next event, and the stream after it unless it ends.
 async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
     loop {
-        if let Some((told, ended)) = following.waiting.take() {
-            if following.heard.as_deref() != Some(told.version.as_str()) {
-                following.heard = Some(told.version.clone());
-                return Some((told.event(), (!ended).then_some(following)));
+        if let Some((picture, ended)) = following.waiting.take() {
+            if following.sent.as_deref() != Some(picture.version.as_str()) {
+                following.sent = Some(picture.version.clone());
+                return Some((picture.event(), (!ended).then_some(following)));
             }
             if ended {
                 return None;
@@ -144,10 +151,10 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
         if !following.wait().await {
             return None;
         }
-        // What cannot be read now is asked for again by who comes again.
+        // A client reads a state that cannot be read now when it connects again.
         let version = version(&following.call, &following.id).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
-        if version == following.version && following.age(following.asked) < BELIEVED {
+        if version == following.version && following.age(following.checked_at) < BELIEVED {
             continue;
         }
         following.version = version;
@@ -158,7 +165,7 @@ async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
 }
 
 impl Following {
-    /// Waits until there may be something new; `false` when the stream is to end.
+    /// Waits until the state may have changed; `false` when the stream must end.
     async fn wait(&mut self) -> bool {
         let open = Duration::try_from(self.age(self.since)).unwrap_or_default();
         if open >= self.call.shared.state.limits.open_for {
@@ -176,12 +183,12 @@ impl Following {
         }
     }
 
-    /// Checks again after a while that the caller may see the deployment.
+    /// Checks the caller's permission again after a while.
     async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
-        if self.age(self.asked) < BELIEVED {
+        if self.age(self.checked_at) < BELIEVED {
             return Ok(());
         }
-        self.asked = self.call.deployments().clock.now();
+        self.checked_at = self.call.deployments().clock.now();
         self.call.authorize(Scope::Read, self.call.caller.resource_of(record)).await
     }
 
@@ -190,18 +197,18 @@ impl Following {
     }
 }
 
-impl Told {
+impl VersionedPicture {
     fn event(self) -> Event {
         let Self { version, data } = self;
         Event::default().event("deployment").id(version).retry(COME_AGAIN).data(data)
     }
 }
 
-/// Renders the picture of a record. Equal pictures have the same version, whoever draws them.
-fn render_picture(record: &Deployment) -> Told {
+/// Renders the state of a record. Equal states have the same version in every replica.
+fn render_picture(record: &Deployment) -> VersionedPicture {
     let data = serde_json::to_string(&DeploymentPicture::from(record.clone())).unwrap_or_default();
     let digest = Sha256::digest(&data);
-    Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
+    VersionedPicture { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
 async fn load_picture(call: &AuthenticatedRequest, id: &DeployId) -> Result<Deployment, Problem> {

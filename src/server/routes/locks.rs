@@ -1,4 +1,4 @@
-//! `/api/v1/locks`: what people keep back, and why.
+//! `/api/v1/locks`: lists, places and removes locks.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -17,17 +17,21 @@ use crate::server::problem::{Problem, ProblemKind};
 use crate::server::query::{self, Params};
 use crate::support::text::find_invisible;
 
-/// As long as an e-mail address may be.
+/// The longest owner, in characters: an e-mail address.
 const LONGEST_OWNER: usize = 254;
 
-/// What the list may be asked.
+/// The parameters of the list.
 pub(super) const QUERY: &[Parameter] = &[
-    Parameter::text("target", Form::TARGET, "Those that can stop a deployment to this cluster."),
-    Parameter::text("owner", Form::OWNER, "Those that can stop an app of this team."),
-    Parameter::text("app", Form::APP, "Those that can stop this app, `namespace/slug`."),
+    Parameter::text(
+        "target",
+        Form::TARGET,
+        "Only locks that can stop a deployment to this target.",
+    ),
+    Parameter::text("owner", Form::OWNER, "Only locks that can stop an app of this owner."),
+    Parameter::text("app", Form::APP, "Only locks that can stop this app, `namespace/slug`."),
 ];
 
-/// The locks that can stop what is asked for. One of an app is seen by who may see the app.
+/// Lists the locks that pass the filter. A lock on an app is visible to callers who may see the app.
 pub(super) async fn list(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -63,7 +67,7 @@ pub(super) async fn place(
     Ok((StatusCode::CREATED, Json(placed.into())))
 }
 
-/// Takes a lock away.
+/// Removes a lock.
 pub(super) async fn remove(
     call: AuthenticatedRequest,
     InPath(id): InPath<LockId>,
@@ -80,8 +84,8 @@ pub(super) async fn remove(
     Ok(Json((id, lock).into()))
 }
 
-/// Returns what it takes to place a lock of that scope, or to take it away: the right to deploy all
-/// that it stops; what many teams share is the operators'.
+/// Returns the permission that is needed to place or remove a lock of that scope: to deploy everything that it stops; a
+/// scope of many teams needs an operator.
 fn right(scope: &LockScope) -> (Scope, Resource) {
     match scope {
         LockScope::App(target, app) => (Scope::Deploy, Resource::App(target.clone(), app.clone())),
@@ -99,7 +103,7 @@ fn read(scope: locks::LockScope) -> Result<LockScope, String> {
         (None, Some(target), None, None) => Ok(LockScope::Target(target)),
         (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
         (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
-        _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
+        _ => Err("name the scope as one of {\"everything\": true}, {\"target\": T}, \
                       {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
             .to_owned()),
     }
@@ -125,8 +129,8 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
 }
 
 fn unavailable(error: &BackendError) -> Problem {
-    tracing::error!(%error, "locks could not be read or written");
-    Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; come again")
+    tracing::error!(%error, "locks could not be read or stored");
+    Problem::new(ProblemKind::Unavailable, "locks cannot be read or written now; try again later")
 }
 
 impl From<NotLocked> for Problem {

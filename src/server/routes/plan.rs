@@ -1,4 +1,4 @@
-//! `/api/v1/plan`: what a deployment would do.
+//! `/api/v1/plan`: plans a deployment without deploying.
 
 use axum::Json;
 
@@ -11,7 +11,7 @@ use crate::server::auth::Resource;
 use crate::server::call::{AuthenticatedRequest, Payload, unprocessable};
 use crate::server::problem::{Problem, ProblemKind};
 
-/// Computes what would come of a deployment; changes nothing.
+/// Plans a deployment; changes nothing.
 pub(super) async fn plan(
     call: AuthenticatedRequest,
     Payload(body): Payload<plans::PlanRequest>,
@@ -20,7 +20,7 @@ pub(super) async fn plan(
     let target = request.target.clone();
     let repository = Resource::Repository(request.repository.clone(), Some(target.clone()));
     call.authorize(Scope::Read, repository).await?;
-    // A repository may have apps that a token is not for, and a WAML may name any.
+    // A repository may have apps outside the token's rights, and a WAML may name any.
     let on_target = |app: &AppKey| Resource::App(target.clone(), app.clone());
     let rights = call.caller.rights();
     let seen = |app: &AppKey| rights.is_none_or(|it| it.hold(Scope::Read, &on_target(app), &[]));
@@ -39,7 +39,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
         (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
         (None, Some(git_ref)) => Some(At::Ref(checked(git_ref)?)),
         (None, None) if waml.is_none() => {
-            return Err("say which WAML is meant: with `commit`, `ref` or `waml`".to_owned());
+            return Err("name the WAML with `commit`, `ref` or `waml`".to_owned());
         }
         (None, None) => None,
     };
@@ -52,7 +52,7 @@ fn read(body: plans::PlanRequest) -> Result<DryRunInput, String> {
     })
 }
 
-/// Returns what git takes for a name of a branch or a tag, as far as it matters on the way there.
+/// Checks the name of a branch or a tag, as far as it matters before git reads it.
 fn checked(git_ref: String) -> Result<String, String> {
     let legal = (1..=255).contains(&git_ref.len())
         && !git_ref.starts_with(['-', '/', '.'])
@@ -61,7 +61,7 @@ fn checked(git_ref: String) -> Result<String, String> {
     if legal { Ok(git_ref) } else { Err("ref: write a branch, a tag or a commit".to_owned()) }
 }
 
-/// Takes the plan apart; a new field asks here whether it is to be seen.
+/// Names every field of the plan, so that a new field asks here whether to be shown.
 impl From<Plan> for PlanAnswer {
     fn from(plan: Plan) -> Self {
         let Plan { run, app, target, tag, commit, notes } = plan;
@@ -97,8 +97,8 @@ impl From<DryRunError> for Problem {
             DryRunError::Unmeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
             DryRunError::Unavailable(detail) => Self::new(ProblemKind::Unavailable, detail),
             DryRunError::Fault(error) => {
-                tracing::error!(%error, "a dry run failed");
-                Self::new(ProblemKind::Unavailable, "it cannot be planned now; come again")
+                tracing::error!(%error, "dry run failed");
+                Self::new(ProblemKind::Unavailable, "it cannot be planned now; try again later")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`.
+//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`: rollbacks and holds.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -25,7 +25,7 @@ type Body<T> = Result<Payload<T>, Problem>;
 
 /// The parameters of the list of holds.
 pub(super) const HOLDS: &[Parameter] =
-    &[Parameter::text("target", Form::TARGET, "Only on this target.")];
+    &[Parameter::text("target", Form::TARGET, "Only holds on this target.")];
 
 /// Makes a former revision live again.
 pub(super) async fn roll_back(
@@ -72,7 +72,7 @@ pub(super) async fn release(
     Ok(Json(hold.ok_or_else(|| Problem::new(ProblemKind::NotFound, nothing))?.into()))
 }
 
-/// Reads what is held or released, and why, once it is known that the caller may.
+/// Reads the app and the reason of a hold or release, after the permission is checked.
 async fn read_hold(
     call: &AuthenticatedRequest,
     spot: AppInstance,
@@ -83,7 +83,7 @@ async fn read_hold(
     Ok((spot, reason(&why).map_err(unprocessable)?))
 }
 
-/// All holds, or those of a target.
+/// Lists all holds, or those of a target.
 pub(super) async fn holds(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,
@@ -103,7 +103,7 @@ impl From<NotRolledBack> for Problem {
             NotRolledBack::Unknown(detail) => Self::new(ProblemKind::NotFound, detail),
             NotRolledBack::Against(detail) => Self::new(ProblemKind::Conflict, detail),
             NotRolledBack::KeepsData(objects) => {
-                would_lose_data("what is live keeps data", &objects)
+                would_lose_data("the live revision keeps data", &objects)
             }
             NotRolledBack::NotMeant(detail) => Self::new(ProblemKind::Unprocessable, detail),
             NotRolledBack::Repository(detail) => Self::new(ProblemKind::Unavailable, detail),
@@ -113,10 +113,10 @@ impl From<NotRolledBack> for Problem {
 }
 
 fn unavailable(error: &BackendError) -> Problem {
-    tracing::error!(%error, "a rollback or hold could not be recorded or read");
+    tracing::error!(%error, "rollback or hold could not be read or stored");
     Problem::new(
         ProblemKind::Unavailable,
-        "this cannot be recorded now; nothing was done, come again",
+        "this cannot be recorded now; nothing was done, try again later",
     )
 }
 

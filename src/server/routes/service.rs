@@ -1,5 +1,5 @@
-//! What is known of the service: who calls (`/api/v1/whoami`), its code host (`/api/v1/forge`), the clusters that can
-//! be deployed to (`/api/v1/targets`), and what they offer (`/api/v1/platform`).
+//! Describes the service: the caller (`/api/v1/whoami`), the code host (`/api/v1/forge`), the targets
+//! (`/api/v1/targets`), and what they offer (`/api/v1/platform`).
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::server::problem::Problem;
 use crate::server::query::Params;
 use crate::server::state::Shared;
 
-/// Whose targets are told.
+/// The parameter that selects the targets.
 pub(super) const PLATFORM: &[Parameter] = &[Parameter::text(
     "repository",
     Form::REPOSITORY,
-    "Those that this service's repository may be seen on: `OWNER/NAME`.",
+    "Only targets on which the caller may see this service repository: `OWNER/NAME`.",
 )
 .required()];
 
-/// Returns who calls, and what a token of the configuration is good for.
+/// Shows the caller, and the rights of its API token.
 pub(super) async fn whoami(call: AuthenticatedRequest) -> Json<Identity> {
     let rights = call.caller.rights().map(|Rights { scope, targets, apps }| {
         [TokenRights {
@@ -42,7 +42,7 @@ pub(super) async fn whoami(call: AuthenticatedRequest) -> Json<Identity> {
     Json(Identity { name: call.caller.name, via, rights })
 }
 
-/// Says where service repositories are, and how one logs in there: nothing that is secret.
+/// Shows the code host and its login; nothing of it is secret.
 pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAnswer> {
     Json(match shared.state.deployments.code_host.clone() {
         CodeHost::Local => {
@@ -58,7 +58,7 @@ pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAns
     })
 }
 
-/// The configured clusters. Their names are no secret to who may call: locks on targets name them, too.
+/// Lists the configured clusters. Their names are no secret to callers: locks on targets name them, too.
 pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
     let (all, any) = match &call.deployments().clusters {
         Clusters::Any(_) => (Vec::new(), true),
@@ -75,7 +75,7 @@ pub(super) async fn targets(call: AuthenticatedRequest) -> Json<TargetList> {
     Json(TargetList { complete: targets.len() == count, targets, any })
 }
 
-/// The clusters as the configuration has them, for who may see the repository there.
+/// Shows the configured clusters that the caller may see for the repository.
 pub(super) async fn platform(
     call: AuthenticatedRequest,
     Pairs(pairs): Pairs,

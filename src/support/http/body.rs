@@ -2,19 +2,19 @@
 
 use reqwest::Response;
 
-/// A body, as far as it was read.
+/// A body, or its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundedBody {
-    /// No more than the limit.
+    /// The bytes, up to the limit.
     pub bytes: Vec<u8>,
-    /// Whether there was more.
+    /// True if the body was longer.
     pub is_cut: bool,
 }
 
-/// Reads the body; of a longer one no more than its beginning is read.
+/// Reads the body, up to the limit.
 ///
 /// # Errors
-/// When it breaks off.
+/// When the body breaks off.
 pub async fn read_bounded(mut response: Response, limit: usize) -> reqwest::Result<BoundedBody> {
     let (mut bytes, mut is_cut) = (Vec::new(), false);
     while !is_cut && let Some(chunk) = response.chunk().await? {

@@ -1,19 +1,19 @@
-//! Only public addresses: where a name that a developer wrote, or that a stranger's server sends the service to, may
-//! lead. Everything else is the operator's network: other services, a cluster's API, a cloud's metadata.
+//! Restricts requests to public addresses, for host names that developers write or foreign servers redirect to. All
+//! other addresses are the operator's network: other services, a cluster's API, a cloud's metadata.
 //!
-//! Names and written addresses are judged before a request; what a name resolves to when it is connected to, by the
-//! client's own resolver, so that no second answer of the name server counts. Through a proxy the proxy resolves:
-//! then names are all that is judged.
+//! Names and written addresses are checked before a request; the addresses that a name resolves to are checked by the
+//! client's own resolver when it connects, so that a second answer of the name server cannot differ. Through a proxy
+//! the proxy resolves: then only names are checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// A network: an address in it, and how many leading bits all its addresses share.
+/// A network: an address in it, and the number of leading bits that its addresses share.
 pub type Network = (IpAddr, u8);
 
-/// Reads `10.0.0.0/8`, or one address.
+/// Parses `10.0.0.0/8`, or one address.
 pub fn parse_network(text: &str) -> Option<Network> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
@@ -29,8 +29,8 @@ pub fn parse_network(text: &str) -> Option<Network> {
     (bits <= most).then_some((address, bits))
 }
 
-/// Suffixes of names that mean something in one network only (RFC 6761, 6762 and 8375, ICANN's `internal`, what
-/// Kubernetes and companies are used to).
+/// Suffixes of names that only mean something in a private network (RFC 6761, 6762 and 8375, ICANN's `internal`,
+/// conventions of Kubernetes and companies).
 const PRIVATE_SUFFIXES: [&str; 11] = [
     "localhost",
     "localdomain",
@@ -45,7 +45,7 @@ const PRIVATE_SUFFIXES: [&str; 11] = [
     "private",
 ];
 
-/// No address of the Internet, IPv4 (IANA's special-purpose registry; RFC 6890).
+/// The networks of IPv4 that are not on the Internet (IANA's special-purpose registry; RFC 6890).
 const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
@@ -64,10 +64,10 @@ const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
 ];
 
-/// Of IPv6 only this is given to the Internet.
+/// The only network of IPv6 that is on the Internet.
 const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Exceptions in it.
+/// The exceptions in it.
 const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
@@ -75,21 +75,22 @@ const NOT_PUBLIC_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// NAT64: an IPv4 address in its last four bytes. In a network without IPv4 every public name leads there.
+/// NAT64: an IPv4 address in the last four bytes. In a network without IPv4 every public name resolves to such an
+/// address.
 const NAT64: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Lets through what leads to the Internet, and to networks that the operator allows.
+/// A check for addresses on the Internet, or in networks that the operator allows.
 #[derive(Debug, Clone, Default)]
 pub struct PublicOnly {
     allowed: Vec<Network>,
-    /// Hosts of proxies: a client must resolve them, wherever they are.
+    /// The hosts of proxies: a client must resolve them, wherever they are.
     proxies: Vec<String>,
 }
 
-/// Why an address is not gone to.
+/// The reason why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPublic {
-    /// There is none in it.
+    /// The address has no host.
     #[error("there is no host in the address")]
     NoHost,
     /// The name is one of a private network.
@@ -98,8 +99,8 @@ pub enum NotPublic {
     /// The address is not public.
     #[error("{0} is not a public address")]
     Address(IpAddr),
-    /// The name leads to addresses none of which is public.
-    #[error("{0} leads to {1}, which is not a public address")]
+    /// The name resolves to no public address.
+    #[error("{0} resolves to {1}, which is not a public address")]
     LeadsTo(String, IpAddr),
 }
 
@@ -108,15 +109,15 @@ impl PublicOnly {
         Self { allowed, proxies }
     }
 
-    /// Judges an address by its host as it is written: a name, or a number in any spelling, which the URL standard
-    /// makes one of four parts.
+    /// Checks an address by its host as it is written: a name, or a number in any spelling, which the URL standard
+    /// turns into one of four parts.
     ///
     /// # Errors
     /// [`NotPublic`] when it cannot be public.
     pub fn check(&self, url: &Url) -> Result<(), NotPublic> {
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(NotPublic::NoHost)?;
         if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            return if self.lets(address) { Ok(()) } else { Err(NotPublic::Address(address)) };
+            return if self.allows(address) { Ok(()) } else { Err(NotPublic::Address(address)) };
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         if is_private_name(&name) || self.proxies.contains(&name) {
@@ -125,19 +126,19 @@ impl PublicOnly {
         Ok(())
     }
 
-    /// Checks that an address is public or allowed.
-    fn lets(&self, address: IpAddr) -> bool {
+    /// Returns whether an address is public or allowed.
+    fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address) || self.allowed.iter().any(|network| contains(*network, address))
     }
 
-    /// Finds the addresses of a name that may be connected to.
+    /// Keeps those addresses of a name to which the client may connect.
     fn filter(&self, name: &str, all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, NotPublic> {
         if self.proxies.iter().any(|proxy| proxy == &name.to_ascii_lowercase()) {
             return Ok(all);
         }
         let first = all.first().map(SocketAddr::ip);
-        let public: Vec<_> = all.into_iter().filter(|address| self.lets(address.ip())).collect();
+        let public: Vec<_> = all.into_iter().filter(|address| self.allows(address.ip())).collect();
         match first {
             Some(first) if public.is_empty() => Err(NotPublic::LeadsTo(name.to_owned(), first)),
             _ => Ok(public),
@@ -163,7 +164,7 @@ fn is_private_name(name: &str) -> bool {
     !name.contains('.') || PRIVATE_SUFFIXES.iter().any(is_below)
 }
 
-/// Checks that the Internet has that address.
+/// Returns whether an address is on the Internet.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),

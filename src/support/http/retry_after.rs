@@ -1,12 +1,11 @@
-//! Reads `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Pure.
+//! Parses `Retry-After`: seconds, or a date (RFC 9110, 10.2.3). Pure.
 
 use std::time::Duration;
 
 use http::header::{HeaderMap, RETRY_AFTER};
 use jiff::Timestamp;
 
-/// Reads how long the server wants to be left alone; `None` where it says nothing, or a time that
-/// is over.
+/// Returns the time until the server accepts requests again; `None` without the header, or if that time is over.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if let Some(seconds) = retry_after_seconds(headers) {
         return Some(seconds);
@@ -15,7 +14,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Duration::try_from(at.duration_since(now)).ok()
 }
 
-/// Reads how long a server wants to be left alone that is known to say it in seconds.
+/// Does the same for a server that always sends seconds.
 pub fn retry_after_seconds(headers: &HeaderMap) -> Option<Duration> {
     text(headers)?.parse().ok().map(Duration::from_secs)
 }

@@ -1,12 +1,11 @@
-//! Finds secrets in the comments of a YAML file: somebody keeps one there, or has taken a line out of use. Pure.
+//! Finds secrets in the comments of a YAML file: a note, or a line that was commented out. Pure.
 
 use std::ops::Range;
 
 use crate::support::secret_name::is_secret_name;
 use crate::support::secret_text::{is_reference, lines_of, span_in};
 
-/// Finds the values behind names of secrets in comments: `# password: x`. A sign in quotes counts
-/// as one, too.
+/// Finds the values after names of secrets in comments: `# password: x`. A `#` in quotes counts as a comment, too.
 pub(super) fn find_named(text: &str) -> Vec<Range<usize>> {
     let values = lines_of(text).filter_map(comment).flat_map(values);
     values.map(|value| span_in(text, value)).collect()
@@ -23,7 +22,7 @@ fn comment(line: &str) -> Option<&str> {
     line.get(at..)
 }
 
-/// Lists what stands behind each name of a secret and its colon, up to the next blank.
+/// Lists the text after each name of a secret and its colon, up to the next blank.
 fn values(comment: &str) -> impl Iterator<Item = &str> {
     let mut rest = comment;
     std::iter::from_fn(move || {

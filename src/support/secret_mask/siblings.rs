@@ -1,23 +1,23 @@
-//! What stands around the value of a variable: the rest of its list item, and of its braces.
+//! The neighbours of a variable's value: the rest of its list item, and of its braces.
 
 use std::ops::Range;
 
 use super::{Line, names_a_secret};
 
-/// Tells which variables are called after a secret, by what stands around their values: the lines of the list item, and
-/// what is in the same braces. Each such part is read once, and only so much of all of them.
+/// A search for variables with a secret's name by the neighbours of their values: the lines of the list item, and the
+/// text in the same braces. Each such part is read once, up to a limit for all of them.
 pub(super) struct Siblings<'a> {
     text: &'a str,
-    /// Where braces open and close.
+    /// The positions of braces.
     opens: Vec<usize>,
     closes: Vec<usize>,
     /// The last line, and the column of its keys.
     line: (Range<usize>, usize),
     /// The last list item, the column of its keys, and whether it has the name of a secret.
     item: Option<(Range<usize>, usize, bool)>,
-    /// The last braces, and the same of them.
+    /// The last braces, and whether they have the name of a secret.
     braces: Option<(Range<usize>, bool)>,
-    /// So many bytes may still be read.
+    /// The number of bytes that may still be read.
     left: usize,
 }
 
@@ -36,8 +36,8 @@ impl<'a> Siblings<'a> {
         }
     }
 
-    /// Checks that the variable with this value is called after a secret; also where that would
-    /// take too long to find out.
+    /// Returns whether the variable with this value has a secret's name; also true if that would take too long to
+    /// determine.
     pub(super) fn name_one(&mut self, span: &Range<usize>) -> bool {
         self.item_names_one(span) || self.braces_name_one(span)
     }
@@ -74,7 +74,7 @@ impl<'a> Siblings<'a> {
         is_named
     }
 
-    /// Finds the line around a place, and the column of its keys. Many values may stand on one.
+    /// Finds the line around a position, and the column of its keys. Many values may be on one line.
     fn line_of(&mut self, at: usize) -> Range<usize> {
         if !self.line.0.contains(&at) {
             let before = self.text.get(..at).unwrap_or_default();
@@ -94,7 +94,7 @@ impl<'a> Siblings<'a> {
     }
 }
 
-/// Finds the lines of the list item, or of the map, that a line with keys in a column belongs to.
+/// Finds the lines of the list item, or of the map, to which a line with keys in a column belongs.
 fn item_around(text: &str, line: Range<usize>, column: usize) -> Range<usize> {
     let Range { mut start, mut end } = line;
     let is_first = |line: &Line<'_>| line.column == column && line.is_item();

@@ -1,9 +1,8 @@
-//! How much of a name, of an argument or of a reference to a secret may be shown.
+//! Decides how much of a name, of an argument or of a reference to a secret may be shown.
 
 use super::is_secret_name;
 
-/// Counts the bytes of a name that are shown: all of it, or what stands in front of a sign that no
-/// name has.
+/// Returns the number of bytes of a name that are shown: all of it, or the text before a character that no name has.
 pub(super) fn shown_of_name(text: &str) -> usize {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let end = text.find(|c: char| !legal(c)).unwrap_or(text.len());
@@ -20,14 +19,14 @@ fn is_name_of_value(text: &str) -> bool {
     is_variable(text) || is_secret_name(text) || matches!(text, "name" | "value" | "key")
 }
 
-/// Checks that a text is the name of a variable: `env: NAME` says where a secret is.
+/// Returns whether a text is the name of a variable: `env: NAME` says where a secret is.
 pub(super) fn is_variable(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// Counts the bytes of an argument that are shown: the name of a flag, and words without digits and
-/// signs.
+/// Returns the number of bytes of an argument that are shown: the name of a flag, and words without digits and
+/// punctuation.
 pub(super) fn shown_of_argument(text: &str) -> usize {
     let is_word = |text: &str| {
         text.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'/' | b'_' | b'.'))
@@ -44,7 +43,7 @@ pub(super) fn shown_of_argument(text: &str) -> usize {
     }
 }
 
-/// Checks that a key is one of those that say which secret, where it is, and how it comes.
+/// Returns whether a key describes a secret: its name, its location, or the way it arrives.
 pub(super) fn is_reference_key(key: &str) -> bool {
     const KEYS: &[&str] = &[
         "name",
@@ -79,7 +78,7 @@ pub(super) fn is_reference_key(key: &str) -> bool {
     KEYS.contains(&key.to_ascii_lowercase().as_str())
 }
 
-/// Checks that a text may be a name, a path with wildcards, an address, or a placeholder.
+/// Returns whether a text may be a name, a path with wildcards, an address, or a placeholder.
 pub(super) fn is_legal_reference(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*+:{}".contains(&b))
 }

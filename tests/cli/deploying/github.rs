@@ -64,7 +64,7 @@ impl Place {
 async fn deployments_are_created_at_github_and_followed_at_the_service() {
     let place = Place::new().await;
     let said = place.deploys(&["dev", "prod-cluster-1", "-d", "fixes the checkout"]).await;
-    said.ended(0, &["dev: asked", "dev: succeeded in ", "prod-cluster-1: succeeded in "]);
+    said.ended(0, &["dev: created", "dev: succeeded in ", "prod-cluster-1: succeeded in "]);
     let all = place.process.deployments().await;
     let seen: Vec<_> = all.iter().map(|one| (&one["target"], &one["production"])).collect();
     let wanted = [(&json!("dev"), &json!(false)), (&json!("prod-cluster-1"), &json!(true))];
@@ -126,9 +126,9 @@ async fn what_was_created_is_followed_after_the_refusal_of_the_rest_was_told() {
     let arguments = ["dev", "prod-cluster-1", "--timeout", "1s", "-o", "json"];
     let said = place.deploys(&arguments).await;
     let told = |part: &str| said.err.find(part).unwrap_or_else(|| panic!("{part}: {said:?}"));
-    said.ended(2, &["they go on"]);
-    assert!(told("GitHub refuses (403") < told("dev: asked"), "{}", said.err);
-    assert!(told("dev: asked") < told("not all have ended within 1s"), "{}", said.err);
+    said.ended(2, &["they continue"]);
+    assert!(told("GitHub refuses (403") < told("dev: created"), "{}", said.err);
+    assert!(told("dev: created") < told("not all deployments ended within 1s"), "{}", said.err);
     let one = said.json()["deployments"][0].clone();
     assert_eq!((&one["target"], &one["state"]), (&json!("dev"), &json!(null)), "{one}");
     place.github.webhooks(Webhooks::Delivered);
@@ -155,7 +155,7 @@ async fn github_that_refuses_the_token_says_what_to_do() {
     let place = Place::new().await;
     let [server, _] = place.variables();
     let said = place.developer.runs(&[server], &["deploy", "1.0", "dev", "--ref", "main"]).await;
-    said.ended(2, &["There is no GitHub token", "bart login"]);
+    said.ended(2, &["there is no GitHub token", "bart login"]);
     let wrong = [server, ("BART_GITHUB_TOKEN", "ghp_wrong")];
     let said = place.developer.runs(&wrong, &["deploy", "1.0", "dev", "--ref", "main"]).await;
     said.ended(1, &["GitHub refuses (401", "BART_GITHUB_TOKEN"]);

@@ -109,7 +109,7 @@ async fn ctrl_c_says_how_to_go_on_and_the_deployment_does() {
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     let said = Said::until_the_end_of(child).await;
-    said.ended(130, &["the deployment to prod-cluster-1 goes on without you", "bart logs 2"]);
+    said.ended(130, &["the deployment to prod-cluster-1 continues", "bart logs 2"]);
     held.let_go();
     let id = process.deployments().await.pop().unwrap()["id"].as_str().unwrap().to_owned();
     assert_eq!(process.ended(&id).await["state"], "succeeded");
@@ -125,7 +125,7 @@ async fn who_waits_too_long_is_told_that_it_goes_on() {
     let deploy = ["deploy", "2.0", "prod-cluster-1", "--timeout", "1s", "-o", "json"];
     let said = developer.runs(&server, &deploy).await;
     assert_eq!(said.json()["deployments"][0]["target"], "prod-cluster-1", "programs get it too");
-    said.ended(2, &["not all have ended within 1s; they go on", "--follow"]);
+    said.ended(2, &["not all deployments ended within 1s; they continue", "--follow"]);
     held.let_go();
     let id = process.deployments().await.pop().unwrap()["id"].as_str().unwrap().to_owned();
     assert_eq!(process.ended(&id).await["state"], "succeeded");

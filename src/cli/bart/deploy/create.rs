@@ -1,5 +1,4 @@
-//! Deployments are asked for one after the other. When one cannot be, the rest is not asked for, and what was
-//! and what was not is told.
+//! Creates deployments one after the other. After a refusal the rest is not created, and the message lists both.
 
 use std::collections::BTreeMap;
 
@@ -19,33 +18,35 @@ use crate::config;
 use crate::model::id::{ImageTag, TargetName};
 use crate::support::clock;
 
-/// The variable with a GitHub token for bart.
+/// The variable with bart's own GitHub token.
 const OURS: &str = "BART_GITHUB_TOKEN";
-/// Those of other tools, the first goes first. They are for a GitHub that is known without the service's word.
+/// The variables of other programs, in order of precedence. They are only for a GitHub that is known without the
+/// service.
 const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 const UNUSED: &str =
     " for it: GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
 const GITHUB: &str = "https://api.github.com";
 
-/// Who is asked.
+/// The service or code host that creates the deployments.
 pub(super) enum CreationTarget<'a> {
     GitHub(GitHubSession),
     Service(&'a ServiceEndpoint),
 }
 
-/// What came of asking.
+/// The result of creating deployments.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// Those that there are now.
-    pub(super) made: Vec<FollowedDeployment>,
-    /// The targets for which there is none.
+    /// The deployments that were created.
+    pub(super) created: Vec<FollowedDeployment>,
+    /// The targets without a deployment.
     pub(super) left: Vec<TargetName>,
-    /// Why there is none for the first of them; nothing, where somebody pressed Ctrl-C.
+    /// The reason of the first refusal; `None` after Ctrl-C.
     pub(super) failure: Option<CliError>,
 }
 
 impl<'a> CreationTarget<'a> {
-    /// For that host. A GitHub token never goes in the clear, or to whom anybody on the way to the service could name.
+    /// Makes the target for that host. A GitHub token never goes in the clear, nor to a host that an attacker on the
+    /// way to the service could name.
     pub(super) fn new(host: Host, server: &'a ServiceEndpoint) -> Result<Self, CliError> {
         Ok(match host {
             Host::Local => Self::Service(server),
@@ -58,19 +59,19 @@ impl<'a> CreationTarget<'a> {
         })
     }
 
-    /// Asks for all of them, until one is refused or somebody wants it to stop. None is left half-done: the
-    /// answer to what was asked is waited for.
+    /// Creates the deployments, until one is refused or the person presses Ctrl-C. It always waits for an answer, so
+    /// that none is left half-done.
     pub(super) async fn create_all(
         &self,
         release: &ReleaseToDeploy<'_>,
         targets: &[TargetName],
         stop: &CancellationToken,
     ) -> Set {
-        let mut set = Set { made: Vec::new(), left: targets.to_vec(), failure: None };
+        let mut set = Set { created: Vec::new(), left: targets.to_vec(), failure: None };
         while let Some(target) = set.left.first().filter(|_| !stop.is_cancelled()) {
             match self.create(release, target).await {
-                Ok(made) => {
-                    set.made.push(made);
+                Ok(created) => {
+                    set.created.push(created);
                     set.left.remove(0);
                 }
                 Err(error) => {
@@ -98,8 +99,8 @@ impl<'a> CreationTarget<'a> {
                     target: target.to_string(),
                     description: Some(description.to_owned()),
                 };
-                let asked: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
-                (asked.forge_id, Some(asked.id))
+                let answer: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
+                (answer.forge_id, Some(answer.id))
             }
         };
         Ok(FollowedDeployment { target: target.to_string(), forge_id, id })
@@ -107,40 +108,40 @@ impl<'a> CreationTarget<'a> {
 }
 
 impl Set {
-    /// Returns what there is and what there is not, where it is only a part.
+    /// Describes what was created and what was not, if it is only a part.
     pub(super) fn part(&self, tag: &ImageTag, git_ref: &str) -> Option<String> {
-        let Self { made, left, failure: _ } = self;
-        if made.is_empty() || left.is_empty() {
+        let Self { created, left, failure: _ } = self;
+        if created.is_empty() || left.is_empty() {
             return None;
         }
-        let made: Vec<&str> = made.iter().map(|one| one.target.as_str()).collect();
+        let created: Vec<&str> = created.iter().map(|one| one.target.as_str()).collect();
         let left: Vec<&str> = left.iter().map(TargetName::as_str).collect();
         Some(format!(
             "{NOTE}note{NOTE:#}: deployments were created for {}, and none for {}\n\
              {NOTE}help{NOTE:#}: for the rest: `bart deploy {tag} {} --ref {git_ref}`\n",
-            made.join(", "),
+            created.join(", "),
             left.join(", "),
             left.join(" "),
         ))
     }
 }
 
-/// Returns whether that is the GitHub of everybody, or the one that the git remote is at. Pure.
+/// Returns whether that is github.com, or the host of the git remote. Pure.
 fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
     let host = reqwest::Url::parse(api_url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
     let (Some(host), Some(remote)) = (host, remote_host) else { return api_url == GITHUB };
     api_url == GITHUB || host == remote || host == format!("api.{remote}")
 }
 
-/// The variable that counts. Pure.
-fn given(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
+/// Returns the variable that counts. Pure.
+fn pick_variable(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
     let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
     let others = || OTHERS.iter().filter(|_| known).find_map(|name| value(name));
     value(OURS).or_else(others)
 }
 
-/// The developer's GitHub token: of the environment, else of the login. A service can name any host as its
-/// GitHub, so that tokens which were not meant for bart go only to one that is known otherwise.
+/// Returns the developer's GitHub token: of the environment, else of the login. A service can name any host as its
+/// GitHub, so tokens of other programs go only to a host that is known otherwise.
 fn token(
     environment: &BTreeMap<String, String>,
     server: &ServiceEndpoint,
@@ -152,23 +153,25 @@ fn token(
     }
     let login = logins::at(server.url())?;
     let is_login = login.as_ref().is_some_and(|login| login.api_url == api_url);
-    if let Some(token) = given(environment, known || is_login) {
+    if let Some(token) = pick_variable(environment, known || is_login) {
         return Ok(token.into());
     }
     let missing = |why: String| {
         CliError::usage(why).hint("log in with `bart login`, or set BART_GITHUB_TOKEN")
     };
     let login = login.ok_or_else(|| {
-        let unused = given(environment, true).map_or("", |_| UNUSED);
-        missing(format!("who are you at {api_url}? There is no GitHub token{unused}"))
+        let unused = pick_variable(environment, true).map_or("", |_| UNUSED);
+        missing(format!("there is no GitHub token for {api_url}{unused}"))
     })?;
     if login.api_url != api_url {
         let was = login.api_url;
-        return Err(missing(format!("the login is of {was}, and repositories are at {api_url}")));
+        return Err(missing(format!(
+            "the login is for {was}, and the repositories are at {api_url}"
+        )));
     }
     let now = clock::Clock::system().now();
     if login.until.is_some_and(|until| until <= now) {
-        return Err(missing(format!("the login of {} has ended", login.name)));
+        return Err(missing(format!("the login of {} has expired", login.name)));
     }
     Ok(login.token)
 }
@@ -196,9 +199,15 @@ mod tests {
             all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
         let others = environment(&[("GH_TOKEN", " "), ("GITHUB_TOKEN", "b"), ("X", "y")]);
-        assert_eq!((given(&others, true), given(&others, false)), (Some("b"), None));
+        assert_eq!(
+            (pick_variable(&others, true), pick_variable(&others, false)),
+            (Some("b"), None)
+        );
         let ours = environment(&[("GH_TOKEN", "a"), ("BART_GITHUB_TOKEN", "c\n")]);
-        assert_eq!((given(&ours, true), given(&ours, false)), (Some("c"), Some("c")));
+        assert_eq!(
+            (pick_variable(&ours, true), pick_variable(&ours, false)),
+            (Some("c"), Some("c"))
+        );
     }
 
     #[test]
@@ -214,7 +223,7 @@ mod tests {
         let tag = ImageTag::parse("1.0").unwrap();
         let made = FollowedDeployment { target: "dev".to_owned(), forge_id: 7, id: None };
         let left = vec![TargetName::parse("prod-1").unwrap(), TargetName::parse("prod-2").unwrap()];
-        let set = Set { made: vec![made], left, failure: None };
+        let set = Set { created: vec![made], left, failure: None };
         let told = anstream::adapter::strip_str(&set.part(&tag, "main").unwrap()).to_string();
         assert!(told.contains("created for dev, and none for prod-1, prod-2"), "{told}");
         assert!(told.contains("`bart deploy 1.0 prod-1 prod-2 --ref main`"), "{told}");

@@ -1,4 +1,4 @@
-//! Deployments are looked for at the service, and followed until their ends.
+//! Finds created deployments at the service, and follows them until they end.
 
 use std::time::Duration;
 
@@ -11,37 +11,37 @@ use crate::cli::error::{CliError, CliErrorKind};
 use crate::model::deployment::StageTime;
 use crate::model::id::{DeployId, RepoName};
 
-/// How long between two questions; the first come sooner, because most deployments take some seconds.
+/// The pauses between requests; the first are shorter, because most deployments take some seconds.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(500), Duration::from_secs(1)];
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Questions without an answer, one after the other, until it is given up: about half a minute.
+/// The number of requests in a row without an answer after which following ends: about half a minute.
 const PATIENCE: usize = 16;
-/// A list has ours among its newest.
+/// The length of the list, which has the new deployments among its newest.
 const LISTED: u32 = 100;
 
 /// A deployment that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FollowedDeployment {
     pub(super) target: String,
-    /// The forge's number.
+    /// The code host's number.
     pub(super) forge_id: i64,
-    /// The service's id, where it is known already.
+    /// The service's id, if it is known already.
     pub(super) id: Option<String>,
 }
 
-/// How one of them is now, by its place in the list.
+/// The phase of a deployment, by its place in the list.
 pub(super) type FollowUpdate = (usize, Phase);
 
-/// Follows all deployments; their news arrives until all have ended.
+/// Follows all deployments; sends their phases until all have ended.
 pub(super) fn follow_all(
     server: &ServiceEndpoint,
     repository: &RepoName,
-    made: &[FollowedDeployment],
+    created: &[FollowedDeployment],
 ) -> mpsc::Receiver<FollowUpdate> {
     let (send, news) = mpsc::channel(64);
     let mut unknown = Vec::new();
-    for (place, one) in made.iter().enumerate() {
+    for (place, one) in created.iter().enumerate() {
         match &one.id {
             Some(id) => drop(tokio::spawn(watch(server.clone(), id.clone(), place, send.clone()))),
             None => unknown.push((place, one.forge_id)),
@@ -53,7 +53,7 @@ pub(super) fn follow_all(
     news
 }
 
-/// Looks for deployments that the service has not told of yet; each that is found is watched.
+/// Looks for deployments that the service has not reported yet; each that is found is watched.
 async fn find(
     server: ServiceEndpoint,
     repository: RepoName,
@@ -95,38 +95,39 @@ async fn find(
     }
 }
 
-/// Follows one to its end, or until nobody waits for it any more.
+/// Follows one deployment to its end, or until the receiver is closed.
 async fn watch(
     server: ServiceEndpoint,
     id: String,
     place: usize,
     send: mpsc::Sender<FollowUpdate>,
 ) {
-    let told = |phase| send.send((place, phase));
+    let send_phase = |phase| send.send((place, phase));
     let Ok(id) = DeployId::parse(id.as_str()) else {
-        let _gone = told(Phase::Lost(format!("the service names it oddly: {id}"))).await;
+        let _gone =
+            send_phase(Phase::Lost(format!("the service sent an invalid deploy id: {id}"))).await;
         return;
     };
     let mut following = server.follow(&id);
     loop {
-        let heard = tokio::select! {
-            heard = following.next() => heard,
+        let event = tokio::select! {
+            event = following.next() => event,
             () = send.closed() => return,
         };
-        let phase = match heard {
+        let phase = match event {
             Ok(Some(picture)) => phase(picture.summary.value, &picture.stages),
-            Ok(None) => Phase::Lost("the service has nothing more to say of it".to_owned()),
+            Ok(None) => Phase::Lost("the service ended the stream of events".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
         let over = phase.is_over();
-        let _gone = told(phase).await;
+        let _gone = send_phase(phase).await;
         if over {
             return;
         }
     }
 }
 
-/// Returns how far a deployment is. Pure.
+/// Returns the phase of a deployment. Pure.
 fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
     let DeploymentSummary { id, state, finished_at, summary, .. } = overview;
     if finished_at.is_some() {

@@ -1,4 +1,4 @@
-//! GitHub Deployments, created with the developer's own token.
+//! Creates GitHub Deployments with the developer's own token.
 
 use globset::Glob;
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -13,23 +13,23 @@ use crate::model::status::ForgeStatus;
 use crate::support::clock;
 use crate::support::text::truncate_chars;
 
-/// A GitHub, and who we are there.
+/// A GitHub with the developer's token.
 #[derive(Debug)]
 pub(super) struct GitHubSession {
     pub(super) api_url: String,
     pub(super) token: SecretString,
 }
 
-/// What is to be deployed, to every target alike.
+/// The release to deploy to every target.
 #[derive(Debug)]
 pub(super) struct ReleaseToDeploy<'a> {
     pub(super) repository: &'a RepoName,
     pub(super) git_ref: &'a str,
     pub(super) tag: &'a ImageTag,
     pub(super) description: &'a str,
-    /// The checks that must be green; `None` for all that there are.
+    /// The checks that must have succeeded; `None` means all checks of the commit.
     pub(super) contexts: Option<&'a [String]>,
-    /// A glob over the targets that GitHub is to call production environments.
+    /// A glob over the targets that GitHub calls production environments.
     pub(super) production: &'a str,
 }
 
@@ -40,7 +40,7 @@ struct Deployment {
     payload: Json,
 }
 
-/// Returns whether GitHub calls targets of that glob production environments.
+/// Returns whether the glob matches the target.
 fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
     let glob = Glob::new(glob).map_err(|error| {
         CliError::usage(format!("--production: {error}")).hint("write it like `prod*`")
@@ -49,13 +49,13 @@ fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
 }
 
 impl GitHubSession {
-    /// Creates one deployment; its number. Nothing is merged, and nothing is created twice.
+    /// Creates one deployment and returns its number. Nothing is merged, and nothing is created twice.
     pub(super) async fn create(
         &self,
         release: &ReleaseToDeploy<'_>,
         target: &TargetName,
     ) -> Result<i64, CliError> {
-        // Ours alone: by it a deployment is found whose creation was not answered.
+        // A unique key: by it a deployment is found whose creation was not answered.
         let key = clock::random_digits();
         let find = || self.find(release.repository, target, &key);
         let body = body(release, target, production(release.production, target)?, &key);
@@ -63,7 +63,7 @@ impl GitHubSession {
         let request = self.request(Method::POST, &path)?.json(&body);
         let answer = match request.send().await {
             Ok(answer) => answer,
-            // It may have arrived all the same.
+            // The request may have arrived all the same.
             Err(error) => {
                 let lost = client::unreachable(&self.api_url, &error);
                 return find().await.ok().flatten().ok_or(lost);
@@ -79,18 +79,18 @@ impl GitHubSession {
         if status != StatusCode::CREATED {
             return Err(refused(status, &text, release));
         }
-        let made: Result<Deployment, _> = serde_json::from_slice(&text);
-        made.map(|made| made.id).map_err(|_| client::not_github(&self.api_url))
+        let created: Result<Deployment, _> = serde_json::from_slice(&text);
+        created.map(|created| created.id).map_err(|_| client::not_github(&self.api_url))
     }
 
-    /// The deployment of our own request, if it came to be.
+    /// Finds the deployment of this request, if it was created.
     async fn find(
         &self,
         repository: &RepoName,
         target: &TargetName,
         key: &str,
     ) -> Result<Option<i64>, CliError> {
-        // A target's name has no character that means something in a query.
+        // A target's name has no character with a meaning in a query.
         let path = format!("repos/{repository}/deployments?environment={target}&per_page=30");
         let request = self.request(Method::GET, &path)?;
         let lost = |error| client::unreachable(&self.api_url, &error);
@@ -112,8 +112,8 @@ impl GitHubSession {
     }
 }
 
-/// Returns what GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is
-/// made of it. Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of
+/// Returns the request's body. `auto_merge` is off: GitHub deploys the commit as it is and merges nothing into it. The
+/// contexts are named, because without them GitHub requires every status on the commit to be green, this service's of
 /// an earlier failure among them.
 fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, key: &str) -> Json {
     let ReleaseToDeploy { repository: _, git_ref, tag, description, contexts, production: _ } =
@@ -134,38 +134,38 @@ fn body(release: &ReleaseToDeploy<'_>, target: &TargetName, production: bool, ke
     body
 }
 
-/// Returns what GitHub's refusal means for the person, and what to do.
+/// Explains GitHub's refusal, and what to do.
 fn refused(status: StatusCode, body: &[u8], release: &ReleaseToDeploy<'_>) -> CliError {
-    let said: Json = serde_json::from_slice(body).unwrap_or_default();
-    let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
+    let answer: Json = serde_json::from_slice(body).unwrap_or_default();
+    let message = answer.get("message").and_then(Json::as_str).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
     let ReleaseToDeploy { repository, git_ref, .. } = release;
     let refused =
         |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
     match status.as_u16() {
         401 => {
-            refused("the token has ended or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
+            refused("the token has expired or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
         }
         403 => refused(&format!("the token needs `deployments: write` on {repository}")),
         404 => refused(&format!(
             "the token does not see {repository}, or may not deploy it: it needs `deployments: write` there"
         )),
         409 => refused(&format!(
-            "the checks that are asked for are not green on {git_ref}{}",
-            contexts(&said)
+            "the required checks have not succeeded on {git_ref}{}",
+            contexts(&answer)
         )),
         422 if message.contains("No ref found") => {
             refused(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
         }
-        422 => refused("compare what was asked for with what GitHub says"),
+        422 => refused("compare the request with GitHub's message"),
         _ => CliError::io(format!("GitHub answers {status}: {message}"))
             .hint("nothing was created; try again"),
     }
 }
 
-/// The checks of a conflict, with their states.
-fn contexts(said: &Json) -> String {
-    let errors = said.get("errors").and_then(Json::as_array).into_iter().flatten();
+/// Lists the checks of a conflict with their states.
+fn contexts(answer: &Json) -> String {
+    let errors = answer.get("errors").and_then(Json::as_array).into_iter().flatten();
     let all = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
     let name = |one: &Json| {
         let text = |key| one.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();
@@ -211,7 +211,7 @@ mod tests {
             (401, json!({"message": "Bad credentials"}), "bart login"),
             (403, json!({"message": "Resource not accessible"}), "deployments: write"),
             (404, json!({"message": "Not Found"}), "does not see acme/shop"),
-            (409, conflict, "not green on main: build is pending"),
+            (409, conflict, "have not succeeded on main: build is pending"),
             (422, json!({"message": "No ref found for: main"}), "push it"),
             (422, json!(null), "compare"),
             (500, json!({}), "try again"),

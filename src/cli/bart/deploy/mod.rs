@@ -1,15 +1,15 @@
-//! `bart deploy`: asks for a deployment to each target, and follows them to their ends.
+//! `bart deploy` creates a deployment on each target, and follows them until they end.
 //!
 //! ```text
-//! the folder's commit ─▶ checked early ─▶ asked for, one after the other ─▶ followed, side by side
+//! the folder's commit ─▶ checked early ─▶ created, one after the other ─▶ followed, side by side
 //! ```
 
-mod worktree; // which commit, and whether others have it
-mod preflight; // what would be refused anyway, and what is held
+mod worktree; // the commit to deploy, and whether it was pushed
+mod preflight; // checks before anything is created; holds
 mod github; // GitHub Deployments
-mod create; // deployments asked for, one after the other
-mod follow; // looked for, and followed to the end
-mod progress; // what a person sees meanwhile
+mod create; // creates deployments one after the other
+mod follow; // finds them at the service, and follows them
+mod progress; // progress on the terminal
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,22 +39,22 @@ use crate::model::violation::Severity;
 use crate::support::clock::Clock;
 use crate::support::text::refuse_invisible;
 
-/// How often a terminal is drawn anew.
+/// The time between two frames on a terminal.
 const FRAME: Duration = Duration::from_millis(120);
 
 /// Deploys an image tag to one or more targets, and follows each deployment to its end.
 ///
-/// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
-/// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
-/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names. A WAML
-/// that nobody could deploy is refused before anything is created, by what the service says that its targets offer; what
-/// depends on templates, which may be others than those in bart, is a warning, and with --templates a refusal.
+/// bart creates a GitHub Deployment for each target with your own GitHub token; the service receives it as GitHub's
+/// event. If the service's code host is local, bart creates the deployment there directly. It deploys the commit that
+/// is checked out in the working folder, or the one that --ref names. A WAML that no service would accept is refused
+/// before anything is created, with regard to what the service's targets offer. Violations that depend on templates,
+/// which may be others than those in bart, are warnings; with --templates they are errors.
 ///
-/// `GH_TOKEN` and `GITHUB_TOKEN` are taken for github.com, and for the GitHub that the git remote is at, or that you
-/// are logged in to. For another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
+/// `GH_TOKEN` and `GITHUB_TOKEN` are used for github.com, and for the GitHub of the git remote or of your login. For
+/// another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
 ///
-/// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
-/// which were not created.
+/// Ctrl-C never leaves half a deployment: the created ones continue, and bart says how to follow them, and which were
+/// not created.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -74,13 +74,13 @@ pub(super) struct Deploy {
     /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
-    /// A sentence for people: why
+    /// A sentence for people: the reason
     #[arg(long, short, value_name = "TEXT", default_value = "", value_parser = description)]
     description: String,
-    /// A check that must be green on the commit at GitHub; may be given several times. Default: none
+    /// A check that must have succeeded on the commit at GitHub; may be given several times. Default: none
     #[arg(long, value_name = "NAME", conflicts_with = "require_all_contexts")]
     require_context: Vec<String>,
-    /// Every check on the commit must be green at GitHub, also those of earlier deployments
+    /// Require every check on the commit at GitHub, also those of earlier deployments
     #[arg(long)]
     require_all_contexts: bool,
     /// Targets that GitHub calls production environments
@@ -89,22 +89,22 @@ pub(super) struct Deploy {
     /// Create the deployments, and do not wait for their ends
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait for their ends: `90s`, `15m`, `1h`
+    /// The longest wait for their ends: `90s`, `15m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     /// A folder of templates with `apps/` in it to check with, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     templates: Option<PathBuf>,
-    /// Leave the check on this machine out
+    /// Skip the check on this machine
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
-    whose: RepositorySelector,
+    selector: RepositorySelector,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-/// What became of one target; stable for programs.
+/// The result of one target; stable for programs.
 #[derive(Debug, Serialize)]
 struct Became {
     target: String,
@@ -120,12 +120,12 @@ impl Deploy {
     pub(super) async fn run(mut self) -> CommandOutcome {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
-        let repository = self.whose.repository()?;
+        let repository = self.selector.repository()?;
         let server = &self.service.server;
         let known = KnownTargets::fetch(server, &repository).await;
         let tree = self.read_checked_tree(&known)?;
         let host = Host::fetch(server).await?;
-        // Whoever may not look could not follow either; nothing has been created yet.
+        // A caller who may not read deployments could not follow them either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
         let release = ReleaseToDeploy {
@@ -141,13 +141,13 @@ impl Deploy {
         let stop = interrupts();
         let set = forge.create_all(&release, &self.targets, &stop).await;
         output::note(&set.part(&self.tag, &tree.git_ref).unwrap_or_default());
-        // Those that there are take their time; nobody is to wait for the news about the rest.
+        // The created deployments take their time; the person reads about the rest now.
         let failure = set.failure.as_ref().map(CliError::report_now);
         let followed = self.follow(&repository, &set, &tree, &stop).await;
-        worse(failure, followed)
+        merge_outcomes(failure, followed)
     }
 
-    /// Reads the commit, and checks its WAML as far as it is known here.
+    /// Reads the commit, and checks its WAML as far as this machine can.
     fn read_checked_tree(&self, known: &KnownTargets) -> Result<Tree, CliError> {
         let tree = worktree::read_tree(&context::folder()?, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
@@ -172,28 +172,28 @@ impl Deploy {
         tree: &Tree,
         stop: &CancellationToken,
     ) -> CommandOutcome {
-        let made = &set.made;
-        let mut rows: Vec<TargetRow> = made.iter().map(row).collect();
-        if self.no_wait || stop.is_cancelled() || made.is_empty() {
-            self.print(made, &rows, tree).await?;
+        let followed = &set.created;
+        let mut rows: Vec<TargetRow> = followed.iter().map(row).collect();
+        if self.no_wait || stop.is_cancelled() || followed.is_empty() {
+            self.print(followed, &rows, tree).await?;
             return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
         }
-        let waited = self.wait(repository, made, &mut rows, stop).await;
-        // Programs get what there is, whoever stopped waiting.
-        self.print(made, &rows, tree).await?;
+        let waited = self.wait(repository, followed, &mut rows, stop).await;
+        // Programs get the results so far, even after Ctrl-C.
+        self.print(followed, &rows, tree).await?;
         waited?;
         judge(&rows)
     }
 
-    /// Shows how they get on, until all have ended.
+    /// Shows the progress until all have ended.
     async fn wait(
         &self,
         repository: &RepoName,
-        made: &[FollowedDeployment],
+        followed: &[FollowedDeployment],
         rows: &mut [TargetRow],
         stop: &CancellationToken,
     ) -> CommandOutcome {
-        let mut news = follow::follow_all(&self.service.server, repository, made);
+        let mut news = follow::follow_all(&self.service.server, repository, followed);
         let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
         let mut frames = tokio::time::interval(FRAME);
         let end = tokio::time::sleep(self.timeout);
@@ -215,15 +215,15 @@ impl Deploy {
         }
     }
 
-    /// The result: for programs all of it, for people why something failed.
+    /// Prints the result: all of it for programs, the reasons of failures for people.
     async fn print(
         &self,
-        made: &[FollowedDeployment],
+        followed: &[FollowedDeployment],
         rows: &[TargetRow],
         tree: &Tree,
     ) -> CommandOutcome {
         let mut all = Vec::new();
-        for (one, row) in made.iter().zip(rows) {
+        for (one, row) in followed.iter().zip(rows) {
             let (id, state, summary) = summarize_phase(one, &row.phase);
             let over = matches!(row.phase, Phase::Ended { .. });
             let deployment = match id.as_deref().filter(|_| over) {
@@ -250,25 +250,25 @@ fn description(text: &str) -> Result<String, String> {
     refuse_invisible("the description", text).map(|()| text.to_owned())
 }
 
-fn row(made: &FollowedDeployment) -> TargetRow {
-    let phase = made.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
+fn row(followed: &FollowedDeployment) -> TargetRow {
+    let phase = followed.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
         id: id.clone(),
         state: State::Queued,
         doing: String::new(),
     });
-    TargetRow { target: made.target.clone(), phase }
+    TargetRow { target: followed.target.clone(), phase }
 }
 
 /// Returns the id, the state and the summary of a deployment, as far as they are known.
 fn summarize_phase(
-    made: &FollowedDeployment,
+    deployment: &FollowedDeployment,
     phase: &Phase,
 ) -> (Option<String>, Option<State>, Option<String>) {
     match phase.clone() {
-        Phase::Asked => (made.id.clone(), None, None),
+        Phase::Asked => (deployment.id.clone(), None, None),
         Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
         Phase::Ended { id, state, summary } => (Some(id), Some(state), Some(summary)),
-        Phase::Lost(why) => (made.id.clone(), None, Some(why)),
+        Phase::Lost(why) => (deployment.id.clone(), None, Some(why)),
     }
 }
 
@@ -282,9 +282,9 @@ fn created(all: &[Became]) -> String {
     table(columns, all.iter().map(row).collect())
 }
 
-/// Returns the result of a command that has asked for a part and followed it: who stopped waiting has the last
-/// word.
-fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
+/// Returns the result of a command that created and followed only a part: an error other than failed
+/// deployments, such as an interruption, goes before the failure.
+fn merge_outcomes(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome {
     match (failure, followed) {
         (Some(failure), Ok(())) => Err(failure),
         (Some(failure), Err(error)) if error.kind == CliErrorKind::Rejected => Err(failure),
@@ -292,7 +292,7 @@ fn worse(failure: Option<CliError>, followed: CommandOutcome) -> CommandOutcome 
     }
 }
 
-/// Formats why a deployment failed, with its lines where that commit's file is here.
+/// Formats the reasons of a failure, with lines of the WAML if that commit's file is on this machine.
 fn reasons(one: &Became, tree: &Tree) -> String {
     let Some(detail) = &one.deployment else { return String::new() };
     if detail.violations.is_empty() {
@@ -332,12 +332,12 @@ fn stopped(rows: &[TargetRow]) -> CliError {
     if open.is_empty() {
         return CliError::interrupted("nothing is under way");
     }
-    let what = format!("the deployment to {} goes on without you", open.join(", "));
+    let what = format!("the deployment to {} continues", open.join(", "));
     CliError::interrupted(what).hint(how_to_go_on(rows))
 }
 
 fn too_long(rows: &[TargetRow], timeout: Duration) -> CliError {
-    let message = format!("not all have ended within {timeout:?}; they go on");
+    let message = format!("not all deployments ended within {timeout:?}; they continue");
     CliError::io(message).hint(how_to_go_on(rows))
 }
 
@@ -350,11 +350,11 @@ fn how_to_go_on(rows: &[TargetRow]) -> String {
         Some(id) => {
             format!("`bart logs {id} --follow` follows it, `bart cancel {id}` stops one that waits")
         }
-        None => "`bart status` shows what became of them".to_owned(),
+        None => "`bart status` shows their states".to_owned(),
     }
 }
 
-/// Cancelled by the first Ctrl-C; the second ends the process at once.
+/// Returns a token that the first Ctrl-C cancels; the second ends the process at once.
 fn interrupts() -> CancellationToken {
     let token = CancellationToken::new();
     let stop = token.clone();

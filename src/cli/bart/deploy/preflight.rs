@@ -1,5 +1,5 @@
-//! What is found out before anybody is asked to deploy: what no service would take is refused, and holds are told,
-//! which are there because somebody wants nothing else to be deployed for a while.
+//! Checks a WAML before a deployment is created: a WAML that no service would accept is refused, and holds are shown,
+//! because a person set them to keep the app as it is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
 use crate::waml::Waml;
 
-/// The rule that a template exists.
+/// The name of the rule that a template exists.
 const TEMPLATE: &str = "template";
-/// The rule that the WAML names the target.
+/// The name of the rule that the WAML names the target.
 const TARGET: &str = "target";
 
-/// Checks the WAML for each target, with the templates of that folder, or those that are built in.
+/// Checks the WAML for each target, with the templates of that folder, or the built-in ones.
 ///
-/// Without a folder the templates may be the company's own, which are not on this machine: then what comes of
-/// templates and their defaults is a warning, and a WAML that names another template is checked only as far
-/// as it goes without one. All violations of a WAML that would be refused are printed.
+/// Without a folder the service may have the company's own templates, which are not on this machine: then violations
+/// that come from templates and their defaults are warnings, and a WAML that names another template is checked only as
+/// far as possible without one. Prints all violations of a WAML that would be refused.
 pub(super) fn check(
     bytes: &[u8],
     targets: &[TargetName],
@@ -43,21 +43,22 @@ pub(super) fn check(
     let world = LocalInput { waml, templates: compiled, sources };
     let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
         Ok(_) => find_violations(&world, targets, templates.is_some(), known_targets),
-        Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
+        Err(certain) => find_unnamed_violations(&world, &certain, templates.is_some()),
     };
-    // Before the violations, which may come of it.
+    // Before the violations, which may depend on it.
     if !format.is_data() {
         output::note(&known_targets.note(targets));
     }
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
-        // All at once: also what is wrong unless the service has other templates.
+        // All at once, including those that hold unless the service has other templates.
         violations.extend(doubts);
         sort(&mut violations);
         let error = local::refuse(&violations, &world.sources, format)?;
         if !format.is_data() {
             let others = templates.map_or("", |_| ", or name others with --templates");
             output::note(&format!(
-                "nothing was deployed: mend these first, commit and push{others}; --no-check leaves this check out\n"
+                "nothing was deployed: fix these first, commit and push{others}; --no-check skips \
+                 this check\n"
             ));
         }
         return Err(error);
@@ -68,12 +69,12 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns what the service may see otherwise.
+/// Formats the violations that the service may not find.
 fn warned(violations: &[Violation], sources: &SourceTexts) -> String {
     let warnings = diagnostics::render(violations, sources);
     format!(
         "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
-         DIR, or leave the check out with --no-check\n"
+         DIR, or skip the check with --no-check\n"
     )
 }
 
@@ -88,7 +89,7 @@ fn find_violations(
         Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
         Ok(waml) => waml,
     };
-    // A section under a name that no target can have is wrong as a whole file is: it is looked at too.
+    // A section under a name that no target can have is checked too, as a mistake in the whole file is.
     let whole = Arc::new((**waml).clone().with_misnamed_targets());
     let misnamed = whole.targets().into_iter().filter(|target| whole.is_misnamed(target));
     let of_targets = targets.iter().chain(misnamed).flat_map(|target| {
@@ -96,18 +97,18 @@ fn find_violations(
         let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
         if strange && !all_templates { Vec::new() } else { found }
     });
-    // Only that the WAML does not name the target is sure.
+    // Only the rule that the WAML names the target is certain.
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
     let sure = distinct(sure.into_iter().chain(waml.violations.clone()));
-    let mut doubts = doubts_beside(&sure, distinct(doubts));
+    let mut doubts = uncertain_violations(&sure, distinct(doubts));
     sort(&mut doubts);
     (sure, doubts)
 }
 
-/// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
-/// goes by templates.
-fn found_unnamed(
+/// Does the same for a WAML that does not name its app: no service accepts it, and its other violations depend on
+/// templates.
+fn find_unnamed_violations(
     world: &LocalInput,
     certain: &Rejection,
     all_templates: bool,
@@ -115,12 +116,12 @@ fn found_unnamed(
     let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
     let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
     let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
-    let doubts = doubts_beside(&sure, doubts);
+    let doubts = uncertain_violations(&sure, doubts);
     (sure, doubts)
 }
 
-/// The doubts as warnings. What is certain is no doubt as well, whichever way it was found.
-fn doubts_beside(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
+/// Returns the uncertain violations as warnings, without those that are also certain.
+fn uncertain_violations(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
     let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
     doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
 }
@@ -129,23 +130,23 @@ fn says_same(one: &Violation, other: &Violation) -> bool {
     (&one.rule, &one.position, &one.message) == (&other.rule, &other.position, &other.message)
 }
 
-/// An error as a warning. Warnings are the service's to give.
+/// Turns an error into a warning; drops warnings, which the service gives itself.
 fn doubtful(violation: Violation) -> Option<Violation> {
     let is_error = violation.severity == Severity::Error;
     is_error.then_some(Violation { severity: Severity::Warning, ..violation })
 }
 
-/// Tells which holds there are on the targets. Where the WAML is not here, or the service does not say, nothing is told:
-/// the hold is judged by the service all the same.
+/// Prints the holds on the targets. If the WAML is not on this machine or the service does not answer, it prints
+/// nothing: the service checks holds itself.
 pub(super) async fn tell_holds(server: &ServiceEndpoint, tree: &Tree, targets: &[TargetName]) {
     let waml = tree.waml.as_ref().and_then(|bytes| Waml::parse(WAML_FILE, bytes).ok());
     let Some(app) = waml.map(|waml| waml.app.to_string()) else { return };
-    // One question, however many targets: nothing is created before it is answered.
+    // One request for all targets: nothing is created before its answer.
     let Ok(HoldList { holds }) = server.get("/api/v1/holds", &[]).await else { return };
     output::note(&hold_notes(&holds, &app, targets, TimeFormatter::system()));
 }
 
-/// The notes about holds of the app, in the order of the targets. Pure.
+/// Returns the notes about holds of the app, in the order of the targets. Pure.
 fn hold_notes(
     holds: &[HoldSummary],
     app: &str,
@@ -227,7 +228,7 @@ mod tests {
         let target = TargetName::parse("prod-cluster-1").unwrap();
         let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
             Ok(_) => find_violations(&world, &[target], false, &known),
-            Err(certain) => found_unnamed(&world, &certain, false),
+            Err(certain) => find_unnamed_violations(&world, &certain, false),
         };
         sure.into_iter().chain(doubts).collect()
     }

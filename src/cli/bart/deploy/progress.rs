@@ -1,5 +1,5 @@
-//! What a person sees while deployments are under way: on a terminal a line for each target that changes in
-//! its place, elsewhere a line for each thing that happens.
+//! Shows the progress of deployments: on a terminal one line for each target, redrawn in place; elsewhere a line for
+//! each change.
 
 use std::io::IsTerminal as _;
 
@@ -11,26 +11,26 @@ use crate::model::deployment::State;
 use crate::support::text::reveal_invisible;
 
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⢰", "⣠", "⣄", "⡆", "⠇"];
-/// Where nobody says how wide the terminal is.
+/// The width of a terminal that does not report one, in columns.
 const WIDTH: usize = 80;
 
-/// One target, as far as it is known.
+/// One target and its phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TargetRow {
     pub(super) target: String,
     pub(super) phase: Phase,
 }
 
-/// How far it is.
+/// The phase of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The forge has it, the service has not heard of it yet.
+    /// The code host has it, and the service has not received it yet.
     Asked,
-    /// The service has it; the last stage that was done, and what it says.
+    /// The service has it; with the last finished stage, or its summary.
     Going { id: String, state: State, doing: String },
     /// It has ended.
     Ended { id: String, state: State, summary: String },
-    /// It is not followed any more, and why.
+    /// It is not followed any more, for this reason.
     Lost(String),
 }
 
@@ -40,30 +40,30 @@ impl Phase {
     }
 }
 
-/// Shows rows on standard error.
+/// The display of rows on standard error.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Whether lines can be written over.
+    /// True if lines can be redrawn.
     live: bool,
     drawn: usize,
     tick: usize,
-    told: Vec<Option<Phase>>,
+    printed: Vec<Option<Phase>>,
 }
 
 impl Progress {
-    /// As standard error wants it. Where colour is not wanted, nor are other escape sequences.
+    /// Makes the progress for standard error. Without colours it uses no other escape sequences either.
     pub(super) fn new() -> Self {
         let error = std::io::stderr();
         let plain = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
-        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, told: Vec::new() }
+        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, printed: Vec::new() }
     }
 
-    /// Returns whether it moves, so that it must be shown again and again.
+    /// Returns whether it is redrawn in place, so that it must be shown repeatedly.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Shows how it is now, `seconds` after the beginning.
+    /// Shows the rows, `seconds` after the beginning.
     pub(super) fn show(&mut self, rows: &[TargetRow], seconds: f64) {
         if self.live {
             let width = terminal_size::terminal_size_of(std::io::stderr());
@@ -72,18 +72,18 @@ impl Progress {
             (self.drawn, self.tick) = (rows.len(), self.tick + 1);
             return;
         }
-        self.told.resize(rows.len(), None);
-        for (row, told) in rows.iter().zip(&mut self.told) {
-            if told.as_ref() != Some(&row.phase) {
+        self.printed.resize(rows.len(), None);
+        for (row, printed) in rows.iter().zip(&mut self.printed) {
+            if printed.as_ref() != Some(&row.phase) {
                 output::note(&plain(row, seconds));
-                *told = Some(row.phase.clone());
+                *printed = Some(row.phase.clone());
             }
         }
     }
 }
 
-/// The lines of a terminal, over those that were drawn before. No line is wider than the terminal: one that is
-/// folded would take two lines, and the next frame would begin in the wrong place.
+/// Returns the lines of a terminal, over those that were drawn before. No line is wider than the terminal: a folded one
+/// would take two lines, and the next frame would begin in the wrong place.
 fn frame(rows: &[TargetRow], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
     let up = if drawn == 0 { String::new() } else { format!("\x1b[{drawn}A") };
     let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
@@ -100,8 +100,8 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
     let target = (BOLD, format!(" {target:<names$}  "));
     let ((style, sign), (colour, word), more) = match phase {
         Phase::Asked => {
-            let more = format!("{seconds:.0} s, waiting for the service to hear of it");
-            ((NOTE, spinner), (NOTE, "asked"), (DIM, more))
+            let more = format!("{seconds:.0} s, waiting for the service to receive it");
+            ((NOTE, spinner), (NOTE, "created"), (DIM, more))
         }
         Phase::Going { id: _, state, doing } => {
             let more = format!("{seconds:.0} s  {doing}");
@@ -116,7 +116,7 @@ fn parts(row: &TargetRow, names: usize, tick: usize, seconds: f64) -> [(Style, S
     [(style, sign.to_owned()), target, (colour, format!("{word:<11}")), more]
 }
 
-/// The parts one after the other, cut where the terminal ends.
+/// Joins the parts, cut where the terminal ends.
 fn fitted(parts: &[(Style, String)], width: usize) -> String {
     let mut left = width;
     let mut out = String::new();
@@ -129,11 +129,11 @@ fn fitted(parts: &[(Style, String)], width: usize) -> String {
     out
 }
 
-/// A line for a log.
+/// Returns a line for a log.
 fn plain(row: &TargetRow, seconds: f64) -> String {
     let TargetRow { target, phase } = row;
     match phase {
-        Phase::Asked => format!("{target}: asked\n"),
+        Phase::Asked => format!("{target}: created\n"),
         Phase::Going { id, state, doing } => {
             let doing = if doing.is_empty() { String::new() } else { format!(", {doing}") };
             format!("{target}: {}{doing} ({id})\n", state.as_str())
@@ -180,7 +180,7 @@ mod tests {
             [
                 "✓ dev     succeeded  done",
                 "⠋ prod-1  running    3 s  render",
-                "⠋ prod-2  asked      3 s, waiting for the service to hear of it",
+                "⠋ prod-2  created    3 s, waiting for the service to receive it",
             ]
         );
     }
@@ -207,7 +207,7 @@ mod tests {
             [
                 "dev: succeeded in 3.2 s: done (20261121-054812123-3f9a2c)",
                 "prod-1: running, render (20261121-054812123-3f9a2c)",
-                "prod-2: asked",
+                "prod-2: created",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! What lies in the working folder's git repository: which commit is meant, and whether others have it.
+//! Reads the working folder's git repository: the commit to deploy, and whether it was pushed.
 
 use std::path::Path;
 
@@ -8,48 +8,47 @@ use crate::cli::context::WAML_FILE;
 use crate::cli::error::CliError;
 use crate::cli::output::short;
 
-/// A repository has some hundred branches; looking at more would take longer than it is worth.
+/// The largest number of branches that are searched: a repository has some hundred, and more would take too long.
 const MOST_BRANCHES: usize = 500;
 
-/// The commit that is to be deployed, as far as this machine knows it.
+/// The commit to deploy, as far as this machine has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree {
-    /// What the forge is asked to deploy: a commit's id, or what `--ref` says.
+    /// The ref for the code host: a commit's id, or the value of `--ref`.
     pub(super) git_ref: String,
-    /// The WAML of that commit, where the commit is on this machine.
+    /// The WAML of that commit, if the commit is on this machine.
     pub(super) waml: Option<Vec<u8>>,
-    /// What the person should know before it is deployed.
+    /// Warnings for the person before the deployment.
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the working folder. With a ref that is not on this machine nothing is known of it, which is no
-/// fault: the forge has the last word.
-pub(super) fn read_tree(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+/// Reads the working folder. A ref that is not on this machine is no error: the code host decides whether it exists.
+pub(super) fn read_tree(folder: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
     let unknown = |why: String| {
         CliError::usage(format!("which commit is to be deployed? {why}"))
             .hint("name a branch, a tag or a commit with --ref")
     };
-    let found = Repository::discover(here);
+    let found = Repository::discover(folder);
     match (found, git_ref) {
         (Ok(git), Some(git_ref)) => Ok(of_ref(&git, git_ref)),
         (Ok(git), None) => of_head(&git).map_err(|error| unknown(error.message().to_owned())),
-        (Err(_), Some(git_ref)) => Ok(strange(git_ref)),
+        (Err(_), Some(git_ref)) => Ok(unknown_ref(git_ref)),
         (Err(_), None) => Err(unknown("the working folder is in no git repository".to_owned())),
     }
 }
 
-fn strange(git_ref: &str) -> Tree {
+fn unknown_ref(git_ref: &str) -> Tree {
     let warnings =
         vec![format!("{git_ref} is not on this machine, so its {WAML_FILE} is not checked here")];
     Tree { git_ref: git_ref.to_owned(), waml: None, warnings }
 }
 
-/// Returns what a branch, tag or commit of that name leads to here; a remote's branch before ours of the
-/// same name, because the forge has that one.
+/// Resolves a branch, tag or commit on this machine; a remote's branch goes before a local one of the same name,
+/// because the code host has that one.
 fn of_ref(git: &Repository, git_ref: &str) -> Tree {
     let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
     let found = names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
-    let Some(commit) = found else { return strange(git_ref) };
+    let Some(commit) = found else { return unknown_ref(git_ref) };
     Tree { git_ref: git_ref.to_owned(), waml: waml_of(git, &commit), warnings: Vec::new() }
 }
 
@@ -82,7 +81,7 @@ fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
     Some(git.find_blob(id).ok()?.content().to_owned())
 }
 
-/// Returns whether a branch of a remote has the commit, as of the last fetch.
+/// Returns whether a remote branch has the commit, as of the last fetch.
 fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
     for branch in git.branches(Some(git2::BranchType::Remote))?.take(MOST_BRANCHES) {
         let (branch, _) = branch?;
@@ -94,7 +93,7 @@ fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
     Ok(false)
 }
 
-/// Files that git follows, and which are not as in the commit.
+/// Lists the tracked files that differ from the commit.
 fn changed(git: &Repository) -> Result<Vec<String>, git2::Error> {
     if git.is_bare() {
         return Ok(Vec::new());

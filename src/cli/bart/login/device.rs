@@ -1,4 +1,4 @@
-//! GitHub's device flow (RFC 8628): a code is shown here and typed into a browser, anywhere.
+//! Logs in by GitHub's device flow (RFC 8628): bart shows a code, and the person types it into any browser.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,25 +14,25 @@ use crate::cli::error::CliError;
 use crate::cli::output::{self, BOLD};
 use crate::support::clock::Clock;
 
-/// What an OAuth App must be allowed: to see and deploy private repositories, and whose teams one is in. A
-/// GitHub App has permissions of its own, and takes no notice.
+/// The scopes of an OAuth App: read and deploy private repositories, and read the person's teams. A GitHub App has
+/// permissions of its own and ignores them.
 const SCOPES: &str = "repo read:org";
 /// The specification's default (RFC 8628, 3.2), in seconds.
 const INTERVAL: u64 = 5;
-/// What `slow_down` adds (RFC 8628, 3.5), in seconds.
+/// The seconds that `slow_down` adds (RFC 8628, 3.5).
 const SLOWER: u64 = 5;
-/// GitHub's codes live a quarter of an hour, in seconds.
+/// The longest life of a code, in seconds; GitHub's live a quarter of an hour.
 const MOST_LIFE: u64 = 30 * 60;
 
-/// A token that was given.
+/// A token that GitHub granted.
 #[derive(Debug)]
 pub(super) struct GrantedToken {
     pub(super) token: SecretString,
-    /// When it ends, if it does by itself.
+    /// The time when it expires, if it does.
     pub(super) until: Option<Timestamp>,
 }
 
-/// What is shown, and what is asked with.
+/// The codes of a login: one to show, one to poll with.
 #[derive(Deserialize)]
 struct Codes {
     device_code: SecretString,
@@ -42,7 +42,7 @@ struct Codes {
     interval: Option<u64>,
 }
 
-/// An answer to "may I now?".
+/// GitHub's answer to a poll.
 #[derive(Deserialize)]
 struct Answer {
     access_token: Option<SecretString>,
@@ -51,10 +51,10 @@ struct Answer {
     interval: Option<u64>,
 }
 
-/// What to do after an answer: it is done, or is asked for again with so many seconds between.
+/// The next step after an answer: the login is done, or is polled again after so many seconds.
 type Next = ControlFlow<GrantedToken, u64>;
 
-/// Shows a code and waits until somebody has typed it at GitHub.
+/// Shows a code and waits until the person has typed it at GitHub.
 pub(super) async fn log_in(
     web_url: &str,
     client_id: &str,
@@ -69,7 +69,7 @@ pub(super) async fn log_in(
     tokio::time::timeout(life, asking).await.unwrap_or_else(|_| Err(too_late()))
 }
 
-/// The address is shown as GitHub gave it, if it is GitHub's.
+/// Prints the address as GitHub gave it, if it is GitHub's.
 fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     let Codes { user_code, verification_uri, .. } = codes;
     let plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -78,12 +78,12 @@ fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     }
     output::note(&format!(
         "Open {BOLD}{verification_uri}{BOLD:#}\nand type the code {BOLD}{user_code}{BOLD:#}\n\
-         Waiting for you there; Ctrl-C gives up, and nothing is kept.\n"
+         Waiting for your confirmation there; Ctrl-C cancels the login.\n"
     ));
     Ok(())
 }
 
-/// Returns whether an address is of the same host as another, port and all.
+/// Returns whether an address has the same host and port as another.
 fn is_below(address: &str, web_url: &str) -> bool {
     let origin = |text: &str| reqwest::Url::parse(text).ok().map(|url| url.origin());
     let (address, web) = (origin(address), origin(web_url));
@@ -113,7 +113,7 @@ async fn ask(
     }
 }
 
-/// Returns what an answer means. Pure.
+/// Returns the next step after an answer. Pure.
 fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> {
     let Answer { access_token, expires_in, error, interval } = answer;
     if let Some(token) = access_token {
@@ -125,10 +125,10 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
         Some("authorization_pending") => return Ok(Next::Continue(seconds)),
         Some("slow_down") => return Ok(Next::Continue(interval.unwrap_or(seconds + SLOWER))),
         Some("expired_token") => too_late(),
-        Some("access_denied") => CliError::refused("you said no at GitHub"),
+        Some("access_denied") => CliError::refused("the login was denied at GitHub"),
         Some("device_flow_disabled") => {
             CliError::refused("the App does not let people log in from a terminal")
-                .hint("its owner ticks `Enable Device Flow` in the App's settings")
+                .hint("ask its owner to tick `Enable Device Flow` in the App's settings")
         }
         Some("incorrect_client_credentials") => {
             CliError::refused("GitHub does not know the client id")
@@ -142,10 +142,10 @@ fn next(answer: Answer, seconds: u64, now: Timestamp) -> Result<Next, CliError> 
 }
 
 fn too_late() -> CliError {
-    CliError::refused("nobody typed the code in time").hint("run `bart login` again")
+    CliError::refused("the code was not entered in time").hint("run `bart login` again")
 }
 
-/// Tells GitHub something; its refusals of this kind come with status 200, or 400 and up.
+/// Posts a form to GitHub; it refuses with status 200, or 400 and above.
 async fn post<T: DeserializeOwned>(
     web_url: &str,
     path: &str,
@@ -160,7 +160,7 @@ async fn post<T: DeserializeOwned>(
         if !status.is_client_error() {
             return CliError::io(format!("{web_url} does not answer like GitHub ({status})"));
         }
-        CliError::refused(format!("{web_url} refuses to log anybody in with this client id ({status})"))
+        CliError::refused(format!("{web_url} rejects this client id ({status})"))
             .hint("compare it with `Client ID` in the App's settings, where `Enable Device Flow` must be ticked")
     })
 }
@@ -221,7 +221,7 @@ mod tests {
     fn every_refusal_says_what_to_do() {
         for (json, says) in [
             (r#"{"error": "expired_token"}"#, "in time"),
-            (r#"{"error": "access_denied"}"#, "you said no"),
+            (r#"{"error": "access_denied"}"#, "was denied"),
             (r#"{"error": "device_flow_disabled"}"#, "from a terminal"),
             (r#"{"error": "incorrect_client_credentials"}"#, "client id"),
             (r#"{"error": "\u001b[31m"}"#, "GitHub answers"),

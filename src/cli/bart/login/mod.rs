@@ -1,4 +1,4 @@
-//! `bart login` and `bart logout`: a GitHub token for one service, kept on this machine.
+//! `bart login` and `bart logout` store a GitHub token for one service on this machine.
 
 mod device; // GitHub's device flow
 
@@ -19,12 +19,12 @@ use crate::cli::settings::logins::{self, SavedLogin};
 use crate::cli::times::TimeFormatter;
 use crate::support::clock::Clock;
 
-/// Logs in at the service with GitHub, and keeps the token on this machine.
+/// Logs in at the service with GitHub, and stores the token on this machine.
 ///
-/// bart shows a code, which you type at GitHub in any browser, on any machine. The token that GitHub then
-/// gives is kept in the system's folder for settings, readable by you alone, and is sent to that GitHub and to
-/// this one service, and to nobody else. `BART_TOKEN` goes before it, and for creating deployments
-/// `BART_GITHUB_TOKEN`, `GH_TOKEN` and `GITHUB_TOKEN`.
+/// bart shows a code, which you type at GitHub in any browser, on any machine. The token that GitHub then grants is
+/// stored in the system's folder for settings, readable by you alone, and is sent only to that GitHub and to this one
+/// service. `BART_TOKEN` goes before it, and for creating deployments `BART_GITHUB_TOKEN`, `GH_TOKEN` and
+/// `GITHUB_TOKEN`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -32,17 +32,17 @@ Examples:
   gh auth token | bart login --with-token
   bart logout")]
 pub(super) struct LogIn {
-    /// Read a GitHub token from standard input instead: a personal one, or another tool's
+    /// Read a GitHub token from standard input instead: a personal one, or another program's
     #[arg(long)]
     with_token: bool,
-    /// The client id that is presented to GitHub, where the service does not say
+    /// The client id that is presented to GitHub, if the service does not name one
     #[arg(long, value_name = "ID", conflicts_with = "with_token")]
     client_id: Option<String>,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-/// Forgets the login at the service, on this machine; at GitHub the token lives on until it is revoked there.
+/// Removes the login at the service from this machine; at GitHub the token stays valid until it is revoked there.
 #[derive(Debug, Args)]
 pub(super) struct LogOut {
     #[command(flatten)]
@@ -53,8 +53,7 @@ impl LogIn {
     pub(super) async fn run(self, settings: Settings) -> CommandOutcome {
         let server = &self.service.server;
         let Host::GitHub { api_url, web_url, client_id } = Host::fetch(server).await? else {
-            let message =
-                format!("{} keeps its repositories itself; nobody logs in there", server.url());
+            let message = format!("{} has local repositories and needs no login", server.url());
             return Err(CliError::refused(message));
         };
         client::only_safely(server.url())?;
@@ -92,13 +91,13 @@ impl LogOut {
 }
 
 fn no_client(server: &str) -> CliError {
-    CliError::refused(format!("{server} does not say with what people log in")).hint(
-        "its operator sets `forge.github.login.client_id`; or give bart a token: \
+    CliError::refused(format!("{server} does not offer logins: it names no client id")).hint(
+        "ask its operator to set `forge.github.login.client_id`; or give bart a token: \
          `gh auth token | bart login --with-token`",
     )
 }
 
-/// A token on standard input: arguments are seen by everybody on the machine.
+/// Reads a token from standard input: everybody on the machine can see arguments.
 fn read_token() -> Result<SecretString, CliError> {
     const MOST: u64 = 4096;
     if std::io::stdin().is_terminal() {
@@ -115,7 +114,7 @@ fn read_token() -> Result<SecretString, CliError> {
     Ok(token.into())
 }
 
-/// Asks GitHub whose token that is: one that it does not take is not kept.
+/// Asks GitHub for the token's user: an invalid token is not stored.
 async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
     client::only_safely(api_url)?;
     let request = client::client()?.get(format!("{api_url}/user"));
@@ -125,7 +124,7 @@ async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
     let status = answer.status();
     if !status.is_success() {
         return Err(CliError::refused(format!("{api_url} does not take the token ({status})"))
-            .hint("make sure that it is a token of that GitHub, and has not ended"));
+            .hint("make sure that it is a token of that GitHub, and has not expired"));
     }
     let user: Option<Json> = client::read_json(api_url, answer).await?;
     let name = user.as_ref().and_then(|user| user["login"].as_str());

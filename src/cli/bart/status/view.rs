@@ -1,4 +1,4 @@
-//! Where apps are, as a terminal shows it. Pure.
+//! Formats the state of apps for a terminal. Pure.
 
 use super::{Everything, OneApp, Target};
 use crate::api::apps::{AppDetail, AppSummary, LiveRollback, MissingRepository};
@@ -13,7 +13,7 @@ use crate::cli::times::{TimeFormatter, WHEN};
 use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 
-/// An app on its targets.
+/// Returns the columns of an app's targets.
 fn target_columns(times: TimeFormatter) -> [Column; 5] {
     [
         Column::middle("TARGET", 10),
@@ -24,7 +24,7 @@ fn target_columns(times: TimeFormatter) -> [Column; 5] {
     ]
 }
 
-/// All apps.
+/// Returns the columns of all apps.
 fn app_columns(times: TimeFormatter) -> [Column; 6] {
     [
         Column::middle("APP", 10),
@@ -36,23 +36,23 @@ fn app_columns(times: TimeFormatter) -> [Column; 6] {
     ]
 }
 
-/// An app on its targets.
+/// Formats an app on its targets.
 pub(super) fn of_app(found: &OneApp, times: TimeFormatter) -> String {
     let known = found.targets.iter().find_map(|target| target.state.as_ref());
-    let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
-    let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
-    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, whose.join("  "));
+    let owners = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
+    let owners: Vec<_> = owners.into_iter().flatten().flatten().collect();
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, owners.join("  "));
     let (hidden, seen): (Vec<_>, Vec<_>) = found.targets.iter().partition(|one| one.hidden);
     let rows: Vec<_> = seen.into_iter().map(|target| row(target, times)).collect();
     if rows.is_empty() && hidden.is_empty() {
-        text += "it is on no target yet\n";
+        text += "the app is on no target yet\n";
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
     text + &wrap(&beside_table(found, &hidden, times), output::width())
 }
 
-/// Returns what stands under the table.
+/// Formats the parts under the table.
 fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
@@ -82,12 +82,12 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: TimeFormatter) -> Str
     text + &waits(&found.service)
 }
 
-/// Lines under their heading; nothing where there are none.
+/// Formats lines under their heading; empty without lines.
 fn part(heading: &str, lines: String) -> String {
     if lines.is_empty() { lines } else { format!("\n{BOLD}{heading}{BOLD:#}\n{lines}") }
 }
 
-/// The words of a state in colour.
+/// Colours the words of a state.
 fn words(cell: &str) -> String {
     let cell_words = cell.trim_end_matches(',').split(", ").map(word).collect::<Vec<_>>();
     let comma = if cell.ends_with(',') { "," } else { "" };
@@ -96,8 +96,8 @@ fn words(cell: &str) -> String {
 
 fn word(word: &str) -> String {
     let colour = match word {
-        "edited by hand" | "Argo CD not told" => BAD,
-        "locked" | "held" | "restored" | "Argo CD not told yet" => NOTE,
+        "edited by hand" | "Argo CD not notified" => BAD,
+        "locked" | "held" | "restored" | "Argo CD not notified yet" => NOTE,
         "never deployed" => DIM,
         _ if word.ends_with(" failed") || word.starts_with("unknown: ") => BAD,
         _ => return word.to_owned(),
@@ -105,7 +105,7 @@ fn word(word: &str) -> String {
     format!("{colour}{word}{colour:#}")
 }
 
-/// One target's line.
+/// Returns one target's row.
 fn row(target: &Target, times: TimeFormatter) -> [String; 5] {
     let none = || "-".to_owned();
     let Some(app) = &target.state else {
@@ -123,7 +123,7 @@ fn row(target: &Target, times: TimeFormatter) -> [String; 5] {
     ]
 }
 
-/// Returns what there is to say of an app on a target, in a few words.
+/// Describes the state of an app on a target in a few words.
 fn state(app: &AppDetail) -> String {
     let mut words = Vec::new();
     match (&app.live, app.hand_edited) {
@@ -140,8 +140,8 @@ fn state(app: &AppDetail) -> String {
     words.extend((!app.locks.is_empty()).then(|| "locked".to_owned()));
     words.extend(app.hold.as_ref().map(|_| "held".to_owned()));
     words.extend(match app.sync.state.as_str() {
-        "waiting" => Some("Argo CD not told yet".to_owned()),
-        "given-up" => Some("Argo CD not told".to_owned()),
+        "waiting" => Some("Argo CD not notified yet".to_owned()),
+        "given-up" => Some("Argo CD not notified".to_owned()),
         _ => None,
     });
     words.join(", ")
@@ -168,12 +168,12 @@ fn locked(target: &str, lock: &LockSummary, times: TimeFormatter) -> String {
     format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", times.ago(*since))
 }
 
-/// A repository that could not be looked at.
+/// Formats a repository that could not be read.
 fn missing(MissingRepository { repository, why }: &MissingRepository) -> String {
-    format!("{NOTE}missing{NOTE:#}: what is in {repository}: {why}\n")
+    format!("{NOTE}missing{NOTE:#}: the apps in {repository}: {why}\n")
 }
 
-/// Returns what the service waits for; nothing where it is ready.
+/// Formats what the service waits for; empty if it is ready.
 pub(super) fn waits(service: &Readiness) -> String {
     if service.ready {
         return String::new();
@@ -185,7 +185,7 @@ pub(super) fn waits(service: &Readiness) -> String {
     format!("\n{BAD}the service waits{BAD:#}\n{}", waiting.collect::<String>())
 }
 
-/// All apps.
+/// Formats all apps.
 pub(super) fn of_all(found: &Everything, times: TimeFormatter) -> String {
     let row = |one: &Verbatim<AppSummary>| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -211,7 +211,7 @@ pub(super) fn of_all(found: &Everything, times: TimeFormatter) -> String {
     text + &wrap(&beside_apps(found), output::width())
 }
 
-/// Returns what stands under the table of all apps.
+/// Formats the parts under the table of all apps.
 fn beside_apps(found: &Everything) -> String {
     let mut text: String = found.missing.iter().map(|one| missing(one)).collect();
     text += &under_way(found.under_way.iter().map(|one| &**one));
@@ -305,10 +305,10 @@ mod tests {
         TARGET  LIVE  WHEN     BY     STATE
         dev     -     -        -      never deployed
         far     -     -        -      unknown: no answer
-        prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not told
+        prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not notified
         test    -     -        -      edited by hand, 1.11 failed
         note: you may not see it on hidden, pay
-        missing: what is in far: it cannot be reached
+        missing: the apps in far: it cannot be reached
 
         under way
           20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
@@ -420,7 +420,7 @@ mod tests {
         APP        TARGET  LIVE  WHEN     OWNER              STATE
         devx/cart  prod    -     -        -                  edited by hand
         devx/shop  prod    1.10  3 h ago  squad@example.com  live, 1.11 failed, locked, held
-        missing: what is in far: it cannot be reached
+        missing: the apps in far: it cannot be reached
 
         under way
           20261121-115900000-3f9a2c  running  1.11 to prod by jo: waiting for a worker

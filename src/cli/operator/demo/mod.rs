@@ -1,12 +1,11 @@
-//! `the-deployer demo`: the whole main job on the embedded default, over real HTTP with a real
-//! signed event.
+//! `the-deployer demo` shows three deployments on the embedded default, over real HTTP with a signed event.
 //!
 //! ```text
 //! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
 //! ```
 
-mod story; // what is shown, step by step
-mod watch; // stages, as they happen
+mod story; // the deployments of the demo
+mod watch; // stages, read from the log
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
@@ -24,21 +23,20 @@ use crate::support::clock::Clock;
 
 /// Shows the main job: a signed event becomes manifests in a git repository.
 ///
-/// Makes an example service repository, starts the service on the embedded default, sends it a
-/// deployment event over HTTP, and prints each stage with its time as it happens; then a second
-/// deployment with a changed WAML, and a broken one with its violations. Everything stays in the
-/// folder to be looked at.
+/// It makes an example service repository, starts the service on the embedded default, sends it a deployment event over
+/// HTTP, and prints each stage with its time; then a second deployment with a changed WAML, and a broken one with its
+/// violations. Everything stays in the folder for a look around.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// End after the three deployments, instead of leaving the service running
     #[arg(long)]
     exit: bool,
-    /// The folder for everything; one that an earlier demo made is made anew
+    /// The folder for everything; one of an earlier demo is replaced
     #[arg(long, value_name = "DIR", default_value = "demo")]
     dir: PathBuf,
 }
 
-/// Tells that a folder is a demo's, and may be made anew.
+/// The file that marks a demo's folder, which a later demo may replace.
 const MARKER: &str = ".the-deployer-demo";
 
 impl Demo {
@@ -52,8 +50,8 @@ impl Demo {
         let stop = CancellationToken::new();
         let running = tokio::spawn(app.run(stop.clone()));
         let story = Story { dir: self.dir.clone(), address, settings, manifests, stages };
-        let told = story.run_chapters().await;
-        if told.is_ok() && !self.exit {
+        let result = story.run_chapters().await;
+        if result.is_ok() && !self.exit {
             output::print(&format!(
                 "\n{BOLD}The service is still running.{BOLD:#} {}\n{DIM}Ctrl-C ends it.{DIM:#}\n",
                 next_step(bart().as_deref(), &format!("http://{address}"))
@@ -65,19 +63,19 @@ impl Demo {
         ended
             .map_err(|fault| CliError::io(format!("the service ended by a fault: {fault}")))?
             .map_err(CliError::failed)?;
-        told
+        result
     }
 }
 
-/// `bart`, if it lies beside this program. Cargo builds it only when it is asked to.
+/// Finds `bart`, if it lies beside this program. Cargo builds it only when asked to.
 fn bart() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
-    let here = std::env::current_dir().ok();
-    let shown = here.and_then(|here| Some(beside.strip_prefix(here).ok()?.to_owned()));
+    let current = std::env::current_dir().ok();
+    let shown = current.and_then(|current| Some(beside.strip_prefix(current).ok()?.to_owned()));
     beside.is_file().then(|| shown.unwrap_or(beside))
 }
 
-/// Returns what a person may do now: only what is there.
+/// Returns the commands that a person can try now: only those that exist.
 fn next_step(bart: Option<&Path>, server: &str) -> String {
     match bart {
         Some(bart) => format!("Ask it: {} status --all --server {server}", bart.display()),
@@ -85,7 +83,7 @@ fn next_step(bart: Option<&Path>, server: &str) -> String {
     }
 }
 
-/// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
+/// Makes the folder, and replaces one of an earlier demo; never touches another folder.
 fn fresh(dir: &Path) -> CommandOutcome {
     let unusable = CliError::file("use", dir);
     if dir.join(MARKER).is_file() {
@@ -93,15 +91,17 @@ fn fresh(dir: &Path) -> CommandOutcome {
     }
     std::fs::create_dir_all(dir).map_err(&unusable)?;
     if std::fs::read_dir(dir).map_err(&unusable)?.next().is_some() {
-        return Err(CliError::usage(format!("{} is not empty, and no demo's", dir.display()))
-            .hint("name another folder with --dir"));
+        return Err(CliError::usage(format!(
+            "{} is not empty, and no demo made it",
+            dir.display()
+        ))
+        .hint("name another folder with --dir"));
     }
     std::fs::write(dir.join(MARKER), "made by `the-deployer demo`; it is made anew each time\n")
         .map_err(unusable)
 }
 
-/// Takes everything away but what tells that the folder is a demo's: one that is killed in the
-/// middle can be made anew as well.
+/// Removes everything but the marker, so that a demo that is killed in the middle can be replaced as well.
 fn clear(dir: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
@@ -114,10 +114,10 @@ fn clear(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the demo's clusters offer: all that the small example makes something of.
+/// The configuration with what the demo's clusters offer: all that the small example uses.
 const CONFIG: &str = include_str!("the-deployer.yaml");
 
-/// The built-in settings and the demo's platform, with the folder for a home and whichever port is free.
+/// Returns the built-in settings and the demo's platform, with the folder as home and any free port.
 fn settings(dir: &Path) -> Result<Settings, CliError> {
     let file = dir.join("the-deployer.yaml");
     std::fs::write(&file, CONFIG).map_err(CliError::file("write", &file))?;

@@ -1,4 +1,4 @@
-//! What the demo shows: three deployments, and what became of each.
+//! The three deployments of the demo, and their expected results.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::git::writer::ManifestRepository;
 use crate::model::deployment::State;
 use crate::model::id::CommitSha;
 
-/// The demo's world.
+/// The state of the demo while it runs.
 pub(super) struct Story {
     pub(super) dir: PathBuf,
     pub(super) address: SocketAddr,
@@ -38,34 +38,34 @@ pub(super) struct Story {
 const REPOSITORY: &str = "example/my-app";
 const TARGET: &str = "prod-cluster-1";
 
-/// One deployment of the story.
+/// One deployment of the demo.
 struct Chapter {
     number: i64,
     title: &'static str,
     waml: String,
     tag: &'static str,
     reason: &'static str,
-    /// How it must end; anything else fails the demo.
+    /// The state that it must end in; any other fails the demo.
     ends: State,
 }
 
-/// The author's clock in the example: fixed, so that the repository is the same each time.
+/// The time of the example's commits: fixed, so that the repository is the same each time.
 const WRITTEN_AT: i64 = 1_655_331_742;
 
-/// A deployment takes milliseconds; this is for a very busy machine.
+/// The longest time to wait for a deployment, which takes milliseconds: for a very busy machine.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// The example of the documentation, as it stands in the tests.
+/// The example of the documentation, from the tests.
 const FIRST_WAML: &str = include_str!("../../../../tests/pipeline/example/waml.yaml");
 
-/// The same with one more variable, and more replicas.
+/// Returns the first WAML with one more variable, and more replicas.
 fn second_waml() -> String {
     FIRST_WAML
         .replace("value: some-value}]", "value: some-value}, {name: LOG_LEVEL, value: debug}]")
         .replace("minReplicas: 3", "minReplicas: 5")
 }
 
-/// The same with five mistakes.
+/// Returns the first WAML with five mistakes.
 fn broken_waml() -> String {
     FIRST_WAML
         .replace("servicePort: 8000", "servicePort: 8080")
@@ -97,14 +97,14 @@ fn chapters() -> [Chapter; 3] {
             title: "A WAML with mistakes",
             waml: broken_waml(),
             tag: "1.2.202206170900-sha.deadbeef",
-            reason: "a bad day",
+            reason: "five mistakes",
             ends: State::Failed,
         },
     ]
 }
 
 impl Story {
-    /// Runs all chapters.
+    /// Runs all deployments.
     pub(super) async fn run_chapters(mut self) -> CommandOutcome {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let secret = self.secret()?;
@@ -141,12 +141,12 @@ impl Story {
         let path = format!("/api/v1/deployments/{id}");
         let until = tokio::time::sleep(LONGEST);
         tokio::pin!(until);
-        let mut look = tokio::time::interval(Duration::from_millis(5));
+        let mut poll = tokio::time::interval(Duration::from_millis(5));
         loop {
             tokio::select! {
                 biased;
                 Some(ended) = self.stages.recv() => show(&ended, id)?,
-                _ = look.tick() => {
+                _ = poll.tick() => {
                     let detail: DeploymentDetail = server.get(&path, &[]).await?;
                     if detail.summary.state.is_final() {
                         while let Ok(ended) = self.stages.try_recv() {
@@ -222,7 +222,7 @@ impl Story {
     }
 }
 
-/// Sends a deployment event as GitHub does, signed; the id of the deployment that it became.
+/// Sends a signed deployment event as GitHub does; returns the id of the deployment.
 async fn send_event(
     address: SocketAddr,
     secret: &SecretString,
@@ -271,15 +271,15 @@ fn event(chapter: &Chapter, commit: &CommitSha) -> Json {
     })
 }
 
-/// Commits the file on `main`, and makes the repository for that if it is not there.
+/// Commits the file on `main`; makes the repository if it is missing.
 fn commit_waml(
     path: &Path,
     waml: &str,
     message: &str,
     seconds: i64,
 ) -> Result<CommitSha, git2::Error> {
-    let made = ManifestRepository::create_local(path, "main");
-    made.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    let created = ManifestRepository::create_local(path, "main");
+    created.map_err(|error| git2::Error::from_str(&error.to_string()))?;
     let repository = Repository::open_bare(path)?;
     let blob = repository.blob(waml.as_bytes())?;
     let mut tree = repository.treebuilder(None)?;
@@ -300,8 +300,7 @@ fn show(ended: &EndedStage, id: &str) -> CommandOutcome {
     output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
 }
 
-/// Returns what a commit did, a folder at a time; no line of files is longer than a terminal is
-/// wide.
+/// Formats the files of a commit, folder by folder; no line is longer than a terminal is wide.
 fn tree(changes: &[PathChange]) -> String {
     let mut text = String::new();
     let mut before = None;

@@ -1,4 +1,4 @@
-//! Stages, as they happen: taken from the log lines that the service writes for each.
+//! Reads the end of each stage from the log lines that the service writes.
 
 use std::fmt::Debug;
 
@@ -18,10 +18,10 @@ pub(super) struct EndedStage {
     pub(super) micros: Option<u64>,
 }
 
-/// A deployment has seven stages; nobody reads so slowly that so many are waiting.
+/// The size of the queue: a deployment has seven stages, so it never fills up.
 const WAITING: usize = 256;
 
-/// Listens to this process's log from now on; errors go to standard error.
+/// Listens to this process's log from now on; prints errors on standard error.
 pub(super) fn install() -> Result<mpsc::Receiver<EndedStage>, CliError> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let errors = tracing_subscriber::fmt::layer()

@@ -1,4 +1,4 @@
-//! `the-deployer templates impact`: what other templates would change, before anybody pushes them.
+//! `the-deployer templates impact` shows what other templates would change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::pipeline::impact::ImpactVerdict;
 use crate::templates::set::TemplateSet;
 use crate::templates::sources;
 
-/// Compares two sets of templates by what apps would get from them.
+/// Compares two sets of templates by the manifests of apps.
 ///
-/// Plans every WAML for every target with both, and tells which apps would change, which objects of
-/// theirs, whose pods would restart, and who would be refused. The WAMLs are those of a folder, or
-/// those that are deployed: of the newest successful deployment of each app to each target.
+/// Plans every WAML for every target with both, and shows which apps and objects would change, which pods would
+/// restart, and which apps would be refused. The WAMLs are those of a folder, or those of the newest successful
+/// deployment of each app to each target.
 ///
-/// Exit code 0 when the comparison was made, whatever it shows; 1 when one of the two sets is
-/// broken; 2 when something cannot be read or reached.
+/// Exit code 0 when the comparison was made, whatever it shows; 1 when one of the two sets is broken; 2 when something
+/// cannot be read or reached.
 #[derive(Debug, Args)]
 pub(crate) struct ImpactArgs {
-    /// The templates of now: a revision of the repository, or a folder that has `apps/`
+    /// The current templates: a revision of the repository, or a folder that has `apps/`
     #[arg(long, value_name = "REV")]
     from: String,
-    /// The templates to come: a revision of the repository, or a folder that has `apps/`
+    /// The new templates: a revision of the repository, or a folder that has `apps/`
     #[arg(long, value_name = "REV")]
     to: String,
     /// The templates' repository: a clone on this machine
@@ -43,7 +43,7 @@ pub(crate) struct ImpactArgs {
     /// The folder in the repository that has `apps/`; without it, its root
     #[arg(long, value_name = "DIR", default_value = "")]
     path: String,
-    /// A folder with WAMLs in it, at any depth; without it, those that the service has deployed
+    /// A folder with WAMLs in it, at any depth; without it, the deployed ones
     #[arg(long, value_name = "DIR")]
     wamls: Option<PathBuf>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct ImpactArgs {
     /// Show the lines that change
     #[arg(long)]
     diff: bool,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -74,11 +74,11 @@ impl ImpactArgs {
         };
         let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, settings.clusters);
         let impacts = impact::compare(&cases, &from.templates, &to.templates, &facts);
-        let told = Told { impacts, unreadable };
-        let json = told.json(&from, &to, self.diff);
-        self.output.print(&json, || told.text(&from, &to, self.diff))?;
+        let comparison = Comparison { impacts, unreadable };
+        let json = comparison.json(&from, &to, self.diff);
+        self.output.print(&json, || comparison.text(&from, &to, self.diff))?;
         if !self.output.is_data() {
-            output::note(&told.violations(&sources));
+            output::note(&comparison.violations(&sources));
         }
         Ok(())
     }
@@ -107,14 +107,14 @@ impl ImpactArgs {
     }
 }
 
-/// What was found out.
-struct Told {
+/// The result of the comparison.
+struct Comparison {
     impacts: Vec<impact::Impact>,
-    /// WAMLs that could not be had or read, and why.
+    /// The WAMLs that could not be read, with the reasons.
     unreadable: Vec<(String, String)>,
 }
 
-impl Told {
+impl Comparison {
     fn count(&self, verdict: ImpactVerdict) -> usize {
         self.impacts.iter().filter(|impact| impact.verdict == verdict).count()
     }
@@ -171,7 +171,7 @@ impl Told {
         )
     }
 
-    /// Returns why the new templates refuse somebody; what both refuse is none of their doing.
+    /// Formats why the new templates refuse an app; what both refuse is not their fault.
     fn violations(&self, sources: &SourceTexts) -> String {
         let refused = self.impacts.iter().filter(|impact| impact.verdict == ImpactVerdict::Refused);
         let mut all: Vec<Violation> = Vec::new();
@@ -200,7 +200,7 @@ fn list(impacts: &[&impact::Impact]) -> String {
     table(columns, impacts.iter().map(row).collect())
 }
 
-/// The objects that change, or why there are none.
+/// Describes the objects that change, or why there are none.
 fn about(impact: &impact::Impact) -> String {
     let objects = impact.objects.iter();
     let objects = objects.map(|c| format!("{} {} {}", c.kind, c.name, c.how.as_str()));

@@ -1,7 +1,7 @@
-//! `the-deployer templates`: templates tried out before anybody deploys with them.
+//! `the-deployer templates` checks templates before they are deployed.
 
 mod impact;
-mod wamls; // what templates are tried with
+mod wamls; // the WAMLs of a comparison
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
 use crate::pipeline::check::{self, CheckReport, Checked};
 use crate::templates::sources;
 
-/// Tries templates out before anybody deploys with them.
+/// Checks and compares templates before they are deployed.
 #[derive(Debug, Subcommand)]
 pub(super) enum TemplatesCommand {
     Check(TemplatesCheckArgs),
@@ -33,18 +33,17 @@ impl TemplatesCommand {
 
 /// Checks a folder of templates.
 ///
-/// Compiles every template, renders each version with the WAMLs in its `samples/` for all their
-/// targets, and checks the result as a deployment would. Also tells names that nothing gives a value,
-/// in branches that no sample reaches too, and defaults that no file reads.
+/// Compiles every template, renders each version with the WAMLs in its `samples/` for all their targets, and checks the
+/// result as a deployment would. Also reports names that have no value, including those in branches that no sample
+/// reaches, and defaults that no file reads.
 ///
-/// Exit code 0 when the templates can be used (warnings are shown), 1 when not, 2 when the folder
-/// cannot be read.
+/// Exit code 0 when the templates can be used (warnings are shown), 1 when not, 2 when the folder cannot be read.
 #[derive(Debug, Args)]
 pub(super) struct TemplatesCheckArgs {
     /// The folder that has `apps/`
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// How to print the result
+    /// The format of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }

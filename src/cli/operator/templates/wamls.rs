@@ -1,4 +1,4 @@
-//! The WAMLs that templates are tried with: of a folder, or of what is deployed.
+//! Collects the WAMLs for a comparison of templates: from a folder, or from the deployed apps.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::pipeline::impact::Case;
 use crate::support::clock::Clock;
 use crate::waml::Waml;
 
-/// What there is to compare.
+/// The WAMLs to compare.
 #[derive(Debug, Default)]
 pub(super) struct WamlsToCompare {
     pub(super) cases: Vec<Case>,
-    /// What could not be had or read, and why.
+    /// The WAMLs that could not be read, with the reasons.
     pub(super) unreadable: Vec<(String, String)>,
 }
 
-/// More than a company has.
+/// The largest number of files: more than a company has.
 const MOST_FILES: usize = 20_000;
-/// As a WAML may be large at most.
+/// The largest size of a WAML, in bytes.
 const LARGEST: u64 = 262_144;
-/// Deeper than anybody sorts files.
+/// The deepest level of folders that is read.
 const DEEPEST: usize = 16;
 
-/// All files below a folder that end like YAML, each for all its targets. Links are not followed,
-/// folders that begin with a dot not looked into.
+/// Reads all YAML files below a folder, each for all its targets. Does not follow links, and skips folders that begin
+/// with a dot.
 pub(super) fn in_folder(
     folder: &Path,
     sources: &mut SourceTexts,
@@ -90,7 +90,7 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
     move |error| failed(error).hint("name a folder with WAMLs in it under --wamls")
 }
 
-/// Returns what the service has deployed: each app for the targets where it is, as it is there.
+/// Returns the deployed WAMLs: each app for the targets where it is live, in that version.
 pub(super) async fn deployed(
     settings: &Settings,
     sources: &mut SourceTexts,
