@@ -127,7 +127,7 @@ pub(super) fn move_aside(folder: &Path, why: &str) -> Result<()> {
     let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
     let free = names.into_iter().find(|name| !name.exists());
     let aside = free.unwrap_or_else(|| with_suffix(folder, "aside"));
-    tracing::warn!(folder = %folder.display(), to = %aside.display(), why, "a folder is moved aside");
+    tracing::warn!(folder = %folder.display(), to = %aside.display(), reason = why, "folder moved aside");
     fs::rename(folder, aside)
 }
 

@@ -307,7 +307,7 @@ impl RemoteBranch {
                 if making.join().unwrap_or(false) && self.swap().is_ok() {
                     Next::None(0)
                 } else {
-                    tracing::warn!(clone = %self.clone.folder.display(), "the manifest clone is full and could not be made anew");
+                    tracing::warn!(clone = %self.clone.folder.display(), "clone is full and could not be replaced; it stays in use");
                     Next::None(REST)
                 }
             }

@@ -213,7 +213,7 @@ fn recover(folder: &Path) {
         return;
     }
     if let Err(error) = fs::rename(&old, folder) {
-        tracing::warn!(clone = %folder.display(), %error, "a clone that was being replaced cannot be taken back");
+        tracing::warn!(clone = %folder.display(), %error, "interrupted replacement of a clone could not be undone");
     }
 }
 

@@ -194,7 +194,7 @@ impl Tracked {
             Err(FollowError::OnDisk { cause, .. })
                 if disk::shortage(&self.clone.folder, &cause).is_none() =>
             {
-                tracing::warn!(repository = %self.name, cause, "git failed; the clone is made again");
+                tracing::warn!(repository = %self.name, error = cause, "git failed, clone is created again");
                 // What was judged good is lost with it.
                 let renewed = self.clone.renew();
                 renewed.map_err(|error| on_disk(&self.name, &self.clone.folder, &error))?;

@@ -151,10 +151,10 @@ impl LocalBranch {
         let lock = self.path.join(format!("{}.lock", self.reference));
         match stale::clear(&self.path, &lock, self.stale) {
             Ok(true) => {
-                tracing::warn!(lock = %lock.display(), "a lock that a killed git left is removed");
+                tracing::warn!(lock = %lock.display(), "stale git lock removed");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(lock = %lock.display(), %error, "a lock cannot be judged"),
+            Err(error) => tracing::warn!(lock = %lock.display(), %error, "git lock could not be read"),
         }
         let cause = format!("another git holds {}", lock.display());
         Published::Locked(WriteError::unreachable(self.path.display(), cause))

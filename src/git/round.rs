@@ -109,7 +109,7 @@ impl Writer {
         let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
         for job in late {
             let id = job.change.id().map(tracing::field::display);
-            tracing::warn!(repository = %self.name, id, "a change is not pushed: its lease has ended");
+            tracing::warn!(repository = %self.name, deployment = id, "lease ended, change not pushed");
             job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
         }
         held
@@ -130,7 +130,7 @@ impl Writer {
             Err(Trouble::Damaged(error)) => error,
             other => return other.map_err(|trouble| self.final_error(trouble)),
         };
-        tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
+        tracing::warn!(repository = %self.name, error = first.message(), "git failed, clone is created again");
         let second = self.home.repair().and_then(|()| step(self));
         second.map_err(|trouble| self.final_error(trouble))
     }

@@ -110,7 +110,7 @@ impl Rounds {
     async fn wait(&mut self) {
         let pause = self.limiter.wait(self.now.now().wall);
         if !pause.is_zero() {
-            tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
+            tracing::debug!(?pause, "push budget used up, changes wait");
             tokio::time::sleep(pause).await;
         }
     }

@@ -34,7 +34,7 @@ impl Tidying {
             Ok(child) => self.running = Some(child),
             Err(error) => {
                 self.without = true;
-                tracing::info!(repository = %repository.display(), %error, "git cannot be run: the repository is not packed");
+                tracing::info!(repository = %repository.display(), %error, "git gc could not start, repository is not packed");
             }
         }
     }

@@ -83,12 +83,7 @@ impl RateLimits {
             };
             if gate.wait(now).is_none() {
                 let seconds = wait.as_secs();
-                tracing::warn!(
-                    ?account,
-                    ?requests,
-                    seconds,
-                    "GitHub limits us; these requests wait"
-                );
+                tracing::warn!(?account, ?requests, seconds, "GitHub rate limit, requests wait");
             }
             // Of several answers the one with the longest wait counts.
             gate.close(wait, now);

@@ -116,7 +116,7 @@ impl GitHubConnection {
         let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
         let (status, headers) = (response.status(), response.headers().clone());
         let (method, answer) = (call.method.as_str(), status.as_u16());
-        tracing::debug!(host = &*self.host, method, route, answer, "asked GitHub");
+        tracing::debug!(host = &*self.host, method, route, answer, "GitHub answered");
         if let Some(account) = pass.account {
             self.limits.note(account, &headers, self.clock.as_ref().map(Clock::now));
         }

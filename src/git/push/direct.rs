@@ -65,7 +65,7 @@ impl Direct {
             self.unread += 1;
         }
         if self.unread >= UNREAD {
-            tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
+            tracing::info!(repository = %self.remote, "server refuses deltas, objects are sent whole");
             (self.unread, self.whole) = (0, WHOLE);
         }
         Ok(published)

@@ -161,7 +161,7 @@ fn remove(folder: &Path) {
         let _ = program::run("gpgconf", folder, &["--kill", "gpg-agent"], Zeroizing::default());
     }
     if let Err(error) = fs::remove_dir_all(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "the home of gpg cannot be removed");
+        tracing::warn!(folder = %folder.display(), %error, "gpg home could not be removed");
     }
 }
 

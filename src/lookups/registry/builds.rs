@@ -279,7 +279,7 @@ impl ImageQuestion<'_> {
             }
             Ok(None) => None,
             Err(why) => {
-                tracing::debug!(%image, %why, "an image could not be looked at");
+                tracing::debug!(%image, error = %why, "image lookup failed");
                 Some(ImageBuild { tag: tag.to_owned(), digest: None, created: None, commit: None })
             }
         }

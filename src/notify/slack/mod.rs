@@ -148,7 +148,7 @@ impl SlackClient {
         let answered = self.call(POST, what, &message(post), now).await;
         let answered = answered.inspect_err(|error| self.refused(what, error))?;
         for warning in answer::warnings(&answered) {
-            tracing::warn!(channel = what, warning, "Slack took the message and warns");
+            tracing::warn!(channel = what, warning, "Slack accepted the message with a warning");
         }
         let text = |key| answered.get(key).and_then(Json::as_str).map(str::to_owned);
         let posted = text("channel").zip(text("ts")).map(|(channel, ts)| Posted { channel, ts });

@@ -125,7 +125,7 @@ impl People {
             Err(SlackError::NoAnswer(why)) => return Err(SlackError::Unreachable(why)),
             Err(problem) => problem,
         };
-        tracing::warn!(%problem, "people cannot be looked up on Slack, they are named instead");
+        tracing::warn!(error = %problem, "Slack user lookup failed, names are used instead");
         Ok(None)
     }
 }
