@@ -68,7 +68,7 @@ pub enum ForgeError {
         limit: usize,
     },
     /// The host does not take our credentials, or not for this.
-    #[error("{host} refuses our credentials for {about}: {help}")]
+    #[error("{host} refuses the service's credentials for {about}: {help}")]
     Unauthorized {
         /// Who refuses.
         host: String,
@@ -78,7 +78,7 @@ pub enum ForgeError {
         help: String,
     },
     /// The host does not take our token or signature at all.
-    #[error("{host} refuses our credentials for {about}: {help}")]
+    #[error("{host} refuses the service's credentials for {about}: {help}")]
     BadCredentials {
         /// Who refuses.
         host: String,
@@ -124,7 +124,7 @@ pub enum ForgeError {
         help: String,
     },
     /// We asked too often.
-    #[error("{host} asks us to wait before the next request; it will be tried again")]
+    #[error("{host} asks the service to wait before the next request; it will be tried again")]
     RateLimited {
         /// Who asks.
         host: String,
@@ -169,7 +169,7 @@ pub enum ForgeError {
     },
     /// More branches than can be asked about.
     #[error(
-        "more than {most} branches of {repository} on {host} {what}: name the allowed ones whole"
+        "more than {most} branches of {repository} on {host} {what}: write the names of the allowed ones in full"
     )]
     TooManyBranches {
         /// Who has them.

@@ -190,7 +190,7 @@ impl Read {
         let folder = self.root.join(format!("{}.git", self.repository));
         ForgeError::NoRepository {
             repository: self.repository.clone(),
-            help: format!("make it with `git clone --bare SOURCE {}`", folder.display()),
+            help: format!("create it with `git clone --bare SOURCE {}`", folder.display()),
         }
     }
 
@@ -301,7 +301,10 @@ mod tests {
         let world = world();
         let message = |result: Result<Vec<u8>, ForgeError>| result.unwrap_err().to_string();
         let none = message(world.file("acme/none", ".weave.yaml").await);
-        assert!(none.contains("acme/none is not there: make it with `git clone --bare"), "{none}");
+        assert!(
+            none.contains("acme/none is not there: create it with `git clone --bare"),
+            "{none}"
+        );
         for path in
             ["none", "sub", "link", "../shop.git/HEAD", "/etc/passwd", "", "sub/none", "a/b"]
         {

@@ -29,7 +29,7 @@ pub(super) fn make(
         if is_skeleton(&beside) {
             break ours;
         }
-        move_aside(&beside, "it has the name of a repository that is being made, and is none")?;
+        move_aside(&beside, "it has the name of an unfinished repository, and is none")?;
     };
     clear(&beside)?;
     for (name, text) in files {

@@ -87,7 +87,7 @@ impl CachedClone {
             }
             let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
             if !empty {
-                bare::move_aside(folder, "it is not our clone")?;
+                bare::move_aside(folder, "it is not a clone of this repository")?;
             }
             fs::rename(new, folder)
         })?;

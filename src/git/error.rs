@@ -25,7 +25,7 @@ pub enum WriteError {
         refusal: PushRefusal,
     },
     /// The token is missing, wrong, or may not write.
-    #[error("{repository} does not accept our token (HTTP {status}): {help}")]
+    #[error("{repository} does not accept the service's token (HTTP {status}): {help}")]
     Unauthorized {
         /// The manifest repository.
         repository: String,
@@ -53,7 +53,7 @@ pub enum WriteError {
         help: String,
     },
     /// The host does not know our key, or the key may not do this.
-    #[error("{repository} does not accept our key ({said}). What to do: {help}")]
+    #[error("{repository} does not accept the service's key ({said}). What to do: {help}")]
     KeyRefused {
         /// The manifest repository.
         repository: String,
@@ -113,17 +113,17 @@ pub enum WriteError {
         repository: String,
         /// What happened, in one sentence.
         cause: String,
-        /// How long the server asks us to wait, if it said so.
+        /// How long the server asks the service to wait, if it said so.
         wait: Option<Duration>,
     },
     /// Whoever brought it does not hold it any more, as far as they know; it was not pushed.
-    #[error("it was not pushed to {repository}: its lease had ended before its turn came")]
+    #[error("the change was not pushed to {repository}: its lease ended before its turn came")]
     LeaseOver {
         /// The manifest repository.
         repository: String,
     },
     /// Somebody else was faster every time.
-    #[error("{repository}: others pushed to {branch} before us {tries} times in a row")]
+    #[error("{repository}: others pushed to {branch} first, {tries} times in a row")]
     LostRaces {
         /// The manifest repository.
         repository: String,
@@ -143,7 +143,7 @@ pub enum WriteError {
         path: String,
     },
     /// Somebody changed what a change was decided on; nothing was done.
-    #[error("{path} in {repository} was changed in the meantime: look at it, and ask again")]
+    #[error("{path} in {repository} was changed in the meantime: check it, and try again")]
     Moved {
         /// The manifest repository.
         repository: String,
@@ -152,7 +152,7 @@ pub enum WriteError {
     },
     /// Somebody edited the app's files by hand, and the target wants that to stop a deployment.
     #[error(
-        "somebody edited {path} by hand: {edit}. Take the change over into the service's \
+        "{path} was edited by hand: {edit}. Take the change over into the service's \
          repository, or revert it in {repository}; then deploy again"
     )]
     HandEdited {
@@ -336,10 +336,10 @@ pub(super) enum Trouble {
 fn missing_help(repository: &str) -> &'static str {
     if Path::new(repository).is_absolute() {
         "the folder is gone. Put it back from a backup, or correct its path in the configuration. Do not start the \
-         service without it: the built-in repository would be made anew, and empty, and Argo CD would take every app \
+         service without it: the built-in repository would be created again, and empty, and Argo CD would take every app \
          off its clusters"
     } else {
-        "create it, correct its address in the configuration, or let our token or key see it"
+        "create it, correct its address in the configuration, or let the service's token or key see it"
     }
 }
 

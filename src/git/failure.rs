@@ -18,7 +18,7 @@ pub(super) enum Failure {
     Unauthorized { status: u16 },
     #[error("HTTP {status}: no repository there")]
     NotFound { status: u16 },
-    #[error("HTTP {status}: the server asks us to wait")]
+    #[error("HTTP {status}: the server asks the service to wait")]
     Limited { status: u16, wait: Option<Duration> },
     #[error("the server answers with HTTP {status}")]
     Server { status: u16 },
@@ -123,10 +123,8 @@ fn convert_complaint(
         help: trust.to_owned(),
     };
     match kind {
-        ComplaintKind::HostUnknown => {
-            not_trusted("its host key is not among those that are believed")
-        }
-        ComplaintKind::HostChanged => not_trusted("its host key is another one than is believed"),
+        ComplaintKind::HostUnknown => not_trusted("its host key is not among the trusted ones"),
+        ComplaintKind::HostChanged => not_trusted("its host key differs from the trusted one"),
         ComplaintKind::KeyRefused => refused(help),
         ComplaintKind::ReadOnly => refused("give that key the right to write there"),
         ComplaintKind::NoRepository => WriteError::NotFound { repository },

@@ -31,7 +31,7 @@ pub enum FollowError {
     /// Nothing is there, or the token may not see it.
     #[error(
         "there is no repository at {repository}: create it, correct its address in the configuration, \
-         or let our token or key see it"
+         or let the service's token or key see it"
     )]
     NotFound {
         /// The address that was tried.

@@ -162,8 +162,7 @@ impl HttpRemote {
     ) -> Result<Option<SecretString>, Failure> {
         let bounded = async { tokio::time::timeout(self.silence, asked).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
-            let why =
-                format!("whoever issues it said nothing for {} s", self.silence.as_secs_f32());
+            let why = format!("its issuer did not answer for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
         Ok(answer?)

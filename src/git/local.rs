@@ -154,7 +154,9 @@ impl LocalBranch {
                 tracing::warn!(lock = %lock.display(), "stale git lock removed");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(lock = %lock.display(), %error, "git lock could not be read"),
+            Err(error) => {
+                tracing::warn!(lock = %lock.display(), %error, "git lock could not be read")
+            }
         }
         let cause = format!("another git holds {}", lock.display());
         Published::Locked(WriteError::unreachable(self.path.display(), cause))
@@ -174,7 +176,7 @@ pub(super) fn create(path: &Path, branch: &str) -> Result<(), WriteError> {
             return fs::remove_dir_all(new);
         }
         if bare::is_half_made(path) {
-            bare::move_aside(path, "it is a repository that was begun and not finished")?;
+            bare::move_aside(path, "it is an unfinished repository")?;
         }
         // Onto nothing, or onto an empty folder.
         fs::rename(new, path)

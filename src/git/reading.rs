@@ -155,7 +155,7 @@ impl ManifestRepository {
             Ok(read) => read.map_err(|error| place.failed(&error)),
             Err(_) => Err(WriteError::Corrupt {
                 repository: place.folder.display().to_string(),
-                cause: "reading it failed by a fault of ours".to_owned(),
+                cause: "the service failed to read it".to_owned(),
             }),
         }
     }

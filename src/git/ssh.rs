@@ -63,8 +63,7 @@ impl SshRemote {
         keys: Tokens,
         (silence, total): (Duration, Duration),
     ) -> Result<Self, String> {
-        let missing =
-            || format!("{address} needs a key and the host keys that are believed: set `ssh`");
+        let missing = || format!("{address} needs a key and trusted host keys: set `ssh`");
         let SshAccess { known_hosts, folder } = access.ok_or_else(missing)?;
         let folder = Mutex::new(KeyFolder::new(folder, address.clone()));
         let runtime = tokio::runtime::Handle::current();
@@ -101,7 +100,7 @@ impl SshRemote {
     fn key(&self) -> Result<SecretString, Failure> {
         let bounded = async { tokio::time::timeout(self.silence, self.keys.any()).await };
         let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
-            let why = format!("no key was to be had for {} s", self.silence.as_secs_f32());
+            let why = format!("no key could be got for {} s", self.silence.as_secs_f32());
             Err(NoToken { why, next: Disposition::Retry { after: None } })
         });
         let none = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };

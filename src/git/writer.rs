@@ -280,6 +280,6 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// The work was dropped or panicked: the process is going down, or must be looked at.
 fn stopped() -> WriteError {
-    let cause = "the writer stopped in the middle; what it did is seen at the next try";
+    let cause = "the writer stopped in the middle; the next try finds what was pushed";
     WriteError::unreachable("the manifest repository", cause)
 }

@@ -117,10 +117,10 @@ impl Kubernetes {
         let (host, status) = (&self.host, answer.status.as_u16());
         NotKnown::new(match answer.status {
             StatusCode::UNAUTHORIZED => {
-                format!("the API server {host} does not know our token (401)")
+                format!("the API server {host} does not accept the service's token (401)")
             }
             StatusCode::FORBIDDEN => format!(
-                "the API server {host} does not let us get {kind} in {namespace} (403): \
+                "the API server {host} does not let the service get {kind} in {namespace} (403): \
                  grant `get` on secrets, externalsecrets and vaultstaticsecrets"
             ),
             _ => format!("the API server {host} answers {status} for {kind} in {namespace}"),

@@ -111,7 +111,8 @@ impl VaultClient {
         let address = address
             .ok_or_else(|| NotKnown::new(format!("{mount}/{path} cannot be a path in Vault")))?;
         let token = token.text().await.map_err(NotKnown::new)?;
-        let unusable = |_| NotKnown::new("our token for Vault holds what no header can carry");
+        let unusable =
+            |_| NotKnown::new("the token for Vault has characters that no HTTP header can carry");
         let mut value = HeaderValue::from_str(token.expose_secret()).map_err(unusable)?;
         value.set_sensitive(true);
         let mut request = self.http.client().get(address).header(TOKEN, value);
@@ -146,12 +147,12 @@ impl VaultClient {
         let (host, mount, status) = (&self.host, &self.settings.mount, answer.status.as_u16());
         NotKnown::new(match answer.status {
             StatusCode::FORBIDDEN => format!(
-                "Vault at {host} does not let our token read {mount}/{part}/{path} (403): it has \
+                "Vault at {host} does not let the service's token read {mount}/{part}/{path} (403): it has \
                  expired, or lacks `read` on {mount}/{part}/*"
             ),
             StatusCode::SERVICE_UNAVAILABLE => format!("Vault at {host} is sealed or down (503)"),
             code if code.is_redirection() => format!(
-                "Vault at {host} sends us elsewhere ({status}), where our token does not go: \
+                "Vault at {host} redirects ({status}), where the service's token does not go: \
                  configure the address of its active node"
             ),
             _ => format!("Vault at {host} answers {status} for {mount}/{part}/{path}"),

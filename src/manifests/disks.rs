@@ -153,7 +153,7 @@ fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
 }
 
 const NEVER: &str =
-    "Kubernetes never changes that of a disk that is there, and the app would not sync again";
+    "Kubernetes never changes that of an existing disk, and the app would not sync again";
 const DEFAULT_CLASS: &str = "it was made without one, so it has the cluster's default for good; Kubernetes refuses to \
      set it, and the app would not sync again";
 const TEMPLATE: &str =
@@ -206,8 +206,8 @@ mod tests {
             found,
             [
                 "PersistentVolumeClaim `data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again",
-                "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of a disk that is there, and the app would not sync again",
-                "PersistentVolumeClaim `data` would change its access mode from ReadWriteOnce to ReadWriteMany: Kubernetes never changes that of a disk that is there, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its storage class from `fast` to the cluster's own: Kubernetes never changes that of an existing disk, and the app would not sync again",
+                "PersistentVolumeClaim `data` would change its access mode from ReadWriteOnce to ReadWriteMany: Kubernetes never changes that of an existing disk, and the app would not sync again",
             ]
         );
     }

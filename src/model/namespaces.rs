@@ -117,7 +117,7 @@ impl Target {
             let DeniedNamespaces { glob, owner } = denied;
             let message = match owner {
                 NamespaceOwner::Kubernetes => format!(
-                    "the namespace `{namespace}` is Kubernetes' own: `{glob}` is for no app"
+                    "the namespace `{namespace}` is Kubernetes' own: `{glob}` may not be used by apps"
                 ),
                 NamespaceOwner::ArgoCd => {
                     format!("Argo CD of `{on}` runs in the namespace `{namespace}`")
@@ -126,7 +126,7 @@ impl Target {
                     format!("the gateways of `{on}` are in the namespace `{namespace}`")
                 }
                 NamespaceOwner::Platform => format!(
-                    "the namespace `{namespace}` is kept for what the cluster is run with, as its name says"
+                    "the namespace `{namespace}` is reserved for the software that runs the cluster, as its name says"
                 ),
                 NamespaceOwner::Operators => format!(
                     "the operators of `{on}` keep the namespace `{namespace}` from apps: `{glob}`"
@@ -141,7 +141,7 @@ impl Target {
                     globs.push("\"*\"".to_owned());
                 }
                 help = format!(
-                    "{help}; if it is apps' here, an operator says so for the cluster: `policies: {{namespaces: \
+                    "{help}; if apps may use it here, an operator allows it for the cluster: `policies: {{namespaces: \
                      {{allow: [{}, {namespace}]}}}}`",
                     globs.join(", ")
                 );
@@ -310,7 +310,10 @@ mod tests {
         };
         for name in PLATFORM {
             let refusal = refusal(None, name).unwrap();
-            assert!(refusal.message.contains("is kept for what the cluster is run with"), "{name}");
+            assert!(
+                refusal.message.contains("is reserved for the software that runs the cluster"),
+                "{name}"
+            );
             let line = format!("`policies: {{namespaces: {{allow: [\"*\", {name}]}}}}`");
             assert!(refusal.help.ends_with(&line), "{}", refusal.help);
         }

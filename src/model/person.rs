@@ -28,9 +28,9 @@ pub enum IdentityError {
     #[error("{0}")]
     Forbidden(String),
     /// Whoever has the token asked the forge too often.
-    #[error("the forge asks this token's owner to wait for {} s", .0.as_secs())]
+    #[error("the code host asks the token's owner to wait for {} s", .0.as_secs())]
     RateLimited(std::time::Duration),
     /// The forge does not answer now: why.
-    #[error("the forge cannot be asked now ({0})")]
+    #[error("the code host cannot be reached now ({0})")]
     Unavailable(String),
 }

@@ -32,7 +32,7 @@ pub enum DeliveryError {
         after: Option<Duration>,
     },
     /// It takes nothing from us, until a person mends that.
-    #[error("{receiver} refuses us with {status}: {hint}")]
+    #[error("{receiver} refuses the request with {status}: {hint}")]
     Refused {
         /// The receiver.
         receiver: String,

@@ -52,14 +52,14 @@ impl Receiver {
         match status {
             200..=299 => ReceiverVerdict::Delivered,
             400 | 413 | 415 | 422 => ReceiverVerdict::Unfit,
-            300..=399 => ReceiverVerdict::Refused(
-                "it sends us elsewhere; set notify.webhooks to where it is now",
-            ),
+            300..=399 => {
+                ReceiverVerdict::Refused("it redirects; set notify.webhooks to where it is now")
+            }
             401 | 403 => ReceiverVerdict::Refused(
                 "compare the secret in notify.webhooks with the receiver's",
             ),
             404 | 405 | 410 => ReceiverVerdict::Refused(
-                "nobody takes events there; compare the url in notify.webhooks",
+                "nothing accepts events there; compare the url in notify.webhooks",
             ),
             _ => ReceiverVerdict::Refused("look into the receiver's log"),
         }

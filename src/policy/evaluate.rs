@@ -68,7 +68,7 @@ impl PolicyContext {
             },
             Ok(Err(error)) => failed(&error),
             Err(_panic) => Evaluation::Failed {
-                why: "the evaluation broke off".to_owned(),
+                why: "the evaluation stopped early".to_owned(),
                 help: "write the expression another way",
             },
         }

@@ -102,7 +102,7 @@ impl Policy {
             Evaluation::DoesNot => self.violation(self.message.clone(), self.help.clone()),
             Evaluation::Failed { why, help } => {
                 let message = format!("the policy `{}` cannot be applied: {why}", self.name);
-                let help = format!("{help}; it stands in {}: tell the operator", self.place);
+                let help = format!("{help}; it is in {}: tell the operator", self.place);
                 self.violation(message, Some(help))
             }
         })

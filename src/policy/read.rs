@@ -182,10 +182,8 @@ fn twice(policies: &[Policy]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for policy in policies {
         if let Some(first) = seen.insert(&policy.name, &policy.place) {
-            let message = format!(
-                "the policy `{}` of {} is there already: {first}",
-                policy.name, policy.place
-            );
+            let message =
+                format!("the policy `{}` of {} exists already: {first}", policy.name, policy.place);
             violations
                 .push(Violation::error(RULE, message).help("give each policy a name of its own"));
         }

@@ -85,8 +85,9 @@ fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
         let line = narrow(line + 1);
         Some(Position { file: Arc::from(file.as_str()), line, column: 1, length: 1 })
     });
-    let message = format!("the component `{name}` takes `{argument}` without being given it");
-    let help = format!("write `{argument}` for `@{argument}`, and give it where it is called");
+    let message = format!("the component `{name}` takes `{argument}` and does not get it");
+    let help =
+        format!("write `{argument}` for `@{argument}`, and pass it where the component is called");
     Some(Violation::error("template", message).at("", position).help(help))
 }
 
@@ -156,7 +157,7 @@ fn yaml(value: &tera::Value, _: Kwargs, _: &State) -> TeraResult<tera::Value> {
     let mut out = Vec::new();
     flow(&json, &mut out).map_err(|error| tera::Error::message(error.to_string()))?;
     if !turns::spend(out.len()) {
-        return Err(tera::Error::message("this renders more than any file may have"));
+        return Err(tera::Error::message("the output is larger than a file may be"));
     }
     Ok(tera::Value::safe_string(&String::from_utf8_lossy(&out)))
 }
@@ -252,7 +253,7 @@ fn mistake(message: &str, position: Position) -> Violation {
 /// Words a violation for those who write the templates.
 pub(crate) fn for_operators(mut violation: Violation) -> Violation {
     if violation.help.as_deref() == Some(TELL) {
-        violation.help = Some("mend the template at this place".to_owned());
+        violation.help = Some("correct the template at this place".to_owned());
     }
     violation
 }
@@ -436,7 +437,7 @@ mod tests {
         );
         assert_eq!(
             said("\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}", "x: {{<c/>}}"),
-            "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` without being given it [template]"
+            "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` and does not get it [template]"
         );
     }
 

@@ -229,7 +229,7 @@ fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     if let Some(other) = map.get("scaling") {
         let violation = Violation::error("template", "the defaults have `scaling` twice")
             .at("resources.scaling", Some(scaling.key))
-            .expected("stands here again")
+            .expected("is repeated here")
             .help(format!("keep one of the two; the other is in line {}", other.key.line));
         violations.push(violation);
         return node;

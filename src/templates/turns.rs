@@ -58,7 +58,7 @@ fn turn(bytes: usize) -> TeraResult<bool> {
     if spend(TURN.saturating_add(bytes)) {
         return Ok(true);
     }
-    Err(tera::Error::message("this renders more than any file may have"))
+    Err(tera::Error::message("the output is larger than a file may be"))
 }
 
 /// What was put into a text: on which line of it, from which column on, how long; both from 1.

@@ -25,11 +25,10 @@ fn more(first: Violation) -> Violation {
         Severity::Error => "violations",
         Severity::Warning => "warnings",
     };
-    let message =
-        format!("there are more than {MOST} {what}; here and behind it, others are left out");
+    let message = format!("there are more than {MOST} {what}; the others are not shown");
     let Violation { rule, severity, path, position, .. } = first;
     let more = Violation::error("yaml", message).at(path, position);
-    Violation { rule, severity, ..more }.help("mend those that are listed, and look again")
+    Violation { rule, severity, ..more }.help("correct those that are shown, and validate again")
 }
 
 #[cfg(test)]

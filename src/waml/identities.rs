@@ -189,7 +189,7 @@ fn twice(
                 let shown = id.trim_end_matches('.');
                 let shown = if is_confidential(path) { shown_key(shown) } else { shown.into() };
                 let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
-                    .expected("stands here again")
+                    .expected("is repeated here")
                     .help(format!("keep one of the two; the first is in line {first}"));
                 collect::add(violations, violation.at(at.to_string(), Some(place)));
                 node.broken = true;

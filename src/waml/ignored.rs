@@ -33,7 +33,7 @@ pub(crate) fn comments(
         // A password may begin with `#`.
         let meant = comment.trim_start_matches('#');
         let is_hidden = name == "value" || !may_repeat_text(meant, path);
-        let what = if is_hidden { "what stands behind it" } else { &format!("`{shown}`") };
+        let what = if is_hidden { "the text after it" } else { &format!("`{shown}`") };
         // Amounts, hosts and times never begin with the sign.
         let is_free = name == "slack" || examples::of_key(name).is_none();
         let help = match (place.is_text() && is_free, is_hidden) {
@@ -116,7 +116,7 @@ pub(crate) fn unmatched(
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
         let message = format!("{} matches no target of this app", quoted(text));
         let violation = Violation::warning(RULE, message)
-            .expected("these settings are for nothing")
+            .expected("matches no target")
             .help(format!("the targets are {}{meant}", suggest::list(names())));
         let place = Some(glob.origin.position.clone());
         collect::add(violations, violation.at(path.to_string(), place));

@@ -390,7 +390,7 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
             Ok(Json::String(scalar.text.clone()))
         }
         Shape::Choice(words) => Err(Misread {
-            why: "is not one of the words that are known here".to_owned(),
+            why: "is not one of the allowed words".to_owned(),
             help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
         }),
         Shape::Any

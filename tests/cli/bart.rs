@@ -17,13 +17,13 @@ fn a_valid_file_is_praised_with_its_warnings() {
     insta::assert_snapshot!(said(&output), @r"
     ok .weave.yaml is valid for prod-cluster-1
     note: what targets offer is not known here (no service is named), so nothing is refused for it: see --server and --platform
-    warning[alerts]: the alert `redisDown` is not made: the app has no `redis`
+    warning[alerts]: the alert `redisDown` is not created: the app has no `redis`
       --> .weave.yaml:16:14
        |
     16 |     alerts: {redisDown: {}}
        |              ^^^^^^^^^ without effect
        |
-       = help: remove `redisDown`, or set it only where the app has what it is about
+       = help: remove `redisDown`, or set it only where the app has what it measures
 
     1 warning
     ");

@@ -24,7 +24,7 @@ pub enum NotThere {
     #[error("it is not on {0}")]
     OtherHost(String),
     /// Everybody on the way could read the token.
-    #[error("it is not reached by https, and a token would go there in the clear")]
+    #[error("it is not reached by https, and a token would be sent there unencrypted")]
     InTheClear,
     /// Its path has not two parts.
     #[error("its address does not end in OWNER/NAME")]

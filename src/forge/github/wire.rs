@@ -96,7 +96,7 @@ impl GitHubConnection {
             let Some(location) = location else { return Ok(outcome) };
             route = self.own_route(&location).ok_or_else(|| self.led_away(call, &location))?;
         }
-        Err(self.unreachable("it sends us in circles".to_owned()))
+        Err(self.unreachable("it redirects in circles".to_owned()))
     }
 
     /// The answer, and where it sends us instead.
@@ -173,7 +173,7 @@ impl GitHubConnection {
         let to = reqwest::Url::parse(location).ok();
         let to = to.and_then(|url| url.host_str().map(str::to_owned));
         let to = to.unwrap_or_else(|| "another address".to_owned());
-        let message = format!("it sends us to {to}; set forge.github.api_url to where the API is");
+        let message = format!("it redirects to {to}; set forge.github.api_url to where the API is");
         self.refused(call, StatusCode::MOVED_PERMANENTLY, message)
     }
 

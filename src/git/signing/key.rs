@@ -35,7 +35,7 @@ pub enum SigningKeyError {
     #[error("this is no {0}")]
     NoKey(&'static str),
     /// The half that everybody may know.
-    #[error("this is the half of a key that everybody may know, and not the private one")]
+    #[error("this is the public half of a key, not the private one")]
     Public,
     /// A key of the other format.
     #[error("this is {0}, which another `format` is for")]
@@ -53,7 +53,7 @@ pub enum SigningKeyError {
     #[error("a passphrase of several lines cannot be given to gpg")]
     Lines,
     /// Damaged.
-    #[error("this key is damaged, or not whole")]
+    #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }
 

@@ -119,7 +119,7 @@ impl Registries {
         let question = self.question(image, now)?;
         let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
         let _turn = turn.await.map_err(|_| {
-            NotKnown::new("too many lists of builds are being made at once; come again")
+            NotKnown::new("too many lists of builds are being created at once; try again")
         })?;
         let listed = tokio::time::timeout(patience / 2, question.tags());
         let (listing, cut) = listed.await.map_err(|_| {

@@ -208,8 +208,8 @@ impl ImageQuestion<'_> {
             StatusCode::NOT_FOUND => Ok(false),
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 let who = match &self.registry.login {
-                    None => "it wants to know who we are: add our login under `registries`",
-                    Some(_) => "our login under `registries` is wrong, or may not pull it",
+                    None => "it requires a login: add one under `registries`",
+                    Some(_) => "the login under `registries` is wrong, or may not pull it",
                 };
                 Err(self.not_known(&format!(
                     "answers {} for {}; {who}",
@@ -217,7 +217,7 @@ impl ImageQuestion<'_> {
                     self.image.name
                 )))
             }
-            StatusCode::TOO_MANY_REQUESTS => Err(self.not_known("is asked too often for now")),
+            StatusCode::TOO_MANY_REQUESTS => Err(self.not_known("limits the rate of requests now")),
             status => Err(self.not_known(&format!("answers {status}"))),
         }
     }
@@ -278,8 +278,9 @@ impl ImageQuestion<'_> {
         proof: &SecretString,
     ) -> Result<(), NotKnown> {
         let value = HeaderValue::try_from(format!("{scheme} {}", proof.expose_secret()));
-        let mut value = value
-            .map_err(|_| self.not_known("has given or wants a proof that no header can carry"))?;
+        let mut value = value.map_err(|_| {
+            self.not_known("asks for a token, or gave one, that no HTTP header can carry")
+        })?;
         value.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, value);
         Ok(())
@@ -297,7 +298,7 @@ impl ImageQuestion<'_> {
             return self.token(bearer).await.map(Proof::Token);
         }
         if challenges.is_empty() {
-            return Err(self.not_known("refuses us, and does not say what it wants (401)"));
+            return Err(self.not_known("refuses the request and names no way to log in (401)"));
         }
         let proof = self.login().await?;
         let until = saturating_add(self.now, THERE);
@@ -309,7 +310,7 @@ impl ImageQuestion<'_> {
     async fn login(&self) -> Result<Proof, NotKnown> {
         match &self.registry.login {
             Some(login) => Ok(Proof::Login(login.clone(), self.password(login).await?)),
-            None => Err(self.not_known("wants a login: add ours under `registries`")),
+            None => Err(self.not_known("requires a login: add one under `registries`")),
         }
     }
 
@@ -335,10 +336,10 @@ impl ImageQuestion<'_> {
         if !answer.status.is_success() {
             let why = match (answer.status, &self.registry.login) {
                 (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, None) => {
-                    "; add our login under `registries`"
+                    "; add a login under `registries`"
                 }
                 (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(_)) => {
-                    "; our login under `registries` is wrong, or may not pull it"
+                    "; the login under `registries` is wrong, or may not pull it"
                 }
                 _ => "",
             };
@@ -356,8 +357,9 @@ impl ImageQuestion<'_> {
     /// Parses the address where tokens are given. Our password goes there, so it is https; or http
     /// at the very registry that the configuration lets us speak http with.
     fn realm(&self, realm: &str) -> Result<Url, NotKnown> {
-        let refuse =
-            |why: &str| self.not_known(&format!("has its tokens given where we do not go: {why}"));
+        let refuse = |why: &str| {
+            self.not_known(&format!("names a token server that the service does not use: {why}"))
+        };
         let url = Url::parse(realm).map_err(|_| refuse("that is no address"))?;
         let own = self.image.authority().split(':').next();
         let same_host = url.host_str() == own;

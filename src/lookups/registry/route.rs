@@ -91,7 +91,7 @@ impl RegistryClients {
             let Some((to, again)) = redirect(&answer, &from)?.zip(again) else { return Ok(answer) };
             request = sent_on(again, to)?;
         }
-        Err(not_followed(request.url(), "on and on"))
+        Err(not_followed(request.url(), "again and again"))
     }
 
     fn http_for(&self, url: &Url) -> Result<&Http, NotKnown> {
@@ -117,7 +117,7 @@ fn redirect(answer: &HttpAnswer, from: &Url) -> Result<Option<Url>, NotKnown> {
     }
     let to = answer.headers.get(LOCATION).and_then(|to| to.to_str().ok());
     let to = to.and_then(|to| from.join(to).ok());
-    to.map(Some).ok_or_else(|| not_followed(from, "to what is no address"))
+    to.map(Some).ok_or_else(|| not_followed(from, "to something that is no address"))
 }
 
 /// The same request to another address. What says who we are stays behind when the host changes.
@@ -127,7 +127,7 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
         return Err(not_followed(from, "from https to http"));
     }
     if !matches!(to.scheme(), "https" | "http") {
-        return Err(not_followed(from, "to what is no web address"));
+        return Err(not_followed(from, "to something that is no web address"));
     }
     if authority(from) != authority(&to) || from.scheme() != to.scheme() {
         for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
@@ -142,5 +142,5 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
 }
 
 fn not_followed(from: &Url, how: &str) -> NotKnown {
-    NotKnown::new(format!("{} sends us {how}", from.host_str().unwrap_or_default()))
+    NotKnown::new(format!("{} redirects {how}", from.host_str().unwrap_or_default()))
 }

@@ -178,11 +178,11 @@ impl Cloud {
         let memorystore = self.redis == RedisKind::Memorystore;
         let no_project = gcp && self.gcp.project.is_empty();
         let no_region = gcp && (sql || memorystore) && self.gcp.region.is_empty();
-        let where_to = "it is not known where to make databases and caches";
+        let where_to = "the place for databases and caches is not set";
         let all = [
             (sql && !gcp, "database", "cloudsql is Google's", "set `provider: gcp`"),
             (memorystore && !gcp, "redis", "memorystore is Google's", "set `provider: gcp`"),
-            (no_project, "gcp.project", "it is not known which project is meant", "set its id"),
+            (no_project, "gcp.project", "the project is not set", "set its id"),
             (no_region, "gcp.region", where_to, "set it to a region: europe-west3"),
         ];
         all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| {

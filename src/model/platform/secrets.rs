@@ -124,7 +124,7 @@ impl Secrets {
         let no_role = delivery.needs_role() && !vault.operator && vault.role.is_none();
         let role = no_role.then(|| PlatformProblem {
             key: "secrets.vault.role".to_owned(),
-            message: "nobody makes roles, and it is not known which one an app has".to_owned(),
+            message: "no role is created for apps, and none is named".to_owned(),
             help: "set `operator: true`, or `role` with {namespace} and {slug} in it",
         });
         let shared = vault.shared.iter().enumerate().filter_map(|(n, glob)| {

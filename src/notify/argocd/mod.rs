@@ -62,13 +62,13 @@ impl Hook {
                  authority in outbound.ca; http:// is only for `server.insecure: \"true\"`",
             ),
             300..=399 => ReceiverVerdict::Refused(
-                "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now",
+                "it redirects; set clusters[].argocd.webhook.url to where it is now",
             ),
             400 => ReceiverVerdict::Refused(
                 "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret",
             ),
             404 | 405 | 410 => ReceiverVerdict::Refused(
-                "nobody takes events there; the address ends with /api/webhook",
+                "nothing accepts events there; the address ends with /api/webhook",
             ),
             401 | 403 => ReceiverVerdict::Refused(
                 "something before it wants a login; let POST /api/webhook through",

@@ -140,7 +140,7 @@ fn why(news: &News<'_>, errors: usize) -> String {
     let why = match (news.kind, errors) {
         (NewsKind::GivenUp, _) => {
             format!(
-                "Given up, and not because of the WAML: {summary}\nDeploy again once that is mended."
+                "Failed, and not because of the WAML: {summary}\nDeploy again once that is fixed."
             )
         }
         (_, 0) => format!("Rejected: {summary}"),

@@ -138,9 +138,9 @@ fn is_of_blocks(code: &str) -> bool {
 fn place(code: &str) -> Option<&'static str> {
     Some(match code {
         "channel_not_found" => {
-            "there is no such channel, or it is private and our bot is not in it: correct `slack` in the WAML, or invite the bot there"
+            "there is no such channel, or it is private and the bot is not in it: correct `slack` in the WAML, or invite the bot there"
         }
-        "not_in_channel" => "our bot is not in it: invite it there with `/invite`",
+        "not_in_channel" => "the bot is not in it: invite it there with `/invite`",
         "is_archived" | "channel_is_archived" => {
             "it is archived: name another one in `slack` of the WAML, or open it again"
         }
@@ -152,12 +152,12 @@ fn place(code: &str) -> Option<&'static str> {
         | "team_not_found"
         | "external_channel_migrating"
         | "slack_connect_blocked_file_type" => {
-            "it does not let our bot write: name another one in `slack` of the WAML, or let the bot write there"
+            "it does not let the bot write: name another one in `slack` of the WAML, or let the bot write there"
         }
         "user_not_found" | "user_disabled" | "user_not_visible" | "cannot_dm_bot" | "is_bot"
         | "user_is_bot" => "that person cannot be written to",
         "messages_tab_disabled" => {
-            "our app takes no part in direct messages: turn on its Messages tab (docs/slack.md)"
+            "the app takes no part in direct messages: turn on its Messages tab (docs/slack.md)"
         }
         _ => return None,
     })

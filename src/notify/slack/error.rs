@@ -35,7 +35,7 @@ pub enum SlackError {
     #[error("Slack does not take the blocks ({0})")]
     Blocks(String),
     /// It does not take our credentials.
-    #[error("Slack does not take our credentials ({code}): {help}")]
+    #[error("Slack does not accept the service's credentials ({code}): {help}")]
     Credentials {
         /// Slack's word: `invalid_auth`.
         code: String,
@@ -53,7 +53,7 @@ pub enum SlackError {
         needed: String,
     },
     /// It knows nobody of that e-mail address.
-    #[error("nobody of that e-mail address is on Slack")]
+    #[error("no Slack user has that e-mail address")]
     Nobody,
     /// It says no for another reason; the same would fail again.
     #[error("Slack refuses {method}: {code}")]

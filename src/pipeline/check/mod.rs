@@ -142,7 +142,8 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
         let Ok(merged) = merge::layers(&waml, target) else { continue };
         let wanted = merged.template().split('@').next().unwrap_or_default();
         if wanted != name {
-            let message = format!("the sample lies with `{name}` and is for `{wanted}`");
+            let message =
+                format!("the sample is in the folder of `{name}` and deploys with `{wanted}`");
             let violation =
                 Violation::error("samples", message).at("template", Some(place.clone()));
             found.push(violation.help(format!("write `template: {name}` in it, or move it")));

@@ -55,7 +55,7 @@ fn names_that_nothing_gives_are_told_in_branches_that_no_sample_reaches() {
         of_template("", body),
         [
             "error: t/latest/configmap.yaml.tmpl:5:29: there is no `lables` [undefined]",
-            "warning: t/latest/configmap.yaml.tmpl:5:46: nothing shows that there is `app.slig`: no sample has it, and no WAML can [undefined]",
+            "warning: t/latest/configmap.yaml.tmpl:5:46: `app.slig` may not exist: no sample has it, and no WAML can have it [undefined]",
         ]
     );
     let report = templates(&set("", body)).unwrap();
@@ -101,8 +101,7 @@ fn components_see_what_they_are_given_and_nothing_else() {
     let found: Vec<_> =
         lint_sources(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
     assert_eq!(found.len(), 2, "{found:#?}");
-    let unseen =
-        "components/pod.yaml.tmpl:1:91: nothing shows that there is `service[].ports[].tarjet`";
+    let unseen = "components/pod.yaml.tmpl:1:91: `service[].ports[].tarjet` may not exist";
     assert!(found[0].contains(unseen), "{found:#?}");
     assert!(found[1].contains("the component has no parameter `target`"), "{found:#?}");
 }
@@ -148,7 +147,7 @@ fn samples_that_cannot_be_used_are_told() {
     };
     let other = with(&WAML.replace("template: t\n", ""));
     assert!(
-        other[0].contains("the sample lies with `t` and is for `backend-default`"),
+        other[0].contains("the sample is in the folder of `t` and deploys with `backend-default`"),
         "{other:?}"
     );
     let bare = with(&WAML.replace(WAML.split("deploy:").nth(1).unwrap(), " {}\n"));

@@ -50,7 +50,7 @@ pub fn unreadable(file: &str, rejection: &Rejection) -> PreviewText {
 
 /// Writes what is said while it is being found out.
 pub fn under_way() -> PreviewText {
-    short(PreviewVerdict::UnderWay, "being looked at", "What this would change is being found out.")
+    short(PreviewVerdict::UnderWay, "in progress", "The changes are being worked out.")
 }
 
 /// Writes what is said where the WAML is gone.
@@ -77,7 +77,7 @@ pub fn from_fork() -> PreviewText {
 /// Writes what is said where it could not be found out.
 pub fn not_known(why: &str) -> PreviewText {
     let why = message(&truncate_chars(why, 2_000));
-    let text = format!("What this would change could not be found out: {why}");
+    let text = format!("The changes could not be worked out: {why}");
     short(PreviewVerdict::Neutral, "could not be previewed", &text)
 }
 
@@ -128,7 +128,7 @@ fn summary(preview: &Preview, found: &[SharedViolation<'_>]) -> String {
     out.extend(preview.targets.iter().map(row));
     if preview.not_looked_at > 0 {
         let more = count(preview.not_looked_at, "target");
-        out.push_str(&format!("\nand {more} more, not looked at: `bart validate` checks all\n"));
+        out.push_str(&format!("\nand {more} more, not checked: `bart validate` checks all\n"));
     }
     list(found, &mut out);
     notes(preview, &mut out);

@@ -37,7 +37,7 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 /// team's names into a WAML; here that meets a no. An app that is new in a namespace may join
 /// when its repository has the same GitHub owner as one that is there already.
 pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let what = "whose the app and its namespace are";
+    let what = "who owns the app and its namespace";
     let wanted = NeededFact { rule: "owner", what, path: None };
     let Some(owner) = wanted.require_fact(&subject.facts.owner, subject, report) else { return };
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
@@ -49,7 +49,7 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             "slug",
             format!("`{app}` on `{target}` belongs to {theirs}, not to {us}"),
             format!("belongs to {theirs}"),
-            "choose another slug; if the app has really moved, an operator says so",
+            "choose another slug; if the app has moved, an operator records its new owner",
         ),
         (Err(NotOwned::App | NotOwned::Namespace), _) => {
             let mut owners: Vec<&str> = owner.namespace.iter().map(RepoName::owner).collect();
@@ -58,10 +58,10 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
             (
                 "namespace",
                 format!(
-                    "the namespace `{namespace}` on `{target}` has apps of {owners}, and {us} is none of theirs"
+                    "the namespace `{namespace}` on `{target}` has apps of {owners}, and {us} has another owner"
                 ),
                 "belongs to others".to_owned(),
-                "choose a namespace of your own; to let the repository in, an operator says so",
+                "choose a namespace of your own; to let the repository in, an operator gives it the app",
             )
         }
         (Ok(()), _) => return,
@@ -99,20 +99,21 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
-    let what = "whether who deploys is in a team that the target asks for";
+    let what = "whether the person who deploys is in a team that the target requires";
     let wanted = NeededFact { rule: "deployer", what, path: None };
     let found = wanted.require_fact(&subject.facts.deployer, subject, report);
     let Some(deployer) = found.filter(|deployer| !deployer.is_in_team) else { return };
     let target = subject.target;
     let list = suggest::list(teams.iter().map(String::as_str));
-    let message = format!("{} is in none of the teams that `{target}` asks for", deployer.login);
+    let message = format!("{} is in none of the teams that `{target}` requires", deployer.login);
     let help = format!("`{target}` takes deployments by members of {list}: let one of them deploy");
     report.say(Violation::error("deployer", message).help(help));
 }
 
 /// No lock stops the deployment.
 pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted = NeededFact { rule: "locks", what: "whether a lock stops this", path: None };
+    let wanted =
+        NeededFact { rule: "locks", what: "whether a lock stops the deployment", path: None };
     let Some(locks) = wanted.require_fact(&subject.facts.locks, subject, report) else { return };
     for lock in locks.iter().filter(|lock| is_locked_by(lock, subject)) {
         report.say(locked(lock));
@@ -147,14 +148,15 @@ fn locked(lock: &Lock) -> Violation {
     };
     let message = format!("{what} is locked by {by} since {since}, {end}: {reason}");
     Violation::error("locks", message).help(format!(
-        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
+        "{again}ask {by} to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` removes it"
     ))
 }
 
 /// Nobody is held from deploying the app to the target, as automation is after a rollback; nor does a person
 /// deploy again what was rolled back from.
 pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
-    let wanted = NeededFact { rule: "hold", what: "whether a hold stops this", path: None };
+    let wanted =
+        NeededFact { rule: "hold", what: "whether a hold stops the deployment", path: None };
     let Some(Some(hold)) = wanted.require_fact(&subject.facts.hold, subject, report) else {
         return;
     };

@@ -82,7 +82,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
     let name = known.name;
     match (known.threshold, threshold) {
         (None, Some(_)) => {
-            let message = format!("the alert `{name}` has nothing to count");
+            let message = format!("the alert `{name}` has no threshold to set");
             refuse(&at, message, "has no threshold", "remove `threshold`".to_owned());
         }
         (Some(unit), None) => {
@@ -91,7 +91,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
             refuse(path, message, "needs `threshold`", help);
         }
         (Some(Unit::Share), Some(share)) if !(share > 0.0 && share <= 1.0) => {
-            let message = format!("{share} is not a share of a whole");
+            let message = format!("{share} is not a share from 0 to 1");
             let percent = share > 1.0 && share <= 100.0;
             let meant = if percent { share / 100.0 } else { 0.9 };
             let help = format!("write `{meant}` for {} %", meant * 100.0);
@@ -221,9 +221,9 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
     for (name, alert) in on(&watched).filter(|(name, _)| from_waml(&root.key(name))) {
         let Some(known) = find(name) else { continue };
         if let Some(missing) = missing(&watched, known, alert) {
-            let message = format!("the alert `{name}` is not made: {missing}");
+            let message = format!("the alert `{name}` is not created: {missing}");
             let help =
-                format!("remove `{name}`, or set it only where the app has what it is about");
+                format!("remove `{name}`, or set it only where the app has what it measures");
             report.add(&root.key(name), nothing(message).help(help));
         }
     }

@@ -91,8 +91,8 @@ fn measures(
         }
         if request.is_none() && !subject.is_unsure("resources") {
             let message =
-                format!("the autoscaler measures {kind} against a request that is not there");
-            let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+                format!("the autoscaler measures {kind} against a request that is not set");
+            let violation = Violation::error("autoscaling", message).expected("needs a request");
             report.add(&path, violation.help(format!("add `resources.requests.{kind}`")));
         }
     }
@@ -141,8 +141,8 @@ fn find_unreachable<'a>(
     // What is no sensible amount the rule `resources` tells.
     let requested = Amount::parse(kind, request).comparable_quantity()?;
     if requested.is_zero() {
-        let message = format!("the autoscaler measures {kind} against a request of nothing");
-        let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+        let message = format!("the autoscaler measures {kind} against a request of 0");
+        let violation = Violation::error("autoscaling", message).expected("needs a request");
         let help = format!("raise `resources.requests.{kind}`");
         report.add(&path.key(kind), violation.help(help));
         return None;

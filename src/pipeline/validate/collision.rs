@@ -35,7 +35,7 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         };
         let message = format!("it is not known which objects {first}{more} cannot be read");
         report.say(Violation::warning(RULE, message).help(
-            "look for yourself whether one of them has a name of this app's, and mend the file",
+            "check whether one of them has the name of an object of this app, and correct the file",
         ));
     }
     for object in made.objects {
@@ -52,7 +52,8 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
 fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
     let LiveObject { kind, name: shown, .. } = name;
     let other = format!("{}/{other}", made.valid.waml().app.namespace);
-    let message = format!("{kind} `{shown}`{} is already the app `{other}`'s", maker(object, name));
+    let message =
+        format!("{kind} `{shown}`{} already belongs to the app `{other}`", maker(object, name));
     let is_live = matches!(&made.valid.facts().live, Fact::Known { value, .. }
         if value.names().any(|live| live.is_same(name)));
     if is_live {
@@ -60,7 +61,7 @@ fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &S
             .help(format!("give it another name here, or in the WAML of `{other}`: both have it"))
     } else {
         Violation::error(RULE, message).expected("is taken").help(format!(
-            "choose another name; if that app is no more, `bart remove {} {other} --reason TEXT`",
+            "choose another name; if that app no longer exists, `bart remove {} {other} --reason TEXT`",
             made.valid.target().name
         ))
     }
@@ -102,7 +103,7 @@ fn names(object: &Object) -> Vec<LiveObject> {
 /// Writes `, which Certificate a makes,` of what is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
     let by = object.identity();
-    if by == *name { String::new() } else { format!(", which {by} makes,") }
+    if by == *name { String::new() } else { format!(", which {by} creates,") }
 }
 
 /// Reports the violation at what makes the name: a service, a secret or a host of its own, else the

@@ -20,8 +20,9 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let conflicts = disks::conflicts(&live.disks, &live.first_disks, &wanted);
     for (disk, Conflict { field, message, may_be_same }) in conflicts {
         let violation = if may_be_same {
-            Violation::warning(RULE, message)
-                .help("put back what it was made with, unless Argo CD syncs the app as it is")
+            Violation::warning(RULE, message).help(
+                "restore the class that it was created with, unless Argo CD syncs the app as it is",
+            )
         } else {
             Violation::error(RULE, message).help(help(field))
         };

@@ -97,7 +97,7 @@ impl Address<'_> {
         );
         Violation::error(RULE, message)
             .expected("is taken")
-            .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app is no more, `bart remove {target} {app} --reason TEXT`"))
+            .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app no longer exists, `bart remove {target} {app} --reason TEXT`"))
     }
 
     fn foreign(&self, ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
@@ -115,7 +115,7 @@ impl Address<'_> {
                     .to_owned()
             }
             None => format!(
-                "choose another host; nobody knows which repository `{app}` belongs to: an operator says it \
+                "choose another host; the repository that `{app}` belongs to is not known: an operator sets it \
                  with `the-deployer owners move {app} --target {target} --to OWNER/REPOSITORY --reason TEXT`"
             ),
         };

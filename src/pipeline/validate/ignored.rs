@@ -30,10 +30,10 @@ pub(super) fn unused(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         if is_ours || subject.template.uses(part) || !is_from_waml(&entry.node) {
             continue;
         }
-        let message = format!("the template `{}` makes nothing of `{part}`", subject.template.id());
+        let message = format!("the template `{}` does not use `{part}`", subject.template.id());
         let violation = Violation::warning("unused", message)
             .expected("without effect")
-            .help(format!("remove `{part}`, or use a template that knows it"));
+            .help(format!("remove `{part}`, or use a template that uses it"));
         report.add(&Path::root().key(part), violation);
     }
 }

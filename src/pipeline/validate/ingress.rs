@@ -46,7 +46,7 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Ru
                     None => return,
                     Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quoted(prefix)))
                         .expected("not a host name")
-                        .help("write a name, such as `hostPrefix: my-app`; the target's domain comes behind it"),
+                        .help("write a name, such as `hostPrefix: my-app`; the target's domain is added to it"),
                 },
                 Some(name) if is_address(&name) => {
                     Violation::error("ingress", format!("{} is an address, not a host name", quoted(&name)))
@@ -108,7 +108,7 @@ impl Address<'_> {
             Some(number) => self.leads_to(number, service, at, report),
             None => {
                 let violation =
-                    Violation::error("ingress", "it is not said to which port this leads")
+                    Violation::error("ingress", "this does not say to which port it leads")
                         .expected("needs `servicePort`")
                         .help(self.ways_out(None));
                 report.add(at, violation);

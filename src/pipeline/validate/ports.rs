@@ -128,7 +128,7 @@ fn unsaid(all: &[String], report: &mut RuleReport<'_>) {
     if all.is_empty() {
         return;
     }
-    let violation = Violation::warning("grpc", "it is not said which port serves gRPC")
+    let violation = Violation::warning("grpc", "the app does not say which port serves gRPC")
         .expected("needs `port`")
         .help(format!(
             "add `port`, one of {}: its probes and routes are then gRPC's",

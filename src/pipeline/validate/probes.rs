@@ -35,7 +35,7 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
         refuse("path", message, "needs a path", "write `/health`, or `null` for a TCP connection");
     }
     if kind != "readiness" && probe.success_threshold.is_some_and(|times| times != 1) {
-        let message = format!("a {kind} probe succeeds at the first time");
+        let message = format!("a {kind} probe passes with its first success");
         refuse("successThreshold", message, "must be 1", "leave it out, or write 1");
     }
 }

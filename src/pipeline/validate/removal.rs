@@ -51,7 +51,7 @@ pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         live.len(),
         named.join(", ")
     );
-    let look = "look whether the template, or a large part of the WAML, has gone missing";
+    let look = "check whether the template, or a large part of the WAML, is missing";
     match action {
         OnRemoval::Warn => report.say(Violation::warning("removal", message).help(look)),
         OnRemoval::Stop => {
@@ -138,13 +138,13 @@ fn undeclared(object: &LiveObject, stays: bool) -> Violation {
     let message = if stays {
         format!(
             "this deployment would take {kind} `{name}` out of the manifests: Argo CD leaves it in the cluster, \
-             and the data in it is no app's"
+             and the data in it then belongs to no app"
         )
     } else {
         format!("this deployment would remove {kind} `{name}`, and the data in it")
     };
     Violation::error("stateful", message).help(format!(
-        "put back what makes it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
+        "put back the part that creates it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
     ))
 }
 
@@ -153,12 +153,12 @@ fn idle(removal: &Removal, still: bool) -> Violation {
     let (message, help) = if still {
         (
             format!("{shown} is still rendered, so nothing removes it"),
-            "take away what makes it, or this entry",
+            "remove the part that creates it, or remove this entry",
         )
     } else {
         (
             format!("there is no {shown} to remove"),
-            "take this entry out: it has done its work, or has the wrong name",
+            "remove this entry: the object is gone already, or the name is wrong",
         )
     };
     Violation::warning("stateful", message).expected("removes nothing").help(help)

@@ -58,8 +58,8 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut RuleReport
 fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
     let class = &view.class;
     let stranger = (!class.contains("nginx")).then(|| {
-        let message = format!("it is not known how the ingress class `{class}` is told of gRPC");
-        (message, "tell the operator: `platform.ingress.annotations` can say it in the controller's words")
+        let message = format!("the-deployer cannot configure gRPC for the ingress class `{class}`");
+        (message, "tell the operator: `platform.ingress.annotations` can have the controller's annotation for it")
     });
     let plain = (!view.tls).then(|| {
         let message = "connections to this address are not encrypted; ingress-nginx takes gRPC over TLS alone";
@@ -78,7 +78,7 @@ fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
                 |(p, h, w, _): &&(bool, String, &str, Path)| (*p, h, *w) == (public, &host, way);
             if let Some((.., first)) = seen.iter().find(same) {
                 let message = format!("`{host}{way}` is the address of `{first}` too");
-                let violation = Violation::error("routes", message).expected("stands here again");
+                let violation = Violation::error("routes", message).expected("is repeated here");
                 let help = "keep one of the two, or give it another host or path";
                 report.add(&at, violation.help(help));
             } else {
@@ -120,7 +120,7 @@ fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
 
 fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
     if cache.immutable == Some(true) && cache.max_age.unwrap_or(0) == 0 {
-        let message = "what never changes is kept for no time";
+        let message = "`immutable` is set, but caches may keep the answers for no time";
         let violation = Violation::error("routes", message).expected("needs `maxAge`");
         report.add(&path.key("immutable"), violation.help("add `maxAge: 31536000`, a year"));
     }

@@ -129,8 +129,8 @@ pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
             "{kind} `{name}` runs {number} pods, and from now on its autoscaler says how many"
         );
         let help = format!(
-            "nothing is to be done: this deployment keeps `replicas: {number}`, so that no pod goes before the \
-             autoscaler counts, and the next one leaves it out"
+            "nothing to do: this deployment keeps `replicas: {number}`, so that no pod is removed before the \
+             autoscaler takes over, and the next one leaves it out"
         );
         let violation = Violation::warning("replicas", message).help(help);
         report.add(&Path::root().key("autoscaling"), violation);

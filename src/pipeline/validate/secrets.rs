@@ -78,7 +78,7 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
 /// looked at itself, or the Vault that they are made from.
 fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     let app = &subject.waml.app;
-    let cluster = format!("have it made in the namespace `{}` of the cluster", app.namespace);
+    let cluster = format!("create it in the namespace `{}` of the cluster", app.namespace);
     let secrets = subject.cluster.map(|target| &target.platform.secrets);
     let Some(secrets) =
         secrets.filter(|one| one.delivery != Delivery::Kubernetes || one.vault.address.is_some())
@@ -106,7 +106,7 @@ fn first_use(subject: &Subject<'_>) -> Option<Path> {
     if any { Some(Path::root().key("secrets")) } else { from_env() }
 }
 
-/// Checks that what is asked for in Vault has a legal path, and is the app's to read.
+/// Checks that every path in Vault is legal, and that the app may read it.
 pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     for (path, secret) in Path::root().each("secrets", &subject.section.secrets) {
@@ -125,7 +125,7 @@ pub(super) fn vault(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         check_path(text, &path, subject, &target, report);
     }
     if !target.platform.secrets.vault.operator && subject.template.uses("vault") {
-        let message = format!("nobody makes roles in Vault for apps on `{}`", target.name);
+        let message = format!("nothing creates Vault roles for apps on `{}`", target.name);
         let violation = Violation::warning("vault", message).expected("without effect");
         let help = "ask the operator for the right to read these paths";
         report.add(&Path::root().key("vault"), violation.help(help));
@@ -145,7 +145,7 @@ fn check_path<'a>(
         // Whose a path is goes by the namespace.
         Ok(found) if subject.waml.stands_in => return Some(found),
         Ok(found) if target.platform.secrets.vault.allows(app, found) => return Some(found),
-        Ok(_) => Violation::error("vault", format!("{shown} is not `{app}`'s to read"))
+        Ok(_) => Violation::error("vault", format!("`{app}` may not read {shown}"))
             .expected("not this namespace's")
             .help(format!(
                 "use a path below `{}/`; what is shared, the operator lists in `platform.secrets.vault.shared`",

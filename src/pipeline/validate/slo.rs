@@ -113,7 +113,7 @@ fn something(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     match (promise.availability, promise.milliseconds, promise.fast) {
         (None, None, None) => lacks(
             root,
-            "the objective promises nothing",
+            "the `slo` has no objective",
             "needs `requestClass`",
             "add `requestClass: high`, or `availability: 99.9`",
         ),
@@ -146,7 +146,7 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
                 .expected("more than 0, less than 100");
             report.add(&path, violation.help("write percent, as in `99.9`"));
         } else if own.is_some() && percent <= 1.0 {
-            let message = format!("{percent} percent is as good as nothing");
+            let message = format!("{percent} percent is too little to promise");
             let help = format!("write percent: `{}`", percent * 100.0);
             report.add(&path, Violation::error(RULE, message).expected("a ratio?").help(help));
         } else if FASTEST_BURN * (100.0 - percent) >= 100.0 {
@@ -154,7 +154,7 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
                 "with {percent} percent no failure is fast enough for a page by the rate of the last hour"
             );
             let violation = Violation::warning(RULE, message).expected("less than 93.1");
-            let help = "promise more, or live with being told after 6 hours";
+            let help = "promise more, or accept that the alert may fire only after 6 hours";
             report.add(&path, violation.help(help));
         }
     }

@@ -17,7 +17,7 @@ const SIZES: std::ops::RangeInclusive<u64> = (10 << 30)..=(65_536 << 30);
 const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
 const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
 
-/// A database has a version, a size and a tier that exist, on a target that has databases.
+/// A database has a version, a size and a tier that exist, on a target that can create one.
 pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(database) = &subject.section.database else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -27,8 +27,8 @@ pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let here = Path::root().key("database");
     match target.platform.cloud.database {
         DatabaseKind::None => {
-            let message = format!("there is nothing on `{}` that makes databases", target.name);
-            let violation = Violation::error("database", message).expected("cannot be had here");
+            let message = format!("`{}` cannot create databases", target.name);
+            let violation = Violation::error("database", message).expected("not available here");
             let help = "set `database: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.database`";
             report.add(&here, violation.help(help));
         }
@@ -130,7 +130,7 @@ const MOST_PATCHES: u32 = 40;
 /// Memorystore's: there are no others, and there will be none.
 const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
-/// A Redis has a version and a size that exist, on a target that has any.
+/// A Redis has a version and a size that exist, on a target that can create one.
 pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(redis) = &subject.section.redis else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -140,8 +140,8 @@ pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let kind = target.platform.cloud.redis;
     let here = Path::root().key("redis");
     if kind == RedisKind::None {
-        let message = format!("there is nothing on `{}` that makes a Redis", target.name);
-        let violation = Violation::error("redis", message).expected("cannot be had here");
+        let message = format!("`{}` cannot create a Redis", target.name);
+        let violation = Violation::error("redis", message).expected("not available here");
         let help = "set `redis: null` for this target and give the app another one by `env`; or ask the operator for `platform.cloud.redis`";
         report.add(&here, violation.help(help));
         return;
@@ -159,7 +159,7 @@ fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRe
         Known::Yes => {}
         Known::No => {
             let message =
-                format!("{} is not a version of Redis that can be had here", quoted(text));
+                format!("{} is not a version of Redis that is available here", quoted(text));
             let violation = Violation::error("redis", message).expected("needs a version");
             report.add(path, violation.help(ways_out(kind, text)));
         }

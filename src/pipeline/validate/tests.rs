@@ -299,7 +299,7 @@ fn the_autoscalers_numbers_fit() {
         ),
         [
             "8:19: the autoscaler has no upper bound [autoscaling]",
-            "8:32: the autoscaler measures cpu against a request that is not there [autoscaling]",
+            "8:32: the autoscaler measures cpu against a request that is not set [autoscaling]",
         ]
     );
 }
@@ -436,7 +436,7 @@ fn a_template_that_is_not_there_is_refused_with_those_that_are() {
 fn what_the_template_does_not_use_is_a_warning() {
     assert_eq!(
         check_section("    canary: {stepWeight: 10}\n"),
-        ["8:5: the template `backend-default@latest` makes nothing of `canary` [unused]"]
+        ["8:5: the template `backend-default@latest` does not use `canary` [unused]"]
     );
 }
 

@@ -27,7 +27,7 @@ pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     if let (Some(step), Some(max)) = (canary.step_weight, canary.max_weight)
         && step > max
     {
-        let message = format!("a step of {step} % is over the most of {max} %");
+        let message = format!("a step of {step} % is over the maximum of {max} %");
         let violation = Violation::error("canary", message)
             .expected(format!("at most {max}"))
             .help("let `stepWeight` go several times into `maxWeight`: 10 and 50");
@@ -76,7 +76,7 @@ fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut Rul
         within(interval, max.div_ceil(step), what, help, path, report);
     }
     if let Some(threshold) = threshold {
-        let what = "a release that fails is taken back after {}: `interval` × `threshold`";
+        let what = "a release that fails is rolled back after {}: `interval` × `threshold`";
         let help = "shorten the interval or lower the threshold, so that it is done within 24h";
         within(interval, *threshold, what, help, path, report);
     }
@@ -137,7 +137,7 @@ fn total(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let silent = versions.iter().position(|version| version.weight.is_none());
     if let Some(index) = silent.filter(|_| versions.len() > 1) {
         let violation =
-            Violation::error("versions", "it is not said how much traffic this version gets")
+            Violation::error("versions", "this version does not say how much traffic it gets")
                 .expected("needs `weight`")
                 .help("add `weight: 0`, and let all weights be 100 together");
         return report.add(&path.index(index), violation);
@@ -145,7 +145,7 @@ fn total(versions: &[Version], path: &Path, report: &mut RuleReport<'_>) {
     let sum: u64 = versions.iter().map(|version| u64::from(version.weight.unwrap_or(100))).sum();
     if sum != 100 && !versions.is_empty() {
         let violation =
-            Violation::error("versions", format!("the weights are {sum} together, not 100"))
+            Violation::error("versions", format!("the weights add up to {sum}, not 100"))
                 .expected(format!("{sum} together"))
                 .help("a weight is a share of all traffic in percent");
         report.add(path, violation);

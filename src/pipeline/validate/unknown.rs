@@ -55,7 +55,7 @@ pub(super) fn missing(
     cluster: Option<&Target>,
 ) -> Violation {
     let message = format!("it is not known {what}: {why}");
-    let again = "deploy again once this can be found out";
+    let again = "deploy again once the lookup works";
     let by_environment = |target: &Target| match target.environment {
         Environment::Production => OnUnknown::Fail,
         Environment::Development => OnUnknown::Warn,
@@ -64,8 +64,9 @@ pub(super) fn missing(
     match cluster.map_or(OnUnknown::Warn, policy) {
         OnUnknown::Fail => Violation::error(rule, message)
             .help(format!("{again}, or let an operator set the target's `policies.unknown: warn`")),
-        OnUnknown::Warn => Violation::warning(rule, message)
-            .help("look for yourself: the target's policy lets what is not known pass"),
+        OnUnknown::Warn => Violation::warning(rule, message).help(
+            "check it yourself: the target's policy lets the deployment pass without the lookup",
+        ),
     }
     .expected("could not be checked")
 }

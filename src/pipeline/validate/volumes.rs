@@ -55,7 +55,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
             report.add(&path.key("size"), not_a_quantity("volumes", size, "memory"));
         }
         Some((_, Some(size))) if size.is_zero() => {
-            let violation = Violation::error("volumes", "a disk has room for something");
+            let violation = Violation::error("volumes", "a disk needs a size above 0");
             let violation =
                 violation.expected("more than 0").help("write bytes as `256Mi` or `1Gi`");
             report.add(&path.key("size"), violation);
@@ -66,8 +66,10 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
         // Some file systems have no bounds, so it is no error.
         Some((text, Some(size))) if size.whole().is_none_or(|bytes| bytes > MUCH_STORAGE) => {
             let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-            let violation =
-                Violation::warning("volumes", format!("{text} is more than clouds have in a disk"));
+            let violation = Violation::warning(
+                "volumes",
+                format!("{text} is more than clouds offer in a disk"),
+            );
             let help = format!("write `size: {digits}Gi` for gibibytes, if that was meant");
             report.add(&path.key("size"), violation.expected("too much").help(help));
         }
@@ -102,7 +104,7 @@ fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
 fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let Some(files) = &volume.files else { return };
     if volume.size.is_some() {
-        let message = format!("the volume {} is a disk and files", quoted(&volume.name));
+        let message = format!("the volume {} is both a disk and files", quoted(&volume.name));
         let violation = Violation::error("volumes", message).expected("one too many");
         let help = "keep `size` or `files`, or make two volumes";
         report.add(&path.key("files"), violation.help(help));
@@ -129,9 +131,9 @@ fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Rule
     let at_once = section.cron.as_ref().filter(|_| subject.template.uses("cron"));
     let (why, help) = match at_once {
         Some(cron) if cron.concurrency.unwrap_or(Concurrency::Allow) == Concurrency::Allow => {
-            ("two runs may be at it at once", "set `cron: {concurrency: Forbid}`")
+            ("two runs may use it at once", "set `cron: {concurrency: Forbid}`")
         }
-        None if autoscaled => ("the app is scaled by load", "take `autoscaling` away"),
+        None if autoscaled => ("the app is scaled by load", "remove `autoscaling`"),
         None if replicas > 1 => ("the app has several pods", "set `scaling: {replicas: 1}`"),
         _ => return,
     };

@@ -65,7 +65,7 @@ fn missing(read: &TemplateRead, shape: &ViewShape) -> Violation {
             .help(suggest::hint(name, shape.names(before)));
     }
     let way = format_way(read.way.get(..=known).unwrap_or_default());
-    let message = format!("nothing shows that there is `{way}`: no sample has it, and no WAML can");
+    let message = format!("`{way}` may not exist: no sample has it, and no WAML can have it");
     let help = match suggest::nearest(name, shape.names(before)) {
         Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),
         None => "correct it, or add a sample that has it".to_owned(),

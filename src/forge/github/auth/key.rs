@@ -32,7 +32,7 @@ pub enum AppKeyError {
     #[error("this is no private key: one begins with -----BEGIN RSA PRIVATE KEY-----")]
     NoPem,
     /// The half that everybody may know.
-    #[error("this is the half of a key that everybody may know, and not the private one")]
+    #[error("this is the public half of a key, not the private one")]
     Public,
     /// Behind a passphrase.
     #[error(
@@ -43,7 +43,7 @@ pub enum AppKeyError {
     #[error("this is a key of another kind: an App's is an RSA key as PEM")]
     OtherKind,
     /// Damaged.
-    #[error("this key is damaged, or not whole")]
+    #[error("this key is damaged, or a part of it is missing")]
     Damaged,
 }
 

@@ -61,7 +61,7 @@ impl Forge {
             github.visitor(token, "/user".to_owned()).await?.map_err(|answer| refused(&answer))?;
         let User { login, kind } = github.heard(&success)?;
         if kind != "User" {
-            let why = format!("{login} is no person; programs use an API token of ours");
+            let why = format!("{login} is no person; programs use an API token of the-deployer");
             return Err(IdentityError::Forbidden(why));
         }
         Ok(Person { login })
@@ -222,7 +222,7 @@ fn refused(answer: &ErrorAnswer) -> IdentityError {
             "GitHub wants the token authorized for the organization's single sign-on at {url}"
         )),
         (StatusCode::FORBIDDEN, None, message) if message.contains("by integration") => {
-            let help = "programs use an API token of ours, people a token of their own";
+            let help = "programs use an API token of the-deployer, people a token of their own";
             IdentityError::Forbidden(format!(
                 "GitHub does not answer to an App's token here: {help}"
             ))

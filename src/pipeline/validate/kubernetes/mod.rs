@@ -76,7 +76,9 @@ impl<'a> Cluster<'a> {
         if is_configured {
             format!("Kubernetes {version}, the version of `{name}`")
         } else {
-            format!("Kubernetes {version}, by which `{name}` is judged for want of a `version`")
+            format!(
+                "Kubernetes {version}, against which `{name}` is checked because it has no `version`"
+            )
         }
     }
 

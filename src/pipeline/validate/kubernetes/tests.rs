@@ -132,7 +132,7 @@ fn a_version_that_kubernetes_no_longer_has_is_told() {
     assert_eq!(
         check_object(old),
         [
-            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, by which `prod` is judged for want of a `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
+            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, against which `prod` is checked because it has no `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
         ]
     );
     assert_eq!(check_object(json!({"apiVersion": "v1", "kind": "Endpoints"})), NONE);
@@ -184,7 +184,7 @@ fn a_field_that_the_clusters_version_has_no_more_is_told() {
         check_object_in("1.36", object()),
         [format!("{what} 1.36, the version of `prod`: {only} → {LEAVE_OUT}")]
     );
-    let newest = "1.37, by which `prod` is judged for want of a `version`";
+    let newest = "1.37, against which `prod` is checked because it has no `version`";
     let say_so = "if the cluster is older, say so by `clusters[].version` in the configuration";
     assert_eq!(
         check_object(object()),

@@ -135,9 +135,9 @@ fn report_plain_secret(
         "take it from a secret: `secret: {name: …, key: …}`"
     };
     let no_secret = if is_argument {
-        "say so if it is none: `{name: NAME, value: …, plain: true}`"
+        "if it is no secret, say so: `{name: NAME, value: …, plain: true}`"
     } else {
-        "say so if it is none: `plain: true` beside the variable's `value`"
+        "if it is no secret, say so: `plain: true` beside the variable's `value`"
     };
     let help = if found.certain {
         format!("{secret}; it was in a repository and must be replaced")

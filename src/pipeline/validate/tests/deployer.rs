@@ -43,7 +43,7 @@ fn a_target_takes_deployments_by_members_of_its_teams() {
     assert_eq!(
         check_deployer(&teams, jo(false)),
         [
-            "jo is in none of the teams that `t` asks for [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
+            "jo is in none of the teams that `t` requires [deployer] → `t` takes deployments by members of `acme/release` and `acme/sre`: let one of them deploy"
         ]
     );
     let away = check_deployer(&teams, Fact::Missing { why: "GitHub is away".to_owned() });

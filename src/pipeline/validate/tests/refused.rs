@@ -78,7 +78,7 @@ fn probes_are_those_that_kubernetes_takes() {
         [
             "10:18: the liveness probe has an empty command [probes]",
             "11:25: the readiness probe has an empty path [probes]",
-            "12:47: a startup probe succeeds at the first time [probes]",
+            "12:47: a startup probe passes with its first success [probes]",
         ]
     );
 }
@@ -396,7 +396,7 @@ fn quantities_that_nobody_means_are_told() {
     );
     assert_eq!(
         with_severity("    redis: {version: \"99.1\"}\n"),
-        one(true, "`99.1` is not a version of Redis that can be had here")
+        one(true, "`99.1` is not a version of Redis that is available here")
     );
 }
 
@@ -416,7 +416,7 @@ fn an_autoscaler_can_reach_what_it_aims_for() {
     assert_eq!(of("limits: {cpu: null}", 300), []);
     assert_eq!(
         of("requests: {cpu: 0}", 75),
-        [(true, "the autoscaler measures cpu against a request of nothing".to_owned())]
+        [(true, "the autoscaler measures cpu against a request of 0".to_owned())]
     );
     let both = |resources: &str, cpu: u32| {
         with_severity(&format!(
@@ -491,7 +491,7 @@ fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
         ),
         (
             "    scaling: {replicas: 1}\n    disruption: {maxUnavailable: 1}\n    volumes: [{name: d, mountPath: /d, size: 100Pi}]\n".to_owned(),
-            "100Pi is more than clouds have in a disk",
+            "100Pi is more than clouds offer in a disk",
             Warning,
             "`size: 100Gi`",
         ),

@@ -22,7 +22,7 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
         (
             "kube-system",
             "clusterrole-aggregation-controller",
-            ".weave.yaml:5:12: the namespace `kube-system` is Kubernetes' own: `kube-*` is for no app [reserved]",
+            ".weave.yaml:5:12: the namespace `kube-system` is Kubernetes' own: `kube-*` may not be used by apps [reserved]",
         ),
         (
             "devx",
@@ -59,7 +59,10 @@ fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
     {
         let found = check_app(namespace, "shop", "    {}\n", target());
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("is kept for what the cluster is run with"), "{found:?}");
+        assert!(
+            found[0].contains("is reserved for the software that runs the cluster"),
+            "{found:?}"
+        );
     }
     assert!(check_app("default", "shop", "    {}\n", open()).is_empty());
     assert!(!check_app("vault", "shop", "    {}\n", open()).is_empty());

@@ -61,7 +61,7 @@ fn what_never_changes_is_kept_for_some_time() {
         check_section(&format!(
             "{WEB}    ingress: [{{hostPrefix: a, cache: {{immutable: true}}}}]\n"
         )),
-        ["9:50: what never changes is kept for no time [routes]"]
+        ["9:50: `immutable` is set, but caches may keep the answers for no time [routes]"]
     );
 }
 

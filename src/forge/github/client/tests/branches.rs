@@ -97,7 +97,7 @@ async fn many_branches_are_listed_page_by_page_and_too_many_are_refused() {
     assert!(error.to_string().contains("more than 50 branches of acme/shop"), "{error}");
     world.lock().unwrap().branches = many(2001);
     let error = on(&github, &["hotfix/*"]).await.unwrap_err();
-    assert!(error.to_string().contains("name the allowed ones whole"), "{error}");
+    assert!(error.to_string().contains("write the names of the allowed ones in full"), "{error}");
     assert_eq!(error.disposition(), Disposition::Stop);
 }
 
