@@ -1,7 +1,7 @@
-//! Which revision of an app was live after which, which of them was rolled back from, and to which of those that
-//! are kept a rollback goes.
+//! The order in which an app's revisions were live, the ones that were rolled back, and the choice of a rollback's
+//! revision.
 //!
-//! The history is made of the records of what succeeded, and [`AppFolders`] of what is in the manifest repository.
+//! The history is built from the records of succeeded deployments, and [`AppFolders`] from the manifest repository.
 
 use std::collections::HashMap;
 
@@ -19,22 +19,22 @@ pub struct LiveHistory(Vec<LiveTurn>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LiveTurn {
     revision: DeployId,
-    /// What was rolled back from with it.
+    /// The rollback that took this revision off, if one did.
     away: Option<RolledBackFrom>,
 }
 
-/// That a revision was rolled back from: somebody found it wanting.
+/// The record that a revision was rolled back: a person found it wanting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackFrom {
     /// The revision.
     pub revision: DeployId,
     /// The rollback.
     pub rollback: DeployId,
-    /// Who did it.
+    /// The person who rolled back.
     pub by: String,
-    /// Why.
+    /// The reason of the rollback.
     pub reason: String,
-    /// When.
+    /// The time of the rollback.
     pub at: Timestamp,
 }
 
@@ -96,23 +96,23 @@ pub struct AppFolders {
     pub latest: Option<TreeId>,
 }
 
-/// Which revision becomes live again.
+/// The revision that becomes live again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The revision.
     pub to: DeployId,
-    /// Its tree.
+    /// The tree of the revision.
     pub tree: TreeId,
     /// The one that is live now; `None` where `latest` was edited by hand.
     pub from: Option<DeployId>,
-    /// That the revision was itself rolled back from, if it was. Only a named one may be such.
+    /// The earlier rollback from this revision, if there was one. Only a named one may be such.
     pub warning: Option<RolledBackFrom>,
 }
 
-/// Why there is none.
+/// The reason why there is no such revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoChoice {
-    /// There is no such app on the target.
+    /// The target has no such app.
     NoApp,
     /// The named revision is the live one.
     Live(DeployId),

@@ -34,11 +34,11 @@ impl fmt::Display for Digest {
 pub struct Revision {
     /// The deployment that made it; names its folder.
     pub id: DeployId,
-    /// Whose history it joins.
+    /// The app whose history the revision joins.
     pub app: AppKey,
-    /// On which cluster.
+    /// The target of the revision.
     pub target: TargetName,
-    /// At least one file, sorted by name, no name twice.
+    /// The files, at least one, sorted by name, no name twice.
     pub files: Vec<ManifestFile>,
     /// Over `files`.
     pub digest: Digest,

@@ -20,11 +20,11 @@ pub(super) struct PolicyContext {
     spent: Arc<Spent>,
 }
 
-/// What an expression said.
+/// The result of an expression.
 pub(super) enum Evaluation {
     Holds,
     DoesNot,
-    /// It said neither.
+    /// The expression gave neither true nor false.
     Failed {
         why: String,
         help: &'static str,

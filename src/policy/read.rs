@@ -1,4 +1,4 @@
-//! `policies/*.yaml` become policies: a list of them, or one each document.
+//! The reader of `policies/*.yaml`: a list of policies in a file, or one in each document.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,18 +19,18 @@ use crate::waml::yaml::{self, Budget};
 
 const RULE: &str = "policy";
 
-/// So many policies cost a few milliseconds for each plan.
+/// The limit of policies: so many cost a few milliseconds for each plan.
 const MOST: usize = 200;
 
-/// One policy as it is written.
+/// One policy as its file has it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
-    /// Its name: lower-case letters, digits and `-`.
+    /// The name: lower-case letters, digits and `-`.
     name: String,
     /// A CEL expression that is true where all is well.
     expression: String,
-    /// What is said when it is not, in one sentence without a full stop.
+    /// The message if it does not hold, in one sentence without a full stop.
     message: String,
     /// Globs over target names; absent: every target.
     #[serde(default)]
@@ -38,7 +38,7 @@ struct Written {
     /// `error`, the default, or `warn`.
     #[serde(default)]
     severity: Option<Weight>,
-    /// What to do then.
+    /// The help text beside the message.
     #[serde(default)]
     help: Option<String>,
     /// The part of the WAML that it is about: `image`, `scaling.replicas`.
@@ -49,9 +49,9 @@ struct Written {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Weight {
-    /// It stops the deployment.
+    /// The violation stops the deployment.
     Error,
-    /// It is shown.
+    /// The violation is a warning.
     Warn,
 }
 
@@ -195,7 +195,7 @@ fn wrong(message: String, help: &str, place: Position) -> Violation {
     Violation::error(RULE, message).at("", Some(place)).help(help)
 }
 
-/// Describes a fault in the expression, where it stands in the file.
+/// Describes a fault in the expression, at its place in the file.
 fn in_expression(fault: ExpressionError, scalar: &Position, text: &str) -> Violation {
     let ExpressionError { message, help, line, column } = fault;
     wrong(message, &help, within(scalar, text, line, column))

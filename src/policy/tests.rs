@@ -11,7 +11,7 @@ fn file(text: &str) -> TemplateFile {
     TemplateFile { path: "p.yaml".to_owned(), text: text.to_owned() }
 }
 
-/// What is said of policies that are refused, help behind.
+/// Returns the violations of refused policies, with their help at the end.
 fn refused(text: &str) -> Vec<String> {
     let violations = PolicySet::load(&[file(text)]).map(|_| ()).unwrap_err();
     let help = |v: &Violation| v.help.clone().unwrap_or_default();

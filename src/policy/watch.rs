@@ -1,5 +1,6 @@
-//! Lets an expression count what it costs: a loop its turns, and whatever makes a value of values
-//! the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory.
+//! The instrumentation of an expression, so that it counts its cost: a loop its turns, and each function that makes a
+//! value of values the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory. Without it,
+//! `.map(x, x + x)` forty times in a row fills any memory.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
@@ -15,7 +16,7 @@ pub(super) const SKIM: &str = "@skim";
 pub(super) const SQUARE: &str = "@square";
 /// Gives back what a loop runs over; each of its elements is copied for its turn.
 pub(super) const RANGE: &str = "@range";
-/// In place of `matches`: regular expressions are compiled once, and within limits.
+/// The replacement of `matches`: regular expressions are compiled once, and within limits.
 pub(super) const MATCHES: &str = "@matches";
 
 /// Looks at nothing but the outermost part of its operands, or only at whether they are true.

@@ -220,7 +220,7 @@ fn a_comment_that_was_meant_as_a_secret_is_not_shown() {
     assert!(!format!("{:?}", waml.violations).contains("Pa55w0rd"));
 }
 
-/// There a comment may have been meant as a value, too; quoting it would make a right file a wrong one.
+/// In these places a comment may have been meant as a value, too; quoting it would make a right file a wrong one.
 #[test]
 fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
     let space = "a comment for people has a space behind its `#`";

@@ -1,4 +1,4 @@
-//! The named forms of text that a schema can ask for (`format: slug`), and their rules.
+//! The named forms of text in the schema (`format: slug`), and their rules.
 
 use crate::model::id::{
     DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName, TemplateName,
@@ -6,8 +6,8 @@ use crate::model::id::{
 };
 use crate::support::secret_mask::mask_secrets;
 
-/// Checks that a text has the form; returns the rule it breaks otherwise. Forms that are not ours
-/// pass.
+/// Checks that a text has the form; returns the rule it breaks otherwise. Forms of other schemas pass. Forms that are
+/// not ours pass.
 pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     let rule = |error: IdError| error.rule.to_owned();
     match format {

@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Says what to write, with a line as it could stand there.
+    /// Names the right form, with a line to write.
     fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
         let key = path.last_key();
         let expected = declared.expected(self.shapes);
@@ -316,7 +316,7 @@ impl Walk<'_> {
         "remove it, or look for the right word in the documentation of this file".to_owned()
     }
 
-    /// Writes the key in its right place, with what must stand beside it.
+    /// Writes the key in its right place, with the keys that must be beside it.
     fn whole_line(&self, deeper: &Deeper<'_>, node: Option<&Node>) -> String {
         let Deeper { way, key, field } = deeper;
         let value = field.shape.example(self.shapes, key, node);
@@ -402,8 +402,8 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
     }
 }
 
-/// Checks that a text that is not what is wanted may be quoted: not where secrets stand, unless it
-/// was meant as a word or a number that we know.
+/// Checks that a wrong text may be quoted: not at a place for secrets, unless it was meant as a word or a number that
+/// the schema knows.
 fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
     let is_named_after_one = || is_secret_name(path.last_key()) || path.last_key() == "value";
     match shape {
