@@ -1,9 +1,8 @@
-//! Which branches are meant by globs: some by their whole names, some that must be looked for.
-//! Pure.
+//! Branches by globs: some with whole names, some that must be searched for. Pure.
 
 use crate::support::globs::Globs;
 
-/// The branches that somebody wants to know of.
+/// The branches of a query.
 #[derive(Debug, Clone)]
 pub(super) struct BranchQuery {
     /// Named whole; these need no list.

@@ -1,6 +1,6 @@
 //! The local code host: bare repositories `<root>/<owner>/<name>.git`, read with libgit2.
 //!
-//! For trying the product out and for tests; nobody is told of statuses, the store shows them.
+//! It is for trying the product out and for tests. It has no statuses; the database keeps them.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl LocalForge {
         self.read(repository, move |read, git| read.branches(git, &commit, &wanted)).await
     }
 
-    /// The commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
+    /// Returns the commit that a branch, a tag, or a whole commit id leads to; `None` where there is none. A branch
     /// goes before a tag of the same name.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl LocalForge {
     }
 }
 
-/// One reading, with what its errors name.
+/// One read of a repository, with the names for its errors.
 struct Read {
     root: PathBuf,
     repository: RepoName,
@@ -203,13 +203,13 @@ impl Read {
     }
 }
 
-/// Not there, or there as another kind of object.
+/// Checks that the error means that the object does not exist, or is of another kind.
 fn is_absent(error: &git2::Error) -> bool {
     matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec)
         || (error.class() == ErrorClass::Invalid && error.code() == ErrorCode::GenericError)
 }
 
-/// Only whole names count: what is written like an expression would mean something else tomorrow.
+/// Resolves a name to a commit. Only whole names count: an expression would mean something else tomorrow.
 fn resolve(git: &Repository, git_ref: &str) -> Option<CommitSha> {
     let names =
         [git_ref.to_owned(), format!("refs/heads/{git_ref}"), format!("refs/tags/{git_ref}")];

@@ -1,4 +1,4 @@
-//! Where a GitHub is for people and for git: its API's address without what makes it one. Pure.
+//! The addresses of a GitHub for people and for git, derived from its API's address. Pure.
 
 use reqwest::Url;
 
@@ -17,16 +17,16 @@ pub fn web_url(api_url: &str) -> String {
     }
 }
 
-/// What keeps a GitHub's tokens from a git repository.
+/// The reason why a GitHub's tokens are not used for a git repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotThere {
-    /// It is on another host.
+    /// The repository is on another host.
     #[error("it is not on {0}")]
     OtherHost(String),
-    /// Everybody on the way could read the token.
+    /// The connection is not encrypted: everybody on the way could read the token.
     #[error("it is not reached by https, and a token would be sent there unencrypted")]
     InTheClear,
-    /// Its path has not two parts.
+    /// The path does not have two parts.
     #[error("its address does not end in OWNER/NAME")]
     NoName,
 }

@@ -29,10 +29,10 @@ const TOKENS: usize = 2 * REPOSITORIES;
 pub(in crate::forge::github) struct GitHubApp {
     key: AppCredentials,
     clock: Clock,
-    /// By the repository's name in small letters.
+    /// The installations by the repository's name in small letters.
     installations: SlotMap<String, Installed>,
     tokens: SlotMap<TokenKey, InstallationToken>,
-    /// An installation for what anybody may ask.
+    /// An installation for requests that every one may send.
     any: SlotMap<(), u64>,
 }
 
@@ -93,8 +93,8 @@ impl GitHubApp {
         }
     }
 
-    /// Forgets the token that was refused, and where it came from. Whether it was one that we keep:
-    /// then another may be better.
+    /// Forgets the refused token, and its installation. Returns true if it was a cached one: then another may be
+    /// better.
     pub(super) async fn refused(&self, about: RequestSubject<'_>, pass: &Pass) -> bool {
         let (whose, purpose) = match about {
             RequestSubject::Repository(repository) => {
@@ -140,8 +140,8 @@ impl GitHubApp {
         Ok(Pass { token, account: None })
     }
 
-    /// A new token. What GitHub does not make for an installation that we remember is asked for
-    /// once more after another look: it was removed and made again, or the repository was renamed.
+    /// Returns a new token. If GitHub does not create one for a cached installation, it is looked up once more: it was
+    /// removed and installed again, or the repository was renamed.
     async fn make(
         &self,
         wire: &GitHubConnection,
@@ -210,8 +210,8 @@ impl GitHubApp {
         self.mint(wire, *id, RequestSubject::Repository(repository), wanted).await
     }
 
-    /// A repository of an old name, where GitHub did not tell its number: its number is asked for
-    /// with a token that can do nothing but look.
+    /// Finds a repository by an old name, where GitHub did not send its number: a token without further rights reads
+    /// the number.
     async fn by_number(
         &self,
         wire: &GitHubConnection,
@@ -260,7 +260,8 @@ impl GitHubApp {
         self.tokens.get(&key, is_good, make).await.map(|(token, _)| token.pass())
     }
 
-    /// A new token; GitHub's answer, where the installation or the repository in it is not as we thought.
+    /// Creates a new token; the error is GitHub's answer, where the installation or its repository is another than
+    /// expected.
     async fn mint(
         &self,
         wire: &GitHubConnection,
@@ -307,7 +308,7 @@ impl GitHubApp {
         }
     }
 
-    /// With the page where it can be installed, if GitHub says which one that is.
+    /// Builds the error of a missing installation, with the page where the App can be installed, if GitHub names it.
     async fn not_installed(
         &self,
         wire: &GitHubConnection,

@@ -1,7 +1,7 @@
-//! Who somebody is, and what they may.
+//! The identity and permissions of people.
 //!
-//! Of somebody who comes with a token of their own GitHub is asked with that token, so that nobody learns more here than
-//! at GitHub itself. The local host knows nobody.
+//! For a caller with a token of their own the client asks GitHub with that token, so that they learn no more here than
+//! at GitHub itself. The local host knows no people.
 
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
@@ -20,7 +20,7 @@ use crate::support::percent::encode_segment;
 
 /// A page about one person or one repository.
 const LIMIT: usize = 256 * 1024;
-/// What a classic token may, as GitHub says with every answer.
+/// The header with the scopes of a classic token, in every answer of GitHub.
 const SCOPES: &str = "x-oauth-scopes";
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct Repository {
     permissions: Permissions,
 }
 
-/// What the token's owner may; a word that is missing is a no.
+/// The permissions of the token's owner; a missing word is a no.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Permissions {
@@ -86,8 +86,7 @@ impl Forge {
         }
     }
 
-    /// Asks whether the person who has that token, under that name, is in a team, or in one below
-    /// it.
+    /// Checks that the person who has that token, under that name, is in a team, or in one below it.
     pub async fn is_member(
         &self,
         token: &SecretString,
@@ -107,8 +106,8 @@ impl Forge {
         matches!(self, Self::GitHub(_))
     }
 
-    /// Asks whether somebody is in one of the teams, or in one below it; asked as who we are on
-    /// that repository, whose owner must have the team.
+    /// Checks that a person is in one of the teams, or in one below it; with the credentials for that repository, whose
+    /// owner must have the team.
     ///
     /// # Errors
     /// [`ForgeError`]
@@ -130,7 +129,7 @@ impl Forge {
         Ok(false)
     }
 
-    /// Somebody's public e-mail address; `None` where there is none, or no such person.
+    /// Returns a person's public e-mail address; `None` where there is none, or no such person.
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
         #[derive(Deserialize)]
         struct User {
@@ -187,8 +186,8 @@ fn membership(team: &TeamName, login: &str) -> String {
     format!("/orgs/{organization}/teams/{slug}/memberships/{login}")
 }
 
-/// Of a public repository everybody may know what it is, and a classic token without the scope may
-/// write nothing there, whatever its owner may.
+/// Returns the permission of a token's owner: everybody may see a public repository, and a classic token without the
+/// scope may write nothing there, whatever its owner may do.
 fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     let Repository { private, permissions: Permissions { push, triage, pull } } = repository;
     let scope = |name: &str| scopes.is_none_or(|all| all.split(',').any(|one| one.trim() == name));

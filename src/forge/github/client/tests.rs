@@ -34,7 +34,7 @@ struct World {
     statuses: Vec<(String, i64, Value)>,
     trouble: Option<Trouble>,
     requests: usize,
-    /// How the commit stands to each branch.
+    /// The comparison of the commit with each branch.
     branches: Vec<(String, &'static str)>,
 }
 
@@ -86,7 +86,7 @@ fn within(forge: Forge, timeout: Duration) -> Forge {
     Forge::GitHub(github)
 }
 
-/// The page of a list that was asked for.
+/// Returns the requested page of a list.
 fn page_of(list: &[Value], query: &str) -> Vec<Value> {
     let number = |key: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

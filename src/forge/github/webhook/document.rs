@@ -6,7 +6,7 @@ use percent_encoding::percent_decode;
 
 use crate::forge::github::webhook::field::Malformed;
 
-/// How the body of a delivery is written.
+/// The content type of a delivery's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     /// `application/json`: the body is the document.

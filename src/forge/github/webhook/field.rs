@@ -1,6 +1,6 @@
-//! One value of a JSON document, taken leniently: texts, whole numbers and booleans are kept, of
-//! everything else only its kind. So a document that is large or of another shape costs no memory, and a
-//! value of the wrong kind is named in our words and not quoted in the parser's.
+//! One value of a JSON document, read leniently: texts, whole numbers and booleans are kept, of everything else only
+//! its kind. So a document that is large or of another shape costs no memory, and the message about a value of the
+//! wrong kind does not quote the parser.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use crate::model::event::{Unused, WebhookEvent};
 use crate::model::id::IdError;
 
-/// Why a signed delivery cannot be used. No variant carries more of the body than a short,
-/// escaped piece of the one field that is wrong.
+/// The reason why a signed delivery cannot be used. No variant carries more of the body than a short, escaped piece of
+/// the one field that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The body is a form without the field `payload`.
@@ -21,7 +21,7 @@ pub enum Malformed {
     NotJson {
         /// Line of the first mistake, from 1.
         line: usize,
-        /// Its column.
+        /// The column of the fault.
         column: usize,
     },
     /// The body is JSON, but not an object as GitHub sends it.
@@ -29,23 +29,23 @@ pub enum Malformed {
     Shape {
         /// Line of the value that is out of place, from 1.
         line: usize,
-        /// Its column.
+        /// The column of the fault.
         column: usize,
     },
-    /// One value is missing or not what it should be.
+    /// One value is missing or of another kind than expected.
     #[error("{field}: {problem}")]
     Field {
         /// The field's path in the event: `deployment.environment`.
         field: &'static str,
-        /// What is wrong with it.
+        /// The fault of the value.
         problem: String,
     },
 }
 
-/// What stands in a field.
+/// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum PayloadField {
-    /// Nothing, or `null`.
+    /// The field is missing, or `null`.
     #[default]
     Absent,
     /// A text.
@@ -56,7 +56,7 @@ pub(super) enum PayloadField {
     Flag(bool),
     /// An object; of it what a deployment's payload may name, `tag` and `actor`.
     Object(Box<[PayloadField; 2]>),
-    /// Something else, by its kind: `a list`.
+    /// A value of another kind, by its name: `a list`.
     Other(&'static str),
 }
 

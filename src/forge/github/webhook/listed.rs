@@ -14,13 +14,13 @@ use crate::model::id::RepoName;
 /// One deployment of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDeployment {
-    /// Whose it is: by its present name, where that was asked for by a former one.
+    /// The repository of the deployment: by its present name, where the request had a former one.
     pub repository: RepoName,
     /// GitHub's number of it.
     pub forge_id: i64,
-    /// When somebody asked for it.
+    /// The time of the request to deploy.
     pub created_at: Timestamp,
-    /// What its event asks or would have asked of us: a deployment, a refusal, or nothing.
+    /// The result of its event: a deployment, a refusal, or nothing.
     pub event: WebhookEvent,
 }
 

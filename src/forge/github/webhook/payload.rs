@@ -31,7 +31,7 @@ pub(super) struct DeploymentPayload {
     pub(super) environment: PayloadField,
     pub(super) description: PayloadField,
     pub(super) creator: Option<User>,
-    /// What its creator put into it, handed on as it came: an object, a text, or nothing.
+    /// The payload of the deployment's creator, unchanged: an object, a text, or nothing.
     pub(super) payload: PayloadField,
     pub(super) production_environment: PayloadField,
     pub(super) created_at: PayloadField,
@@ -45,7 +45,7 @@ pub(super) struct RepositoryPayload {
     pub(super) id: PayloadField,
     pub(super) full_name: PayloadField,
     pub(super) owner: Option<User>,
-    /// In pushes.
+    /// The time of the last push, in push events.
     pub(super) pushed_at: PayloadField,
 }
 
@@ -90,8 +90,8 @@ impl DeploymentPayload {
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))
     }
 
-    /// The login that the creator of the deployment named as the person behind it, if it has the form of
-    /// one. What is none is nobody's: a deployment does not fail for it.
+    /// Returns the login that the creator of the deployment named as the person behind it, if it has the form of one.
+    /// Another text is ignored: a deployment does not fail for it.
     pub(super) fn actor(&self) -> Option<String> {
         let Ok([_, PayloadField::Text(login)]) = self.parse_tag_and_actor() else { return None };
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

@@ -1,7 +1,7 @@
-//! A `pull_request` event: which commit is to be previewed. Pure.
+//! A `pull_request` event, with the commit to preview. Pure.
 //!
-//! Says what the pull request is now, not what has happened to it: whoever keeps its preview up to date
-//! needs no more, and an event that is lost is made good by the next one.
+//! It has the present state of the pull request, not what happened to it: previews need no more, and a lost event is
+//! made good by the next one.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
 const BRANCH_BYTES: usize = 255;
-/// As `model::event::PullRequest::author` promises.
+/// The limit that `model::event::PullRequest::author` promises.
 const AUTHOR_CHARACTERS: usize = 100;
 /// GitHub's name for an account that is gone.
 const NOBODY: &str = "ghost";

@@ -1,4 +1,4 @@
-//! A `push` event: which branch of which repository has moved where. Pure.
+//! A `push` event: the repository, the branch and its new commit. Pure.
 
 use serde::Deserialize;
 

@@ -9,7 +9,7 @@ use crate::model::event::{DeploymentRequest, EventRefusal, Recipient, Repository
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
-/// As in GitHub's own documentation, shortened where it repeats itself.
+/// The event of GitHub's own documentation, shortened where it repeats itself.
 fn event() -> Value {
     json!({
         "action": "created",

@@ -70,7 +70,7 @@ async fn without_an_app_nobody_knows_of_lost_events() {
     assert_eq!(github.installed_repositories(10).await.unwrap(), []);
 }
 
-/// A GitHub that sends us on to `location` from everything under `old`.
+/// Starts a GitHub that redirects to `location` from everything under `old`.
 async fn renamed(location: &'static str, code: Code) -> (Forge, Arc<Mutex<Vec<Value>>>) {
     let got = Arc::new(Mutex::new(Vec::new()));
     let written = got.clone();

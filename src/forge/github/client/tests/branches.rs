@@ -1,8 +1,8 @@
-//! Which branches a commit is on, by comparing it with each.
+//! The branches of a commit, by comparing it with each.
 
 use super::*;
 
-/// GitHub's word for how the commit stands to a branch; `None` where there is no such branch.
+/// Returns GitHub's word for the comparison of the commit with a branch; `None` where there is no such branch.
 fn standing(world: &World, branch: &str) -> Option<&'static str> {
     world.branches.iter().find(|(name, _)| name == branch).map(|(_, standing)| *standing)
 }
