@@ -1,7 +1,7 @@
-//! How a registry says who gives tokens: `WWW-Authenticate` (RFC 9110 §11.6.1, and the
+//! The challenge of a registry, which names its token server: `WWW-Authenticate` (RFC 9110 §11.6.1, and the
 //! distribution project's token specification). Pure.
 
-/// One way to prove who one is.
+/// One way to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// A token that another service gives.
@@ -10,18 +10,18 @@ pub(super) enum Challenge {
     Basic,
 }
 
-/// Who gives the token, and for what.
+/// The server of tokens, and the scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Bearer {
     /// The token service's address.
     pub(super) realm: String,
-    /// What the registry calls itself there.
+    /// The name of the registry at that server.
     pub(super) service: Option<String>,
-    /// What the token is for: `repository:acme/shop:pull`.
+    /// The scope of the token: `repository:acme/shop:pull`.
     pub(super) scope: Option<String>,
 }
 
-/// The challenges of the headers that we understand, in order.
+/// Reads the known challenges of the headers, in order.
 pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge> {
     headers
         .flat_map(schemes)

@@ -1,15 +1,15 @@
-//! What an image's name says: which registry, which repository there, which tag. Pure.
+//! The parts of an image's name: registry, repository, tag. Pure.
 //!
-//! The rules are those of the reference grammar that every container tool shares
-//! (`distribution/reference`): a first part with a dot, a colon or the word `localhost` is a
-//! host; without one the image is Docker Hub's, and there a single name lies below `library/`.
+//! The rules are those of the reference grammar that every container tool shares (`distribution/reference`): a first
+//! part with a dot, a colon or the word `localhost` is a host; without one the image is Docker Hub's, and there a
+//! single name is below `library/`.
 
 /// Docker Hub, as people name it.
 const HUB: &str = "docker.io";
 /// Docker Hub, as its API is reached.
 const HUB_API: &str = "registry-1.docker.io";
 
-/// An image, with everything said that its name leaves out.
+/// An image, with all parts that its name may leave out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageReference {
     /// The registry as people name it: `ghcr.io`, `docker.io`, `localhost:5000`.

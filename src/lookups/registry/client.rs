@@ -1,4 +1,4 @@
-//! The registries, and something asked of one image's repository with whatever proof its registry wants to see.
+//! The registries, and the requests about one image's repository with the login that its registry requires.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,9 +24,9 @@ use crate::support::http::OutboundHttp;
 use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
-/// How long it is remembered that a tag is there.
+/// The time for which an existing tag is cached.
 pub const THERE: SignedDuration = SignedDuration::from_mins(10);
-/// How long it is remembered that a tag is not there.
+/// The time for which a missing tag is cached.
 pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
 /// A thousand apps on a few tags each.
 const IMAGES: usize = 4096;
@@ -50,9 +50,9 @@ pub(super) const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
 const TOKEN_LIFE: i64 = 60;
 /// A token is not used in its last moments: it must live until the answer.
 const TOKEN_MARGIN: i64 = 10;
-/// A token service's answer; ours have some 10 KiB at most.
+/// The largest answer of a token server; known ones have some 10 KiB at most.
 const TOKEN_BYTES: usize = 32 * 1024;
-/// A token goes into a header of each request, and a thousand of them are remembered.
+/// The longest token: it goes into a header of each request, and a thousand of them are cached.
 const LONGEST_TOKEN: usize = 12 * 1024;
 
 /// The registries that may be asked.
@@ -63,18 +63,18 @@ pub struct Registries {
     images: Mutex<BoundedCache<ImageReference, ImageLookup>>,
     tokens: Mutex<BoundedCache<(String, String), CachedAuth>>,
     pub(super) builds: Mutex<BoundedCache<ImageReference, ImageBuild>>,
-    /// By image without a reference.
+    /// The order of the list, by image without a reference.
     pub(super) orders: Mutex<BoundedCache<ImageReference, ListOrder>>,
     /// Lists of builds that may be made now.
     pub(super) lists: Semaphore,
 }
 
-/// What was found, and when.
+/// The result of a lookup, with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageLookup {
-    /// Whether the tag is there.
+    /// True if the tag exists.
     pub there: bool,
-    /// When the registry said so.
+    /// The time of the registry's answer.
     pub at: Timestamp,
 }
 
@@ -99,7 +99,7 @@ impl Registries {
         })
     }
 
-    /// Returns whether the configuration lets us ask for this image.
+    /// Returns true if the configuration lets the service ask for this image.
     pub fn may_ask(&self, image: &ImageReference) -> bool {
         self.find_registry(image).is_some()
     }
@@ -110,10 +110,10 @@ impl Registries {
         self.known.get(&image.host).or_else(other)
     }
 
-    /// Asks the registry whether the image's tag is there.
+    /// Looks up the image's tag at its registry.
     ///
     /// # Errors
-    /// [`NotKnown`] when the registry does not say, or is none that we may ask.
+    /// [`NotKnown`] when the registry does not say, or may not be asked.
     pub async fn find_tag(
         &self,
         image: &ImageReference,
@@ -152,28 +152,28 @@ pub(super) struct ImageQuestion<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What is asked of the image's repository.
+/// A request about the image's repository.
 #[derive(Debug, Clone)]
 pub(super) struct RegistryRequest<'a> {
     pub(super) method: Method,
     /// Below the repository's name: `manifests/1.0`.
     pub(super) path: String,
-    /// Which kinds of answer will do.
+    /// The accepted media types.
     pub(super) accept: &'a str,
     /// A longer answer is cut.
     pub(super) limit: usize,
 }
 
-/// How a registry let us in, for the next question.
+/// The login that a registry accepted, for the next request.
 #[derive(Debug, Clone)]
 pub(super) enum CachedAuth {
-    /// With this token.
+    /// This token.
     Token(SecretString),
-    /// With our name and password in each request.
+    /// The configured name and password, in each request.
     Login,
 }
 
-/// What goes into `Authorization`.
+/// The value of `Authorization`.
 enum Proof {
     None,
     Token(SecretString),
@@ -181,7 +181,7 @@ enum Proof {
 }
 
 impl ImageQuestion<'_> {
-    /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
+    /// Returns the registry's answer, whatever its status; a login that it refuses is renewed once.
     pub(super) async fn answer(
         &self,
         wanted: &RegistryRequest<'_>,
@@ -222,8 +222,7 @@ impl ImageQuestion<'_> {
         }
     }
 
-    /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know
-    /// HEAD is asked by GET.
+    /// Sends a request. HEAD costs no pull where pulls are counted; a registry that does not know HEAD gets a GET.
     async fn send_request(
         &self,
         wanted: &RegistryRequest<'_>,
@@ -286,7 +285,7 @@ impl ImageQuestion<'_> {
         Ok(())
     }
 
-    /// Gets the proof that the registry's challenge asks for.
+    /// Gets the login that the registry's challenge requires.
     async fn proof(&self, headers: &HeaderMap) -> Result<Proof, NotKnown> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter();
         let challenges = challenge::read(texts.filter_map(|text| text.to_str().ok()));
@@ -306,7 +305,7 @@ impl ImageQuestion<'_> {
         Ok(proof)
     }
 
-    /// Our name and password, as they are now: those of some registries change twice a day.
+    /// Returns the configured name and password, read now: those of some registries change twice a day.
     async fn login(&self) -> Result<Proof, NotKnown> {
         match &self.registry.login {
             Some(login) => Ok(Proof::Login(login.clone(), self.password(login).await?)),
@@ -354,8 +353,8 @@ impl ImageQuestion<'_> {
         Ok(token)
     }
 
-    /// Parses the address where tokens are given. Our password goes there, so it is https; or http
-    /// at the very registry that the configuration lets us speak http with.
+    /// Parses the address of a token server. The password goes there, so it is https; or http at the very registry that
+    /// is configured with http.
     fn realm(&self, realm: &str) -> Result<Url, NotKnown> {
         let refuse = |why: &str| {
             self.not_known(&format!("names a token server that the service does not use: {why}"))

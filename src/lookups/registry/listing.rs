@@ -19,7 +19,7 @@ use serde_json::error::Category;
 
 use crate::lookups::registry::tags::{TagListing, is_real};
 
-/// One image has a few tags; those beyond have no time.
+/// The limit of tags of one image in the list; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;
 
 /// Adds what a page lists. Of one that is cut short by its length (`cut`) what came before the end counts. `false`
