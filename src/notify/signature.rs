@@ -1,5 +1,5 @@
-//! How an event is signed, so that its receiver can tell that it is ours and unchanged: the headers
-//! of Standard Webhooks. Pure.
+//! The signature of an event, by which its receiver knows its origin and that it is unchanged: the headers of Standard
+//! Webhooks. Pure.
 //!
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
@@ -11,13 +11,13 @@ use sha2::Sha256;
 
 /// The event's id; the same whenever it is sent again.
 pub const ID: &str = "webhook-id";
-/// When this attempt was made, in seconds since 1970.
+/// The time of this attempt, in seconds since 1970.
 pub const TIMESTAMP: &str = "webhook-timestamp";
 /// `v1,` and the HMAC-SHA256 of id, timestamp and body, in base64.
 pub const SIGNATURE: &str = "webhook-signature";
 
 const PREFIX: &str = "whsec_";
-/// The document asks for 24 to 64 random bytes.
+/// The size of a key: the specification wants 24 to 64 random bytes.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A text that is no key. It says nothing of the text.
@@ -25,7 +25,7 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 #[error("this is not a signing secret: `whsec_` and the base64 of 24 to 64 bytes")]
 pub struct NoKey;
 
-/// What events are signed with.
+/// The key that signs events.
 #[derive(Debug, Clone)]
 pub struct SigningSecret(SecretSlice<u8>);
 
@@ -54,7 +54,7 @@ impl SigningSecret {
 mod tests {
     use super::*;
 
-    /// From the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
+    /// The example of the tests of the libraries for Standard Webhooks; `docs/cloudevents.md` shows it, too.
     #[test]
     fn the_published_example_is_signed_as_published() {
         let key = SigningSecret::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();

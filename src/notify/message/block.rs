@@ -1,4 +1,4 @@
-//! Block Kit, as far as it is used: values that Slack takes, because each is made within its limit.
+//! Block Kit, as far as it is used: values that Slack accepts, because each is built within its limit.
 //!
 //! Limits: <https://docs.slack.dev/reference/block-kit/blocks>.
 
@@ -24,9 +24,9 @@ pub const MOST_BUTTONS: usize = 25;
 pub const LONGEST_BUTTON: usize = 75;
 /// A button's address.
 pub const LONGEST_URL: usize = 3000;
-/// All blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters
-/// on, which is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so
-/// there is room, and [`size`] counts as much as can be counted.
+/// The limit of all blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters on, which
+/// is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so there is room, and [`size`]
+/// counts as much as can be counted.
 pub const MOST_TOGETHER: usize = 12_000;
 
 /// One block.

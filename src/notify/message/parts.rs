@@ -1,4 +1,4 @@
-//! What several messages have: titles, who and where, violations, buttons, small print.
+//! The parts that several messages share: titles, people and places, violations, buttons, small print.
 
 use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
@@ -25,7 +25,7 @@ pub(super) fn subject(deployment: &Deployment) -> String {
     deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
 }
 
-/// How it ended, to be seen before anything is read.
+/// The icon of the outcome, at the begin of a message.
 pub(super) const SUCCESS: &str = "✅";
 pub(super) const FAILURE: &str = "❌";
 const ROLLED_BACK: &str = "⏪";
@@ -158,7 +158,7 @@ fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> Stri
     }
 }
 
-/// Returns whether a path can stand in a link as it is.
+/// Returns true if a path can be part of a link as it is.
 fn is_path(file: &str) -> bool {
     file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/'))
 }
@@ -172,7 +172,7 @@ fn page(links: Links<'_>, id: &impl std::fmt::Display) -> String {
     format!("{}/deployments/{id}", links.pages)
 }
 
-/// To the log, to the commit, and to the last good revision.
+/// Builds the buttons: to the log, to the commit, and to the last good revision.
 pub(super) fn buttons(news: &News<'_>) -> Block {
     let (deployment, links) = (news.deployment, news.links);
     let log = Button::new("log", "Log", page(links, &deployment.id));

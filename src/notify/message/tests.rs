@@ -243,7 +243,7 @@ fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
     assert!(!letter.plain.contains("github"), "{}", letter.plain);
 }
 
-/// Every text that somebody else wrote, full of what Slack reads as its own.
+/// Builds a deployment with Slack's markup in every text that others write.
 fn hostile(size: usize) -> Deployment {
     let evil =
         "<!channel> <!here|x> <@U999> <#C1> <https://evil|us> @everyone & \u{202e}🦀 ``` *_~ "

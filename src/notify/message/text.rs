@@ -1,7 +1,7 @@
-//! Texts of others in Slack's own markup: harmless, and not longer than they may be.
+//! Texts of others in Slack's own markup: harmless, and within their limits.
 //!
-//! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to
-//! leave plain text alone (`verbatim`, `parse: none`); escaped they are only themselves.
+//! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to leave plain text
+//! alone (`verbatim`, `parse: none`); escaped they are only themselves.
 
 use crate::support::text::remove_invisible;
 
@@ -30,7 +30,7 @@ pub fn cut(text: &str, most: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Without what would move a cursor, and without what nobody sees.
+/// Removes characters that move a cursor, and invisible ones.
 fn harmless(text: &str) -> String {
     let seen = remove_invisible(text);
     seen.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::notify::slack::error::SlackError;
 
-/// What came back.
+/// One answer of Slack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlackAnswer {
     pub(super) status: u16,
@@ -18,9 +18,9 @@ pub(super) struct SlackAnswer {
     pub(super) body: Vec<u8>,
 }
 
-/// Where Slack does not say how long to wait.
+/// The wait where Slack does not name one.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
-/// Slack's words are short; what is not is somebody else's page.
+/// The limit of a word of Slack's: a longer text is another program's page.
 const LONGEST_WORD: usize = 100;
 
 /// The object of a method's answer.
@@ -79,7 +79,7 @@ fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
     }
 }
 
-/// Converts one of Slack's error codes into our error.
+/// Converts one of Slack's error codes into an error.
 fn refusal(
     method: &'static str,
     what: &str,
@@ -163,7 +163,7 @@ fn place(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Codes that say that a person must give us rights, and which.
+/// Returns the way out for codes that mean missing permissions.
 fn credentials(code: &str) -> Option<&'static str> {
     Some(match code {
         "not_authed"
@@ -203,7 +203,7 @@ fn details(word: String, body: &Json) -> String {
     }
 }
 
-/// Returns what Slack warns of, without what it says to everybody.
+/// Returns the warnings of an answer, without those that every answer has.
 pub(super) fn warnings(body: &Json) -> Vec<String> {
     let list = body.pointer("/response_metadata/warnings").and_then(Json::as_array);
     let texts = list.into_iter().flatten().chain(body.get("warning"));

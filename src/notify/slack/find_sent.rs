@@ -1,7 +1,7 @@
-//! Whether a message has arrived, when nobody knows: it is looked for where it would be.
+//! The search for a message that may have arrived, at the place where it would be.
 //!
-//! Slack keeps two things of ours with a message, either of which is enough: the name of its first
-//! block, and its metadata.
+//! Slack keeps two things of the service with a message, either of which is enough: the name of its first block, and
+//! its metadata.
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -16,7 +16,7 @@ const MOST_PAGES: usize = 10;
 /// Slack's own bound for channels on a page; for messages it advises less.
 const CHANNELS_A_PAGE: u32 = 1000;
 const MESSAGES_A_PAGE: u32 = 200;
-/// How far Slack's clock may be behind ours, in seconds.
+/// The largest lag of Slack's clock behind this machine's, in seconds.
 const CLOCKS_DIFFER: i64 = 600;
 
 impl SlackClient {
@@ -67,7 +67,7 @@ impl SlackClient {
         }
     }
 
-    /// The id of a place; `None` where Slack has none such for us.
+    /// Returns the id of a channel or person; `None` where the bot sees none.
     async fn id_of(
         &self,
         place: &SlackAddress,
