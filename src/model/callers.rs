@@ -1,4 +1,4 @@
-//! The API tokens, their permissions, and the access to pages, as the configuration sets them. Pure. Pure.
+//! The API tokens, their permissions, and the access to pages, as the configuration sets them. Pure.
 
 use std::sync::Arc;
 

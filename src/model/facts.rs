@@ -50,7 +50,7 @@ pub struct SecretQuestion {
 /// The result of one lookup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Fact<T> {
-    /// No lookup was made: there is no service to ask, or nothing to ask for. Rules say nothing. Rules say nothing.
+    /// No lookup was made: there is no service to ask, or nothing to ask for. Rules say nothing.
     #[default]
     NotAsked,
     /// The lookup gave a value, true at that time.

@@ -1,6 +1,5 @@
 //! A newtype for each identifier. Values are parsed on entry, so that no later code meets a slash, a newline or `..` in
-//! a name that becomes a path, a label or a host. Parsed at the door, so that no later code meets a slash, a newline or
-//! `..` in a name that becomes a path, a label or a host.
+//! a name that becomes a path, a label or a host.
 
 use std::fmt;
 

@@ -91,8 +91,7 @@ pub struct Policies {
     /// `replace`; either way the deployment's log shows it.
     pub hand_edits: HandEdits,
     /// The deployments that a rollback's hold stops: `automation`, `everybody`, or `off` for none. Default:
-    /// `automation`; a person who deploys another release ends it. Default: `automation`; a person who deploys another
-    /// release ends it.
+    /// `automation`; a person who deploys another release ends it.
     pub holds: Holds,
     /// Teams at GitHub, `ORGANIZATION/TEAM`: who deploys there, by GitHub or by the API, must be in one
     /// of them, beside what they need on the app's repository. Default: that is enough.

@@ -1,5 +1,5 @@
 //! The receivers of a change in a deployment's life. One change goes to several sinks; each has its own order and its
-//! own failures. One change, several sinks; each has its own order and its own troubles.
+//! own failures.
 
 use std::fmt;
 
@@ -147,7 +147,7 @@ impl Subscriptions {
     }
 
     /// Lists the receivers of a message about a deployment in that state. The content is decided when the message is
-    /// sent. Whether there is anything to say is decided when it is said.
+    /// sent.
     pub fn of(&self, state: ForgeState) -> Vec<Sink> {
         let ended = matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
         let begun_or_ended = state != ForgeState::InProgress;

@@ -64,7 +64,7 @@ impl RouteClaim {
 
     /// Checks that an app of that repository may not have it beside the other app's route: both would take the same
     /// requests, or it would take requests from another owner's app, or give it some. Routes that are live already are
-    /// exempt. What is live already was there before that was asked.
+    /// exempt.
     pub fn is_refused_beside(&self, other: &Route, repository: &RepoName) -> bool {
         match self.overlap(other) {
             None => false,

@@ -125,8 +125,7 @@ impl Target {
     }
 
     /// Names the AppProject of the cluster's apps. It has the cluster's name, because one Argo CD may serve several,
-    /// and the service's, because an operator may have a project of the cluster's name. With the cluster's name,
-    /// because one Argo CD may serve several, and with ours, because an operator may have one of the cluster's name.
+    /// and the service's, because an operator may have a project of the cluster's name.
     pub fn project(&self) -> String {
         let own = || format!("the-deployer-{}", self.name.object_name());
         self.argocd.project.clone().unwrap_or_else(own)

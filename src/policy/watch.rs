@@ -1,6 +1,5 @@
 //! The instrumentation of an expression, so that it counts its cost: a loop its turns, and each function that makes a
-//! value of values the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory. Without it,
-//! `.map(x, x + x)` forty times in a row fills any memory.
+//! value of values the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};

@@ -19,8 +19,7 @@ pub fn is_confidential(path: &Path) -> bool {
 }
 
 /// Checks that the help of a message may repeat the written text, as a line to write. At a place for secrets that is
-/// only the name in `NAME=value`, and a command without options. Where secrets stand that is only the name in
-/// `NAME=value`, and a command without options.
+/// only the name in `NAME=value`, and a command without options.
 pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
     match (&node.value, path.0.last()) {
         // Of `env: {NAME: value}` the names are repeated.

@@ -76,7 +76,7 @@ pub enum SchemaVersion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Notify {
-    /// True for a message about every success. Default: no. Default: no.
+    /// True for a message about every success. Default: no.
     pub success: Option<bool>,
 }
 

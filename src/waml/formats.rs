@@ -6,8 +6,7 @@ use crate::model::id::{
 };
 use crate::support::secret_mask::mask_secrets;
 
-/// Checks that a text has the form; returns the rule it breaks otherwise. Forms of other schemas pass. Forms that are
-/// not ours pass.
+/// Checks that a text has the form; returns the rule it breaks otherwise. Forms of other schemas pass.
 pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     let rule = |error: IdError| error.rule.to_owned();
     match format {

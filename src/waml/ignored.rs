@@ -16,8 +16,7 @@ use crate::waml::suggest;
 const RULE: &str = "ignored";
 
 /// Warns of keys without a value that a comment follows: `slack: #squad`. A comment for people has a space after its
-/// `#`. A target without settings is legal, so there it is a comment in any case. A comment for people has a space
-/// behind its `#`. A target without settings is as good as one with them, so there it is a comment in any case.
+/// `#`. A target without settings is legal, so there it is a comment in any case.
 pub(crate) fn comments(
     root: &Node,
     place: ElementPlace<'_>,

@@ -99,7 +99,7 @@ static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
 
 impl Section {
     /// Returns the reader of sections. The first call builds it, which takes milliseconds: a service calls it at the
-    /// start. The first call makes the reader, which takes milliseconds: whoever starts a service makes it then.
+    /// start.
     pub fn reader() -> &'static Reader<Self> {
         &READER
     }

@@ -165,7 +165,7 @@ pub struct Cron {
     pub ttl_seconds_after_finished: Option<u32>,
 }
 
-/// The place of a retry. Kubernetes' words. Kubernetes' words.
+/// The place of a retry. Kubernetes' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RestartPolicy {
     /// A retry is in the same pod.
@@ -174,7 +174,7 @@ pub enum RestartPolicy {
     Never,
 }
 
-/// The handling of a run that is due while the last one is not over. Kubernetes' words. Kubernetes' words.
+/// The handling of a run that is due while the last one is not over. Kubernetes' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Concurrency {
     /// Both run.

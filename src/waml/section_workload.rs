@@ -44,8 +44,7 @@ pub struct EnvVar {
 }
 
 /// A key of a Kubernetes Secret in the app's namespace. It need not be listed under `secrets`: then it is delivered
-/// with the keys that variables use. It need not stand under `secrets`: then it is delivered with the keys that
-/// variables ask for.
+/// with the keys that variables use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretKey {
@@ -153,8 +152,7 @@ pub struct Probes {
 }
 
 /// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection. Where the path is the
-/// template's and the port serves gRPC, the probe uses gRPC's own health check instead. Where the path is the
-/// template's and the port serves gRPC, gRPC's own health check is asked instead.
+/// template's and the port serves gRPC, the probe uses gRPC's own health check instead.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probe {
@@ -186,7 +184,7 @@ pub struct Probe {
     pub success_threshold: Option<u32>,
 }
 
-/// The kind of a probe. Kubernetes' four handlers. Kubernetes' four handlers.
+/// The kind of a probe. Kubernetes' four handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeMechanism {
@@ -226,8 +224,7 @@ pub struct Volume {
     pub read_only: Option<bool>,
 }
 
-/// The pods that may use a disk at once. Kubernetes' words; the storage class must be able to do it. Kubernetes' words;
-/// the storage class must be able to do it.
+/// The pods that may use a disk at once. Kubernetes' words; the storage class must be able to do it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AccessMode {
     /// The pods of one node.

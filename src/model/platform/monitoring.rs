@@ -108,11 +108,11 @@ pub enum StoreSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Severities {
-    /// An alert for which a person gets up. Default: `page`. Default: `page`.
+    /// An alert for which a person gets up. Default: `page`.
     pub page: String,
-    /// An alert for working hours. Default: `ticket`. Default: `ticket`.
+    /// An alert for working hours. Default: `ticket`.
     pub ticket: String,
-    /// An alert that is only recorded. Default: `info`. Default: `info`.
+    /// An alert that is only recorded. Default: `info`.
     pub info: String,
 }
 

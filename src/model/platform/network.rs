@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The way of traffic into the cluster. Each part with two values has one for addresses that are reached from the
-/// internet (`public: true` in a WAML) and one for all others. Each part that is said twice is said for addresses that
-/// are reached from the internet (`public: true` in a WAML) and for all others.
+/// internet (`public: true` in a WAML) and one for all others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ingress {

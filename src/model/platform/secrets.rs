@@ -24,8 +24,7 @@ pub struct Secrets {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Vault {
-    /// Its address: `https://vault.example.com`. Default: none; then the service looks nothing up in it. Default: none;
-    /// then nothing is looked up in it.
+    /// Its address: `https://vault.example.com`. Default: none; then the service looks nothing up in it.
     pub address: Option<String>,
     /// The mount path of its key-value engine (version 2).
     pub mount: String,
