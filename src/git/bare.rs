@@ -1,8 +1,8 @@
-//! Bare repositories are made beside their place and renamed into it.
+//! The creation of bare repositories, which are built beside their place and renamed into it.
 //!
-//! A process may be killed between any two of the dozen files of a new repository, and git does not
-//! go on with what it finds then: a lock that was left is anybody's. So at its place a repository is
-//! whole, or it is not there. What an earlier version left half made is moved aside.
+//! A process may be killed between any two of the dozen files of a new repository, and git does not go on with a part
+//! of one: a lock that was left has no known owner. So at its place a repository is whole, or it is not there. The half
+//! of one that an earlier version left is moved aside.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryInitOptions};
 
-/// Says that a folder is a clone of ours, and of which repository and branch.
+/// The file that marks a folder as a clone of the service, with its repository and branch.
 pub(super) const MARKER: &str = "the-deployer-clone";
 
 /// Makes a bare repository with these files in it, unless another process is faster. `place` puts the

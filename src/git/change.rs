@@ -1,4 +1,4 @@
-//! Everything that may be done to a manifest repository, each one commit.
+//! The changes to a manifest repository; each becomes one commit.
 
 use git2::Oid;
 
@@ -19,7 +19,7 @@ pub(super) enum ManifestChange {
     Deploy(Box<DeploymentChange>),
     /// A former revision is made live again.
     Restore(Box<Restore>),
-    /// Something that was decided on after a look.
+    /// A change that depends on the content that was read before.
     Amend(ConditionalEdit),
 }
 
@@ -54,7 +54,7 @@ impl ManifestChange {
         }
     }
 
-    /// Returns the person who asked for the change; `None` where no person did.
+    /// Returns the author of the change; `None` where no person asked for it.
     pub(super) fn asker(&self) -> Option<CommitAuthor<'_>> {
         match self {
             Self::Deploy(write) => Some(CommitAuthor::Login(&write.note.actor)),

@@ -1,8 +1,7 @@
-//! A bare clone of one branch on our disk: how it is known as ours, begun, judged and brought up to
-//! date.
+//! A bare clone of one branch on this machine's disk: its marker, its start, its check and its fetches.
 //!
-//! The clone is a cache: the server has the truth. A folder that we did not make is moved aside and
-//! never deleted.
+//! The clone is a cache: the server has the truth. A folder without the service's marker is moved aside and never
+//! deleted.
 
 use std::fs;
 use std::io;
@@ -18,25 +17,25 @@ use crate::git::fence::Fence;
 use crate::git::remote::{HEADS, Remote};
 use crate::git::transport::{self, WireError};
 
-/// Where the clone remembers the server's branch; also keeps its objects referenced.
+/// The reference of the server's branch in the clone; it also keeps its objects referenced.
 pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
-/// What is not packed by us stays as single files. One of 256 folders is counted, as git does: this
-/// is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
+/// The limit of loose objects in one of 256 folders, counted as git does. Objects that the service does not pack stay
+/// as single files: this is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
 const LOOSE_IN_ONE_FOLDER: usize = 160;
-/// Each fetch of other people's commits leaves a pack, and so does each large push; every lookup
-/// asks every pack.
+/// The limit of packs: each fetch of other people's commits leaves a pack, and so does each large push; every lookup
+/// searches every pack.
 const PACKS: usize = 200;
 
-/// So many other branches are named to who has to find the right one.
+/// The number of other branches that an error names.
 pub(super) const FEW: usize = 5;
 
-/// Where a server has a branch.
+/// The location of a branch at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BranchLocation {
     At(Oid),
-    /// It has no branch at all.
+    /// The server has no branch at all.
     Empty,
-    /// It has others; the names of a few.
+    /// The server has other branches; the names of a few.
     Others(Vec<String>),
 }
 
@@ -58,7 +57,7 @@ impl BranchLocation {
     }
 }
 
-/// A clone that nobody else uses.
+/// A clone that only this process uses.
 pub(super) struct CachedClone {
     pub(super) repo: Repository,
     pub(super) folder: PathBuf,
@@ -67,8 +66,8 @@ pub(super) struct CachedClone {
 }
 
 impl CachedClone {
-    /// Opens the clone in `folder` if that marker is in it, or begins one there; and the tip that it
-    /// knows. Asks no server.
+    /// Opens the clone in `folder` if that marker is in it, or begins one there; returns it with its known tip. Sends
+    /// no request to a server.
     pub(super) fn open(folder: &Path, marker: String) -> io::Result<(Self, Option<Oid>)> {
         recover(folder);
         let ours = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
@@ -78,7 +77,7 @@ impl CachedClone {
         }
     }
 
-    /// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
+    /// Begins an empty clone in `folder`. An existing folder is deleted if it has the marker, else moved aside.
     pub(super) fn begin(folder: &Path, marker: String) -> io::Result<Self> {
         let mut options = RepositoryInitOptions::new();
         bare::make(folder, &mut options, &[(MARKER, &marker)], |new| {
@@ -101,8 +100,8 @@ impl CachedClone {
         Ok(())
     }
 
-    /// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
-    /// old servers cannot do that, and send everything, once.
+    /// Fetches the branch from the server. The first time only the tip comes; old servers cannot do that, and send
+    /// everything, once.
     pub(super) fn fetch(
         &self,
         remote: &Remote,

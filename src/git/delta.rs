@@ -1,7 +1,7 @@
-//! What one version of a folder differs in from another, in git's own words for differences.
+//! The difference between two versions of a folder, in git's format for deltas.
 //!
-//! Versions of a folder have a beginning and an end in common, and twenty bytes between them that
-//! do not compress. So no search is needed, and what is sent does not grow with the folder. Pure.
+//! Versions of a folder have a beginning and an end in common, and twenty bytes between them that do not compress. So
+//! no search is needed, and the sent bytes do not grow with the folder. Pure.
 
 /// Below this many bytes a folder is sent whole: it is as small as a difference.
 const SMALL: usize = 128;

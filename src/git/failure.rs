@@ -1,5 +1,5 @@
-//! Why an exchange with a git server did not work, over HTTP or ssh: the one error of the way to a
-//! remote, and what the writer makes of it. Plain values.
+//! The error of an exchange with a git server, over HTTP or ssh, and its conversion into the writer's error. Plain
+//! values.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Of the HTTP client's error: the innermost cause says most, and the address is left out.
+    /// Converts the HTTP client's error: the innermost cause says most, and the address is left out.
     pub(super) fn of(error: &reqwest::Error) -> Self {
         let what = match error {
             error if error.is_connect() => "no connection",
@@ -61,7 +61,7 @@ impl Failure {
         Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
     }
 
-    /// Of an answer to a push that only says something else.
+    /// Builds the error of an answer to a push without a report.
     pub(super) fn unreported(words: &str) -> Self {
         Self::Broken(clean(&unreported(words)))
     }
@@ -141,7 +141,7 @@ pub(super) fn unreported(words: &str) -> String {
     format!("the server did not report what became of the push, but said: {said}")
 }
 
-/// Text of others for our messages: one line, bounded, and no NUL for libgit2 to trip over.
+/// Cleans others' text for messages: one line, bounded, and without a NUL that libgit2 would stumble over.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }

@@ -1,7 +1,7 @@
-//! Git's smart HTTP over the HTTP client of the process: four requests, and who we are in each.
+//! Git's smart HTTP over the HTTP client of the process: four requests, with their credentials.
 //!
-//! So that one TLS stack, one proxy setting and one set of limits hold for every connection. The
-//! token travels in a header only. Knows requests and bytes; what they mean is known elsewhere.
+//! One TLS stack, one proxy setting and one set of limits hold for every connection. The token is in a header only. The
+//! module knows requests and bytes; their meaning is known elsewhere.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::git::token::{NoToken, TokenAnswer, Tokens};
 use crate::support::http::retry_after::retry_after_seconds;
 use crate::support::retry::Disposition;
 
-/// How to reach one repository over HTTP.
+/// The settings of one repository over HTTP.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRemote {
     pub(super) base: Url,
     pub(super) client: Client,
     pub(super) tokens: Tokens,
-    /// The longest silence of a server that we sit through.
+    /// The longest silence of a server before the exchange is cut.
     pub(super) silence: Duration,
     /// The longest a whole request may take.
     pub(super) total: Duration,
     pub(super) runtime: tokio::runtime::Handle,
-    /// When it closes, every exchange is cut.
+    /// The fence; when it closes, every exchange is cut.
     pub(super) fence: Fence,
 }
 
@@ -185,7 +185,7 @@ fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// The repository that we were sent on to, if the answer came from elsewhere.
+/// Returns the repository that a redirect led to, if the answer came from elsewhere.
 fn moved(from: &Url, base: &Url) -> Option<String> {
     if from.origin() == base.origin() && from.path().starts_with(base.path()) {
         return None;

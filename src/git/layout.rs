@@ -1,13 +1,13 @@
-//! Where things are in a manifest repository, and how much history an app keeps. Pure.
+//! The paths of a manifest repository, and the number of revisions that an app keeps. Pure.
 //!
-//! Every path is made here and only here, from identifiers that cannot hold a slash or `..`.
+//! Every path is built here and only here, from identifiers that cannot hold a slash or `..`.
 
 use std::collections::HashSet;
 
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::Revision;
 
-/// How many revisions an app keeps on a target: enough to walk back over a bad day.
+/// The number of revisions that an app keeps on a target: enough to walk back over a bad day.
 pub const REVISIONS_KEPT: usize = 5;
 /// The folder that Argo CD syncs.
 pub const LATEST: &str = "latest";
@@ -36,7 +36,7 @@ impl RepoPath {
         &self.0
     }
 
-    /// One deeper.
+    /// Returns the path of an entry of this folder.
     #[must_use]
     pub fn join(&self, name: impl Into<String>) -> Self {
         let mut parts = self.0.clone();

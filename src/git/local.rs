@@ -1,8 +1,8 @@
 //! A manifest repository in a folder of this machine: written in place.
 //!
-//! No clone and no push. libgit2's own push to a folder moves the branch without comparing it to
-//! what the push was based on, so a commit that came in between would be lost. Here the branch is
-//! compared and moved under git's own lock on it, which every other git respects too.
+//! There is no clone and no push. libgit2's own push to a folder moves the branch without comparing it to the base of
+//! the push, so a commit that came in between would be lost. Here the branch is compared and moved under git's own lock
+//! on it, which every other git respects too.
 
 use std::cell::Cell;
 use std::fs;
@@ -28,16 +28,16 @@ use crate::support::disk;
 pub(super) struct LocalBranch {
     path: PathBuf,
     reference: String,
-    /// How old a lock must be to be nobody's.
+    /// The age from which a lock has no owner.
     stale: Duration,
     tidying: Tidying,
-    /// Whether the branch was there once, since this was opened.
+    /// True if the branch existed once, since this was opened.
     seen: Cell<bool>,
     pub(super) repo: Repository,
 }
 
 impl LocalBranch {
-    /// `alone` says that nobody but this process writes there.
+    /// Opens the folder. `alone` says that no other process writes there.
     pub(super) fn open(path: &Path, reference: &str, alone: bool) -> Result<Self, Trouble> {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale::ALONE } else { stale::AMONG_OTHERS };
@@ -110,8 +110,8 @@ impl LocalBranch {
 
     /// Writes the objects, and moves the branch from `base` to `tip`, if it is at `base`.
     ///
-    /// Another process may hold the lock, or have moved the branch before we got it: both are
-    /// tried again. Between the comparison and the move the lock keeps everybody out.
+    /// Another process may hold the lock, or have moved the branch first: both are tried again. Between the comparison
+    /// and the move the lock keeps every other process out.
     pub(super) fn publish(
         &self,
         base: Option<Oid>,
@@ -139,14 +139,13 @@ impl LocalBranch {
         Ok(Published::Done)
     }
 
-    /// Every now and then lets git pack what has piled up, beside us; git decides whether it is
-    /// worth it.
+    /// Starts git's housekeeping every now and then, beside the writer; git decides if it is worth it.
     pub(super) fn keep_house(&mut self) {
         self.tidying.turn(&self.path);
     }
 
-    /// Somebody moves the branch now; or a git that was killed has left its lock behind. That one is
-    /// removed when it is old enough, and the next try gets through.
+    /// Handles a locked branch: another process moves it now, or a git that was killed has left its lock behind. Such a
+    /// lock is removed when it is old enough, and the next try gets through.
     fn locked(&self) -> Published {
         let lock = self.path.join(format!("{}.lock", self.reference));
         match stale::clear(&self.path, &lock, self.stale) {

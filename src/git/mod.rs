@@ -1,29 +1,33 @@
-//! THE MANIFEST REPOSITORY: where a deployment's files go, and what Argo CD syncs from.
+//! The manifest repository: the service writes a deployment's files there, and Argo CD syncs from it.
+//!
+//! [`writer::ManifestRepository`] is the entry: its writer turns each change into one commit and pushes it; its other
+//! methods read. In reading order, a write and then the reads:
 //!
 //! ```text
-//! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
-//! change: deployment | rollback | conditional_edit  what may be done, each one commit
-//! handedit                            what somebody changed in an app's `latest` beside us
-//! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
-//! batch                               several changes, as many commits, one on top of the other
-//! author, signing                     who has asked for a commit, and the signature that proves it ours
-//! pack, pack_index, push/             exactly the new objects, and how they come to a server
-//! bare, clone                         how a repository comes to be, and a clone of ours
-//! branch, local                       who holds the branch: a server with our clone of it, or a folder here
-//! remote: http | ssh; transport, failure, token  the way to that server, and as whom
-//! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
-//! fence                               who may not push any more
-//! outcome, error                      how a write ends
-//! writer                              the door: settings, one writer a repository
-//! tree                                the one reader of commits and trees
-//! reading, footprint                  what is live, what was written last, all that an app has
-//! past                                what the commits say was done, and what stands now
-//! revisions, trailers                 an app's history for people, and what its commits say of it
-//! follow, snapshot                    a branch of another repository, and what lies in it at a commit
-//! index                               what changed of all apps since one looked
+//! writer                                            settings, and one writer for each repository
+//! change: deployment | rollback | conditional_edit  the changes, each one commit
+//! layout, message, address                          pure: paths and retention, the commit's message, addresses
+//! handedit                                          manual edits of an app's `latest`
+//! folder, delta, objects, edits                     edits of a root folder in memory, and the new objects
+//! batch                                             several changes as several commits
+//! author, signing                                   the author of a commit, and its signature
+//! queue, budget, round, rounds                      waiting jobs, the push budget, one push round, and the loop
+//! fence                                             the leases that a push needs
+//! branch, local                                     the branch: on a server with a clone here, or in a folder
+//! bare, clone, stale, tidy                          the clone and the folder on this machine's disk
+//! pack, pack_index, push/                           the new objects, and their way to a server
+//! remote: http | ssh; transport, failure, token     the connection to that server, and its credentials
+//! refusal, outcome, error                           the server's answer, and the outcome of a write
+//! tree                                              the reader of commits and trees
+//! reading, footprint                                the live revision, the last commits, all files of an app
+//! revisions, trailers                               an app's history, and its commits' messages
+//! past                                              the whole history, for a service that lost its database
+//! index                                             the changes of all apps since the last read
+//! follow, snapshot                                  a branch of another repository, and a folder of it at a commit
 //! ```
 //!
-//! Imports `model` and `support` only: it knows no store, no forge and no clock. The time of a commit is handed in.
+//! The module imports `model` and `support` only: it knows no database, no code host and no clock. The time of a commit
+//! is passed in.
 
 pub mod address;
 mod conditional_edit;
@@ -74,6 +78,6 @@ mod transport;
 mod tree;
 pub mod writer;
 
-/// Where programs that we start are looked for. The path of our own process is not handed on, as
+/// The folders in which started programs are looked for. The path of the service's own process is not passed on, as
 /// nothing of its environment is.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";

@@ -1,12 +1,11 @@
-//! The objects that a push will bring, held in memory until the branch has them.
+//! The new objects of a push, held in memory until the branch has them.
 //!
-//! Whoever edits makes objects here and reads through here, so that a second change finds what the
-//! first one made. In the end it is known exactly what is new: nothing has to walk the trees of a
-//! hundred thousand files to find it out. What is only here was never on a disk, so that an attempt
-//! that fails leaves nothing behind.
+//! An edit writes its objects here and reads through here, so that a second change finds the objects of the first one.
+//! In the end the new objects are known exactly: no walk over the trees of a hundred thousand files is needed. Nothing
+//! here was ever on a disk, so that a failed attempt leaves nothing behind.
 //!
-//! New is what was not seen in the tip's own folders beside it. That an object lies in our clone
-//! says nothing: the server may have forgotten an old revision that the clone still has.
+//! An object is new if it was not seen in the tip's own folders beside it. That the clone has an object proves nothing:
+//! the server may have removed an old revision that the clone still has.
 
 use std::collections::HashSet;
 
@@ -19,12 +18,12 @@ use crate::git::error::{Trouble, WriteError};
 use crate::git::folder::{EntryKind, Folder, FolderEntry};
 use crate::git::layout::RepoPath;
 
-/// One object that the server has not.
+/// One object that the server does not have.
 #[derive(Debug)]
 pub(super) struct NewObject {
     pub(super) kind: ObjectType,
     pub(super) bytes: Vec<u8>,
-    /// How it differs from a folder that the server has, or gets before it.
+    /// The delta to a folder that the server has, or gets before it.
     pub(super) delta: Option<Delta>,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct Delta {
     pub(super) bytes: Vec<u8>,
 }
 
-/// New objects, in the order in which they were made: an object comes after those it is made of.
+/// New objects, in the order in which they were written: an object comes after those it refers to.
 pub(super) type New = IndexMap<Oid, NewObject>;
 
 /// Objects on top of a repository's.
@@ -47,9 +46,9 @@ pub(super) struct ObjectOverlay<'r> {
     tip: Option<Oid>,
     odb: Odb<'r>,
     new: New,
-    /// How many bytes that are, all together.
+    /// The size of all objects, in bytes.
     bytes: usize,
-    /// What the server has, as far as it was looked at.
+    /// The objects of the server, as far as they were read.
     there: HashSet<Oid>,
 }
 
@@ -83,7 +82,7 @@ impl<'r> ObjectOverlay<'r> {
         self.bytes
     }
 
-    /// Returns how many objects were made so far: a place to come back to.
+    /// Returns the number of objects so far: a place to come back to.
     pub(super) fn mark(&self) -> usize {
         self.new.len()
     }
@@ -187,7 +186,7 @@ impl<'r> ObjectOverlay<'r> {
     }
 }
 
-/// Computes the id of an object that we make. Whoever is sent objects looks for collisions by themselves.
+/// Computes the id of a new object. The receiver of objects checks for collisions itself.
 fn hash_object(kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
     let mut sum = Sha1::new();
     sum.update(format!("{} {}\0", kind.str(), bytes.len()));

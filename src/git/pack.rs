@@ -1,7 +1,7 @@
-//! A pack of exactly the new objects, as `git receive-pack` takes it.
+//! A pack of exactly the new objects, as `git receive-pack` accepts it.
 //!
-//! Written by hand: every object is known with what it was made of, so that there is nothing to
-//! search. Format: `gitformat-pack(5)`.
+//! It is written by hand: every object and its base are known, so that there is nothing to search. Format:
+//! `gitformat-pack(5)`.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -16,22 +16,22 @@ use sha1::{Digest as _, Sha1};
 use crate::git::objects::{New, NewObject};
 use crate::git::pack_index::{self, SUM};
 
-/// How long a chain of differences may get; git itself makes none that is longer.
+/// The longest chain of deltas; git itself writes none that is longer.
 const DEPTH: usize = 50;
 
-/// From so many objects on they become one pack and not as many files; git's own number.
+/// The number of objects from which they become one pack and not as many files; git's own number.
 const PACKED: usize = 100;
 
-/// Which differences a pack may hold.
+/// The deltas that a pack may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deltas {
-    /// Also from objects that the server has: what git calls a thin pack.
+    /// Also deltas to objects that the server has: a thin pack, in git's words.
     Thin,
     /// None: every object is whole, for a server that trips over the others.
     None,
 }
 
-/// What a push brings: its objects, and their thin pack, which is sent, and kept when it was taken.
+/// The load of a push: its objects, and their thin pack, which is sent, and kept when the server accepted it.
 pub(super) struct Load {
     new: New,
     thin: OnceCell<Pack>,
@@ -88,7 +88,7 @@ fn header(count: usize) -> Vec<u8> {
 /// A pack, and where its objects begin.
 struct Pack {
     bytes: Vec<u8>,
-    /// Where an object begins, and how many differences lead to it; in the order of the bytes.
+    /// The offset of each object, and the length of its chain of deltas; in the order of the bytes.
     written: IndexMap<Oid, (usize, usize)>,
     /// The objects that differences begin with and that are not in it.
     bases: BTreeSet<Oid>,

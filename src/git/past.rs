@@ -1,8 +1,8 @@
-//! THE PAST: what the commits of the branch say was done, and what stands now. For who has lost the
-//! record of it.
+//! The history of the branch as its commits record it, and the apps that it has now. For a service that has lost its
+//! database.
 //!
-//! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a
-//! clone of its own, which goes again. Reads only.
+//! A writer's clone of a server has the newest commits only, so the whole branch is fetched into a clone of its own,
+//! which is removed afterwards. Reads only.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,40 +26,40 @@ use crate::model::rollback::TreeId;
 /// The most deeds that are read, the newest: a hundred a day for years.
 const MOST: usize = 200_000;
 
-/// Of commits that cannot be read, so many are named.
+/// The number of unreadable commits that are named.
 const MOST_UNREAD: usize = 100;
 
-/// What a branch says of the past, and what it has now.
+/// The records of a branch, and the apps that it has now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Past {
-    /// What was done, oldest first; each id once.
+    /// The records, oldest first; each id once.
     pub records: Vec<CommitRecord>,
-    /// Every app that stands, in order.
+    /// All present apps, in order.
     pub standing: Vec<PresentApp>,
-    /// Commits that speak of a deed and that nothing can be made of: which, and why.
+    /// Commits with trailers that cannot be read: each with the reason.
     pub unread: Vec<(CommitSha, String)>,
-    /// Whether there was more than is read.
+    /// True if there was more than the limit.
     pub cut: bool,
 }
 
 /// An app that a target has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentApp {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// What.
+    /// The app.
     pub app: AppKey,
-    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
+    /// The newest revision whose files `latest` has; `None` after a manual edit.
     pub live: Option<DeployId>,
     /// The bytes of its Application.
     pub application: Option<Vec<u8>>,
 }
 
 impl ManifestRepository {
-    /// Reads what was done on the branch, from its first commit on.
+    /// Reads the records of the branch, from its first commit on.
     ///
     /// # Errors
-    /// When the server cannot be asked, or the repository cannot be read.
+    /// When the server cannot be reached, or the repository cannot be read.
     pub async fn past(&self, branch: &str) -> Result<Past, WriteError> {
         let (location, reference) = (self.location().clone(), format!("{HEADS}{branch}"));
         blocking(move || match location {
@@ -134,8 +134,8 @@ fn not_read(past: &mut Past, commit: CommitSha, why: String) {
     }
 }
 
-/// The deed with the files that its commit brought; `None` if it did not bring them. A deployment's
-/// commit has the folder of its revision, a rollback's has as `latest` the revision that it names.
+/// Returns the record with the files of its commit; `None` if the commit does not have them. A deployment's commit has
+/// the folder of its revision, a rollback's has as `latest` the revision that it names.
 fn brought(
     repo: &Repository,
     root: &Tree<'_>,

@@ -1,4 +1,4 @@
-//! A repository on a server, whatever the way to it.
+//! A repository on a server, over HTTP or ssh.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::git::push::report::{self, Carried, NotCarried};
 use crate::git::ssh::{SshAccess, SshRemote};
 use crate::git::token::Tokens;
 
-/// What a branch's reference begins with.
+/// The prefix of a branch's reference.
 pub(super) const HEADS: &str = "refs/heads/";
 
 /// The way to one repository. Clones share it.
@@ -28,19 +28,19 @@ pub(super) enum Remote {
     Ssh(Arc<SshRemote>),
 }
 
-/// Where a repository's branch is, and how to come in.
+/// The location of a repository's branch, and its credentials.
 #[derive(Debug, Clone)]
 pub struct RemoteSettings {
     /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
     pub url: String,
     /// The branch: `main`.
     pub branch: String,
-    /// Where the bare clone is kept; who writes to a local path needs none. Nobody else may use it.
+    /// The folder of the bare clone; a local path needs none. No other program may use it.
     pub clone_dir: PathBuf,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
-    /// private key.
+    /// The source of tokens, asked before each exchange; a token is sent as basic auth of the user `x-access-token`.
+    /// For ssh it gives the private key.
     pub tokens: Tokens,
-    /// How to come in, where it is behind ssh.
+    /// The access over ssh, where the repository is behind ssh.
     pub ssh: Option<SshAccess>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
@@ -50,7 +50,7 @@ pub struct RemoteSettings {
     pub total: Duration,
 }
 
-/// Where a repository is.
+/// The location of a repository.
 pub(super) enum RemoteSource {
     Folder(PathBuf),
     Server(Remote),
@@ -113,8 +113,7 @@ impl Remote {
         Ok(carried)
     }
 
-    /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
-    /// a moment.
+    /// Removes the key from this machine's disk; another exchange brings it back. Blocks for a moment.
     pub(super) fn close(&self) {
         match self {
             Self::Http(_) => {}
@@ -130,7 +129,7 @@ impl Remote {
         }
     }
 
-    /// Asks whether the repository could be pushed to: one small request.
+    /// Checks that the repository could be pushed to, with one small request.
     pub(super) fn probe(&self) -> Result<(), Failure> {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),

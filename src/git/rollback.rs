@@ -1,5 +1,5 @@
-//! A rollback: `latest` becomes a former revision's folder again, the same object. Nothing is rendered
-//! and no file of it is written, so its bytes cannot be others. The app's Application may be written beside it.
+//! A rollback as a change: `latest` becomes a former revision's folder again, the same object. Nothing is rendered and
+//! no file of it is written, so its bytes cannot change. The app's Application may be written beside it.
 
 use git2::Oid;
 
@@ -17,26 +17,26 @@ use crate::model::rollback::TreeId;
 /// One rollback's change.
 #[derive(Debug, Clone)]
 pub struct Restore {
-    /// Where.
+    /// The target.
     pub target: TargetName,
-    /// Which app.
+    /// The app.
     pub app: AppKey,
     /// The revision that becomes live again.
     pub to: DeployId,
-    /// Its tree, as it was when the rollback was decided on.
+    /// The tree of the revision at the time of the decision.
     pub tree: TreeId,
     /// The `latest` that it was judged by: another one makes it void.
     pub over: ExpectedLatest,
     /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
     /// alone.
     pub application: Option<(Precondition, Vec<u8>)>,
-    /// What the commit says.
+    /// The commit message.
     pub message: CommitMessage,
-    /// What is to be done about what somebody edited by hand, and where that is told.
+    /// The policy for a manual edit, and the place to report one.
     pub hand_edits: Watch,
 }
 
-/// Which `latest` a rollback may replace.
+/// The condition on the `latest` that a rollback replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedLatest {
     /// Any.
@@ -46,7 +46,7 @@ pub enum ExpectedLatest {
 }
 
 impl Restore {
-    /// The change of that rollback, which its commit tells of.
+    /// Builds the change of that rollback, with its commit message.
     pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
         let message = CommitMessage::of_rollback(note);

@@ -1,10 +1,9 @@
-//! One round of the writer: the waiting changes become commits on the tip, the branch is moved to
-//! the last of them, and everybody is answered.
+//! One push round of the writer: the waiting changes become commits on the tip, the branch is moved to the last of
+//! them, and every caller gets an answer.
 //!
-//! Applies the changes to the tip as it is known, and publishes on the condition that the branch is
-//! still there. That the server moved the branch proves that the tip was not an old one; without a
-//! push only a tip seen now may say that there is nothing to do, or that something cannot be done.
-//! Never forces.
+//! The round applies the changes to the known tip, and pushes on the condition that the branch is still there. A
+//! successful push proves that the tip was not an old one; without a push only a fresh tip may show that there is
+//! nothing to do, or that a change fails. It never forces.
 
 use std::collections::HashSet;
 
@@ -23,47 +22,47 @@ use crate::git::tree::{LOOK_BACK, back, commit_of, sha};
 use crate::model::id::DeployId;
 use crate::support::disk;
 
-/// How often a change is applied again after others were faster. Each time somebody else got
-/// through, so twelve in a row means a repository too busy for us just now.
+/// The limit of lost races. Each time another process got through, so twelve in a row means that the repository is too
+/// busy just now.
 pub(super) const TRIES: u32 = 12;
 
-/// The one writer of a repository; whoever has it, has it alone.
+/// The one writer of a repository; its holder has it alone.
 pub(super) struct Writer {
     pub(super) home: BranchBackend,
     pub(super) committer: Committer,
     pub(super) branch: String,
     /// The address, for messages.
     pub(super) name: String,
-    /// What leases are compared with.
+    /// The time that leases are compared with.
     pub(super) now: Now,
 }
 
-/// What became of a round.
+/// The outcome of a round.
 pub(super) struct Round {
-    /// Whether the server was asked to move the branch.
+    /// True if the server was asked to move the branch.
     pub(super) pushed: bool,
-    /// How many changes were answered by a push that got through; none if there was none.
+    /// The number of changes that a successful push answered; none if there was none.
     pub(super) landed: usize,
     pub(super) end: RoundEnd,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(super) enum RoundEnd {
-    /// Everybody has an answer but these, for whom the push had no room.
+    /// Every caller has an answer except those whose jobs had no room in the push.
     Answered(Vec<Job>),
-    /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
+    /// Another process pushed first: all jobs again, on the new tip. The error is for when that lasts.
     Lost(Vec<Job>, WriteError),
     /// The server does not want it, for the sake of one of them or of all.
     Refused(Vec<Job>, PushRefusal),
 }
 
-/// What became of the branch.
+/// The outcome of moving the branch.
 enum Attempt {
     /// The answers to the first of the jobs; whether a push of theirs got through.
     Told(Answers, bool),
     Lost(WriteError),
     Refused(PushRefusal),
-    /// Somebody's lease has ended on the way, and nothing got through: again, without them.
+    /// The lease of a job has ended on the way, and nothing got through: again, without it.
     Late,
 }
 
@@ -101,8 +100,8 @@ impl Writer {
         Round { pushed, landed, end }
     }
 
-    /// Those that may be pushed still. A job that nobody waits for is dropped; whoever waits for one
-    /// whose lease has ended is told so.
+    /// Returns the jobs that may still be pushed. A job without a waiting caller is dropped; the caller of a job whose
+    /// lease has ended gets an error.
     fn held(&self, jobs: Vec<Job>) -> Vec<Job> {
         let now = self.now.now();
         let awaited = jobs.into_iter().filter(Job::is_awaited);
@@ -115,7 +114,7 @@ impl Writer {
         held
     }
 
-    /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
+    /// Runs a step; when git fails on this machine, creates the clone again and repeats the step once.
     pub(super) fn with_repair<T>(
         &mut self,
         mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
@@ -203,8 +202,8 @@ impl Writer {
         }
     }
 
-    /// The connection was cut after the pack was sent. If the branch has our last commit now, the
-    /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
+    /// Finds the outcome after the connection was cut behind the pack. If the branch has the last commit now, the push
+    /// got through, and all of it; if not, it did not, or comes late: then the next try finds it.
     fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
         let tip = self.home.fetch_tip().ok().flatten();
         match tip.filter(|tip| {
@@ -217,8 +216,8 @@ impl Writer {
         }
     }
 
-    /// Returns which of the jobs that were tried have come to the branch since: a push of which
-    /// nobody knew how it ended, or another's of the same change.
+    /// Returns the tried jobs that have come to the branch since: by a push of unknown outcome, or by another's of the
+    /// same change.
     fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
         let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
         let mut bases: HashSet<Base> = tried.collect();
@@ -266,8 +265,8 @@ impl Writer {
         }
     }
 
-    /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
-    /// remove can be anybody's doing.
+    /// Returns the outcome of a change that is in the repository already. An existing revision belongs to its
+    /// deployment, wherever its commit is. A removal without anything left may be another's work.
     fn already(&self, tip: Oid, change: &ManifestChange) -> Written {
         let found = change.id().and_then(|id| commit_of(self.home.repo(), tip, id));
         match (found, change) {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! options     pure: the command line
-//! complaint   pure: what ssh and the server print, read
-//! folder      our key, the host keys that are believed, the connection that is kept
-//! session     one child: bytes in, bytes out, each with an end; our own push over it
+//! complaint   pure: the output of ssh and the server, as a kind of error
+//! folder      the key, the trusted host keys, the shared connection
+//! session     one child: bytes in, bytes out, each with a limit; a push over it
 //! ```
 //!
-//! So that ssh's own keys, certificates of hosts and ciphers hold, which companies set rules for.
-//! Knows bytes only; what a fetch or a push is, others know. Here is how one repository is reached:
-//! its key, the host keys that are believed, the folder of both.
+//! The system's `ssh` is used so that its own keys, certificates of hosts and ciphers hold, for which companies set
+//! rules. The module moves bytes only; the protocols of a fetch and a push are known elsewhere. This file has the
+//! connection to one repository: its key, the trusted host keys, the folder of both.
 
 pub(super) mod complaint;
 mod folder;
@@ -30,16 +30,16 @@ use crate::model::ssh::SshAddress;
 use crate::support::retry::Disposition;
 use crate::support::sync::lock;
 
-/// How to come in over ssh. The private key itself comes from where a token comes from.
+/// The access over ssh. The private key itself comes from the token's source.
 #[derive(Debug, Clone)]
 pub struct SshAccess {
     /// The file with the host keys that are believed, as `ssh-keyscan` writes it.
     pub known_hosts: PathBuf,
-    /// Where ssh runs; made for our eyes only. No other repository may use it.
+    /// The folder of ssh, which only this user may read. No other repository may use it.
     pub folder: PathBuf,
 }
 
-/// How to reach one repository over ssh.
+/// The connection to one repository over ssh.
 #[derive(Debug)]
 pub(super) struct SshRemote {
     pub(super) address: SshAddress,
@@ -47,7 +47,7 @@ pub(super) struct SshRemote {
     known_hosts: PathBuf,
     /// Locked while it is made ready, so that two children do not both.
     folder: Mutex<KeyFolder>,
-    /// The longest silence of a server that we sit through.
+    /// The longest silence of a server before the exchange is cut.
     silence: Duration,
     /// The longest a whole exchange may take.
     total: Duration,
@@ -107,8 +107,8 @@ impl SshRemote {
         Ok(answer?.ok_or_else(none)?)
     }
 
-    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
-    /// back. Blocks for a moment.
+    /// Removes the key from the disk and closes the connection; the next exchange brings both back. Blocks for a
+    /// moment.
     pub(super) fn close(&self) {
         // Nobody waits for the lock while the connection ends.
         let leaving = lock(&self.folder).leave();
@@ -123,7 +123,7 @@ impl SshRemote {
     }
 }
 
-/// Neither the key nor a connection is left behind. Nobody waits for the latter.
+/// Leaves neither the key nor a connection behind; does not wait for the connection to end.
 impl Drop for SshRemote {
     fn drop(&mut self) {
         let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -1,15 +1,15 @@
-//! Locks that a killed git has left behind.
+//! Stale locks that a killed git has left behind.
 //!
-//! Git locks a branch by making `<ref>.lock` and renames that file to let go. One that is killed
-//! in between leaves it, and from then on nobody can move the branch. No lock says whose it is, so
-//! age decides: git holds it for milliseconds, and a file that is far older than that has no owner.
+//! Git locks a branch by creating `<ref>.lock` and renames that file to let go. A git that is killed in between leaves
+//! it, and from then on no process can move the branch. No lock names its owner, so age decides: git holds it for
+//! milliseconds, and a file that is far older than that has no owner.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Result, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// Where nobody else writes, a second is a thousand times what a lock is held for.
+/// The age of a stale lock where no other process writes: a second is a thousand times as long as a lock is held.
 pub(super) const ALONE: Duration = Duration::from_secs(1);
 /// Elsewhere a hook may run while the lock is held, and hooks may be slow.
 pub(super) const AMONG_OTHERS: Duration = Duration::from_mins(10);
@@ -17,15 +17,14 @@ pub(super) const AMONG_OTHERS: Duration = Duration::from_mins(10);
 /// The file by which removers keep one another out; it also shows the time of this file system.
 const GUARD: &str = "the-deployer.guard";
 
-/// Removes the lock if it is older than `age`; whether it is gone.
+/// Removes the lock if it is older than `age`; returns true if it is gone.
 ///
-/// Why it is safe: a git that is alive would have to hold the lock for `age`, which none does. And
-/// between the look at the lock and its removal nobody can have put a new one there: that takes
-/// somebody who removes the old one first, which only this function does, and of all processes
-/// that call it one at a time is past the guard.
+/// This is safe: a living git would have to hold the lock for `age`, which none does. And between the look at the lock
+/// and its removal no process can have put a new one there: that takes a process that removes the old one first, which
+/// only this function does, and of all processes that call it one at a time is past the guard.
 ///
-/// Age is the difference of two times that the same file system wrote, so that neither this
-/// machine's clock nor another one's can make a fresh lock look old.
+/// Age is the difference of two times that the same file system wrote, so that neither this machine's clock nor another
+/// one's can make a fresh lock look old.
 pub(super) fn clear(repository: &Path, lock: &Path, age: Duration) -> Result<bool> {
     let guard = repository.join(GUARD);
     let mut guard = OpenOptions::new().create(true).write(true).truncate(false).open(guard)?;

@@ -1,24 +1,22 @@
-//! Packing a repository of this machine: by git itself, which knows how.
+//! The packing of a repository of this machine, by git itself.
 //!
-//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a
-//! process of its own, as a git server does after a push. Without a git on this machine
-//! the repository works as well, and grows.
+//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a process of its own, as
+//! a git server does after a push. Without a git on this machine the repository works as well, and grows.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::git::PROGRAMS;
 
-/// So many writes lie between two turns; a write makes some twenty objects, and git packs from
-/// 6,700 on.
+/// The number of writes between two runs; a write leaves some twenty objects, and git packs from 6,700 on.
 const TURN: u32 = 100;
 
-/// When git had its last turn.
+/// The state of git's housekeeping.
 #[derive(Default)]
 pub(super) struct Tidying {
     writes: u32,
     running: Option<Child>,
-    /// There is no git here.
+    /// True if this machine has no git.
     without: bool,
 }
 

@@ -1,8 +1,7 @@
-//! What the words of a commit say was done, read back. Pure.
+//! The reader of commit messages and their trailers. Pure.
 //!
-//! `message` has written them. Anybody who may push can write such words too: each part is checked as
-//! if it came from outside, and what is taken for a deed of ours names a folder that the commit has
-//! (`past`).
+//! `message` has written them. Anybody who may push can write such words too: each part is checked as if it came from
+//! outside, and a record counts as the service's only if it names a folder that the commit has (`past`).
 
 use std::str::FromStr;
 
@@ -18,7 +17,7 @@ use crate::model::removal::{RemovalEnd, RemovalRecord, Taken};
 use crate::model::revision::Digest;
 use crate::model::rollback::{Rollback, TreeId};
 
-/// What a deployment's commit says of it.
+/// The trailers of a deployment's commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RevisionTrailers {
     /// The image tag.
@@ -27,13 +26,13 @@ pub struct RevisionTrailers {
     pub repository: Option<RepoName>,
     /// The commit that its WAML was read at.
     pub commit: Option<CommitSha>,
-    /// Who asked for it.
+    /// The actor of the deployment.
     pub actor: Option<String>,
     /// The template and its version.
     pub template: Option<String>,
     /// The digest of the rendered files.
     pub digest: Option<Digest>,
-    /// Why, if anybody said it.
+    /// The reason, if one was given.
     pub reason: Option<String>,
 }
 
@@ -68,8 +67,7 @@ pub(super) struct Words<'c> {
     pub(super) at: Timestamp,
 }
 
-/// Reads what a commit says was done; `None` where it says nothing of that kind, and what is wrong
-/// with it where it says it in words that are not ours.
+/// Reads the record of a commit; `None` where it has none, and the fault where its words are not the service's.
 pub(super) fn deed(words: &Words<'_>) -> Option<Result<CommitRecord, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
         return Some(deployment(words, id).map(|it| CommitRecord::Deployment(Box::new(it))));
@@ -166,8 +164,8 @@ fn removal(words: &Words<'_>, id: &str) -> Result<RemovalRecord, String> {
     })
 }
 
-/// Reads the time when it was asked for from its id: never after its commit, which knows seconds
-/// only. Whoever forges an id would be the newest for ever.
+/// Reads the time of the request from its id: never after its commit, which has seconds only. A forged id would be the
+/// newest for ever.
 fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
     time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
@@ -190,7 +188,7 @@ fn app_key(text: &str) -> Result<AppKey, String> {
     Ok(AppKey { namespace: parse(namespace)?, slug: parse(slug)? })
 }
 
-/// A commit without an actor is of nobody whom the forge knew.
+/// Returns the actor; a commit without one has an actor that the code host did not know.
 fn somebody(actor: String) -> String {
     if actor.is_empty() { NOBODY.to_owned() } else { actor }
 }

@@ -1,5 +1,4 @@
-//! The one reader of a repository's commits and trees, for those who only read. Knows no branch and
-//! no remote.
+//! The reader of a repository's commits and trees, for all code that only reads. Knows no branch and no remote.
 
 use std::path::Path;
 
@@ -12,8 +11,8 @@ use crate::model::live_history::AppFolders;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::TreeId;
 
-/// How many commits back a deploy id is looked for, or who edited a folder: it was lost by a crash, not by
-/// a year.
+/// The number of commits that are searched for a deploy id, or for the author of a folder: it was lost by a crash, not
+/// by a year.
 pub(super) const LOOK_BACK: usize = 1_000;
 
 /// A name and its object.
@@ -162,7 +161,7 @@ pub(super) fn read_folder(
     Ok((files, left))
 }
 
-/// The folders of an app that are named like a deploy id. Anything else there is not ours.
+/// Lists the folders of an app that are named like a deploy id. Other entries there do not belong to the service.
 pub(super) fn revision_folders(
     repo: &Repository,
     root: Option<&Tree<'_>>,

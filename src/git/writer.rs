@@ -1,7 +1,7 @@
-//! One writer for one manifest repository: each change becomes one commit on its branch.
+//! The writer of one manifest repository: each change becomes one commit on its branch.
 //!
-//! The door to the module: settings in, typed outcomes out, git's blocking work beside the async
-//! workers. Knows neither what the files mean nor why they are deployed.
+//! This is the entry of the module: settings in, typed outcomes out, git's blocking work beside the async workers. It
+//! knows neither the meaning of the files nor the reason of a deployment.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -41,26 +41,26 @@ use crate::git::signing::{CommitSigner, SigningKey};
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 
-/// Where the repository is, and how it is written to.
+/// The location of the repository, and the settings of its writer.
 #[derive(Debug, Clone)]
 pub struct WriterSettings {
-    /// The branch that Argo CD follows, and how to come in.
+    /// The branch that Argo CD follows, and its credentials.
     pub remote: RemoteSettings,
-    /// Whether nobody but this process writes to the repository at that path: then a lock that
-    /// is left behind is known as such after a second, and not after minutes.
+    /// True if no other process writes to the repository at that path: then a stale lock is known as such after a
+    /// second, and not after minutes.
     pub alone: bool,
-    /// Who commits.
+    /// The committer.
     pub identity: CommitIdentity,
     /// The domain of the addresses that people have as authors whom the code host names:
     /// `users.noreply.github.com`.
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
-    /// How often a server may be pushed to; a folder of this machine has no budget.
+    /// The push budget for a server; a folder of this machine has none.
     pub budget: PushAllowance,
-    /// Who pushes to a server.
+    /// The client that pushes to a server.
     pub push: PushBy,
-    /// What time it is, for the budget and for leases.
+    /// The clock for the budget and for leases.
     pub now: Now,
 }
 
@@ -76,7 +76,7 @@ pub struct ManifestRepository {
 }
 
 impl ManifestRepository {
-    /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
+    /// Opens the repository; for a server opens or begins the clone, and sends no request yet.
     pub async fn open(settings: WriterSettings) -> Result<Self, WriteError> {
         let (name, reference, source) = settings.remote.locate().map_err(WriteError::Invalid)?;
         batch::check(&settings.identity)?;
@@ -145,17 +145,17 @@ impl ManifestRepository {
         local::create(path, branch)
     }
 
-    /// Says that a deployment of the release is on its way, so that its other targets, if they come
-    /// now, go in the same push.
+    /// Announces that a deployment of the release is on its way, so that its other targets, if they come now, go in the
+    /// same push.
     pub fn announce(&self, release: &Release) -> PendingRelease {
         self.coming.announce(release)
     }
 
-    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not
-    /// pushed ([`WriteError::LeaseOver`]).
+    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not pushed
+    /// ([`WriteError::LeaseOver`]).
     ///
-    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone:
-    /// whether it got through, the repository tells.
+    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone: the repository
+    /// shows if it got through.
     pub async fn write(
         &self,
         write: DeploymentChange,

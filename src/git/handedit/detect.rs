@@ -1,5 +1,4 @@
-//! Looks at an app's `latest` and its revisions, and for who made it what it is. Reads the object
-//! database only.
+//! The search for a manual edit in an app's `latest`, and for its commit. Reads the object database only.
 
 use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
@@ -18,11 +17,10 @@ const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
 pub(super) const BYTES: usize = 256 * 1024;
 
-/// Finds what somebody changed by hand in an app's `latest` since one of us last wrote it; `None`
-/// if nobody did. `path` is where it is, `now` the folder there, and `tip` the commit that has it.
-/// What becomes of it is not known yet.
+/// Finds a manual edit in an app's `latest` since the service last wrote it; `None` if there is none. `path` is the
+/// path of `latest`, `now` the folder there, and `tip` the commit that has it.
 ///
-/// Reads nothing where nobody did: what is live is known by its object.
+/// Without an edit nothing is read: the live revision is known by its object.
 pub(in crate::git) fn find_hand_edit(
     repo: &Repository,
     tip: Option<Oid>,
@@ -112,8 +110,8 @@ fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<
     None
 }
 
-/// Returns whether a commit is all there is to say: its parents are here, so it is not only where
-/// our clone begins. libgit2 shows that one without parents.
+/// Returns true if a commit's parents are here, so that it is not only the beginning of the clone. libgit2 shows that
+/// one without parents.
 fn begins_here(repo: &Repository, commit: &git2::Commit<'_>) -> bool {
     match commit.parent_count() {
         0 => !repo.is_shallow(),

@@ -182,7 +182,7 @@ fn a_diff_is_bounded_and_says_so() {
     assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
 }
 
-/// As many short lines as a file may have, one of a few words each, without an order.
+/// Returns as many short lines as a file may have, one of a few words each, without an order.
 fn words(seed: u64) -> String {
     let next = |n: &u64| {
         Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))

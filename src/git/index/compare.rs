@@ -1,5 +1,5 @@
-//! What a target has now against what it had at the last look, by object ids from the target's
-//! folder down: what nobody touched is not opened, and no file is read here.
+//! The comparison of a target with its state at the last read, by object ids from the target's folder down: unchanged
+//! folders are not opened, and no file is read here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::tree::{self, NamedEntry};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 
-/// Where a target's things are, and which files of `latest` are wanted.
+/// The paths of a target, and the wanted files of `latest`.
 pub(super) struct IndexScope {
     manifests: RepoPath,
     applications: RepoPath,
@@ -43,17 +43,17 @@ struct SeenApp {
     files: Vec<NamedEntry>,
 }
 
-/// What is new, not read yet.
+/// The changes, not read yet.
 #[derive(Debug, Default)]
 pub(super) struct ComparedChanges {
     pub(super) changed: Vec<FoundApp>,
     pub(super) gone: Vec<AppKey>,
 }
 
-/// What a look came to.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(super) enum Compared {
-    /// All is as it was.
+    /// Nothing has changed.
     Same,
     /// This is there, and that of it is new.
     New(SeenIds, ComparedChanges),
@@ -73,14 +73,14 @@ pub(super) struct FoundApp {
     pub(super) application: Application<Oid>,
 }
 
-/// What became of an app's Application.
+/// The change of an app's Application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Application<T = Vec<u8>> {
-    /// It is as it was.
+    /// The Application has not changed.
     Same,
     /// There is none, or one that is too large to be one.
     Gone,
-    /// It has these bytes now.
+    /// The Application has these bytes now.
     Now(T),
 }
 
@@ -218,7 +218,7 @@ impl SeenIds {
         self.namespaces.get(&app.namespace)?.apps.get(&app.slug)
     }
 
-    /// Adds what is new of Applications: to the apps that are told anyway, and by themselves.
+    /// Adds the changes of Applications: to apps that have changes anyway, and by themselves.
     fn tell_applications(&self, before: &Self, found: &mut ComparedChanges) {
         for one in &mut found.changed {
             let known = before.app(&one.app).map(|_| before.application.get(&one.app).copied());

@@ -1,7 +1,7 @@
-//! libgit2's own push: the fallback for a server that our client does not get on with.
+//! libgit2's own push: the fallback for a server that the service's own client does not work with.
 //!
-//! It needs the objects on disk first, asks for the server's branches, and walks the trees of the
-//! commits to find out what is new.
+//! It needs the objects on disk first, requests the server's branches, and walks the trees of the commits to find the
+//! new objects.
 
 use std::cell::{Cell, RefCell};
 
@@ -85,10 +85,10 @@ impl Push for Libgit2 {
     }
 }
 
-/// What the server says during a push; libgit2's callbacks write it.
+/// The server's messages during a push; libgit2's callbacks write it.
 #[derive(Default)]
 struct Report {
-    /// The branch was not where we thought, and nothing was sent.
+    /// True if the branch had moved, and nothing was sent.
     moved: Cell<bool>,
     word: RefCell<Word>,
     printed: RefCell<Vec<u8>>,

@@ -1,26 +1,25 @@
-//! What `git receive-pack` answers, and where a branch is by its advertisement. Pure.
-//! `gitprotocol-pack(5)`, "Report Status" and "Reference Discovery".
+//! The answer of `git receive-pack`, and the branch in its advertisement. Pure. `gitprotocol-pack(5)`, "Report Status"
+//! and "Reference Discovery".
 
 use git2::Oid;
 
 use crate::git::failure::Failure;
 use crate::git::push::pkt::{Lines, PRINTED_LIMIT, PktLine, StreamEnd};
 
-/// What came of a push that was carried to the server.
+/// The result of a push that was carried to the server.
 #[derive(Debug)]
 pub(in crate::git) enum Carried {
     /// The server's answer, from its first byte.
     Answer(Vec<u8>),
-    /// The server said before anything was sent that the branch is elsewhere. Only a server that
-    /// speaks first can say so.
+    /// The server said before anything was sent that the branch has moved. Only a server that speaks first can say so.
     Moved,
 }
 
-/// A push that did not come to an answer.
+/// A push without an answer.
 #[derive(Debug)]
 pub(in crate::git) struct NotCarried {
     pub(in crate::git) failure: Failure,
-    /// Whether the pack had begun to go out: the server may have taken it.
+    /// True if the pack had begun to go out: the server may have accepted it.
     pub(in crate::git) sent: bool,
 }
 
@@ -28,18 +27,18 @@ pub(in crate::git) struct NotCarried {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PushReport {
     pub(super) word: Word,
-    /// What hooks and the server printed.
+    /// The output of hooks and of the server.
     pub(super) printed: Vec<u8>,
 }
 
-/// What became of the branch.
+/// The report about the branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Word {
-    /// It was moved.
+    /// The branch was moved.
     Done,
     /// The objects were not taken; why. Nothing was moved.
     NotUnpacked(String),
-    /// It was not moved; why.
+    /// The branch was not moved; with the reason.
     Not(String),
     /// The answer does not say, or ends before it does.
     #[default]
@@ -79,13 +78,13 @@ fn error(data: &[u8]) -> Option<&[u8]> {
     data.strip_prefix(b"ERR ")
 }
 
-/// Returns whether the answer says already what became of the branch, though more of it may come.
+/// Returns true if the answer has the report about the branch already, though more of it may come.
 pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
     read(answer, reference).word != Word::None
 }
 
-/// Status and printed text: on two bands of one stream, or the status alone. The first line tells which, so
-/// that no line that follows makes another thing of what was read before it.
+/// Returns the status and the printed text: on two bands of one stream, or the status alone. The first line decides
+/// which, so that no later line changes the meaning of what was read before it.
 fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut status, mut printed) = (Vec::new(), Vec::new());
     let print = |printed: &mut Vec<u8>, text: &[u8]| {
@@ -129,7 +128,7 @@ fn word(status: &[u8], reference: &str) -> Word {
     }
 }
 
-/// Why an answer is no list of branches.
+/// The reason why an answer is no list of branches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::git) enum NoList {
     #[error("no list of branches")]
@@ -165,7 +164,7 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
     }
 }
 
-/// Any answer is read, and what the service takes as told once is not told otherwise by the bytes that follow.
+/// Checks that any answer is read, and that later bytes do not change an outcome that was read before.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     const REFERENCE: &str = "refs/heads/main";

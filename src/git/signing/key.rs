@@ -1,7 +1,7 @@
-//! The key that commits are signed with, as the operator gave it. Pure.
+//! The key that signs commits, as the operator configured it. Pure.
 //!
-//! An ssh key is read whole here, its passphrase tried. Of an OpenPGP key the armor is read and
-//! that it is a secret key; what it can do only `gpg` knows.
+//! An ssh key is read whole here, its passphrase tried. Of an OpenPGP key only the armor is read, and that it is a
+//! secret key; its capabilities only `gpg` knows.
 
 use std::fmt;
 
@@ -28,13 +28,13 @@ pub struct OpenPgpKey {
     pub(super) passphrase: Option<SecretString>,
 }
 
-/// What is wrong with a key or its passphrase. Nothing of them is in it.
+/// The fault of a key or its passphrase. Nothing of them is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
-    /// Something else.
+    /// The text is no key.
     #[error("this is no {0}")]
     NoKey(&'static str),
-    /// The half that everybody may know.
+    /// The text is a public key.
     #[error("this is the public half of a key, not the private one")]
     Public,
     /// A key of the other format.
@@ -49,7 +49,7 @@ pub enum SigningKeyError {
     /// Behind another passphrase.
     #[error("the passphrase does not unlock this key")]
     WrongPassphrase,
-    /// It would end in the middle.
+    /// The passphrase has several lines and would be cut.
     #[error("a passphrase of several lines cannot be given to gpg")]
     Lines,
     /// Damaged.

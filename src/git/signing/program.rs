@@ -1,5 +1,5 @@
-//! Runs `gpg`, and nothing else: with a deadline, deaf to everything but its home, and with no more
-//! of its words kept than a person reads.
+//! The runner of `gpg`: with a deadline, without input from its environment but its home, and with only as much of its
+//! output as a person reads.
 
 use std::io::{ErrorKind, Read, Write as _};
 use std::path::Path;
@@ -15,17 +15,17 @@ use crate::git::error::SigningError;
 
 /// Ten times what the first use of a key takes whose passphrase is slow to check on purpose.
 const LIMIT: Duration = Duration::from_secs(30);
-/// One that has closed its outputs is about to end.
+/// The time for a program that has closed its outputs to end.
 const GRACE: Duration = Duration::from_secs(1);
 /// More than any signature, and more than a person reads.
 const LARGEST: u64 = 64 * 1024;
 
-/// What the program did.
+/// The result of the program.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
-    /// What it says for people, and between that its lines for programs, `[GNUPG:] …`.
+    /// The text for people, and between it the lines for programs, `[GNUPG:] …`.
     pub(super) said: String,
 }
 
@@ -81,7 +81,7 @@ fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Both outputs, once both are at their ends, read beside us.
+/// Reads both outputs on a thread of its own, until both have ended.
 fn reader(
     output: Option<impl Read + Send + 'static>,
     said: Option<impl Read + Send + 'static>,
@@ -95,7 +95,7 @@ fn reader(
     receiver
 }
 
-/// One that says too much is cut off, and ends of it.
+/// Reads to the end. A program that prints too much is cut off, and ends of it.
 fn to_the_end(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {

@@ -1,8 +1,8 @@
-//! One child `ssh` with a program of git's behind it: bytes in, bytes out. And a push over it: the
-//! server speaks first, then come commands and pack, then its report.
+//! One child `ssh` with a program of git's behind it: bytes in, bytes out. And a push over it: the server speaks first,
+//! then come commands and pack, then its report.
 //!
-//! Every wait has an end. What is printed beside the answer is read all the time, so that nobody
-//! waits for us, and kept as far as a person would read it.
+//! Every wait has a limit. The printed output is read all the time, so that the child never waits for this process, and
+//! kept as far as a person would read it.
 
 use std::pin::Pin;
 use std::process::Stdio;
@@ -24,20 +24,20 @@ use crate::git::ssh::folder::KeyFolder;
 use crate::git::ssh::options::{self, GitService};
 use crate::support::sync::lock;
 
-/// How much of what is printed is kept, in bytes.
+/// The limit of the printed output that is kept, in bytes.
 const PRINTED_LIMIT: usize = 16 * 1024;
 /// A child whose answer has ended ends itself at once; then its last words are read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Hooks of the server may still run after its answer, and print: they have so long to end well.
 const LINGER: Duration = Duration::from_secs(30);
-/// What git's programs end with after they said what is wrong.
+/// The exit status of git's programs after an error message.
 const OF_GIT: i32 = 128;
 /// The server's report of a push is a few lines, and what hooks print.
 const REPORT: usize = 16 * 1024 * 1024;
-/// Of an answer up to this size it is looked whether it says already what became of the branch. Then
-/// nobody waits for what the server does after it: hooks that tell others, and its housekeeping.
+/// The limit up to which an answer is searched for the report about the branch. Then the client does not wait for the
+/// server's later work: hooks that notify others, and its housekeeping.
 const TOLD: usize = 64 * 1024;
-/// How much is read at once.
+/// The size of one read.
 const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
 const PACKET: usize = 65_520;
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// In place of its branches a server may say what is wrong.
+    /// Checks for an error message, which a server may send in place of its branches.
     fn no_error(&mut self, packet: &[u8]) -> Result<(), Failure> {
         let text = packet.get(4..).and_then(|data| data.strip_prefix(b"ERR "));
         let Some(text) = text.map(lossy) else { return Ok(()) };
@@ -207,7 +207,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the server that no more is wanted. It may have ended already, and that is as good.
+    /// Tells the server that no more is wanted. It may have ended already, which is fine.
     pub(in crate::git) fn say_goodbye(&mut self) {
         let runtime = self.ssh.runtime.clone();
         let _heard = runtime.block_on(self.send(b"0000"));
@@ -284,8 +284,8 @@ impl Session {
     }
 }
 
-/// What was asked for is answered; what the server still does is let end. After a failure the child
-/// is killed at once.
+/// Ends the session: after an answer the server may finish its work; after a failure the child is killed at once. After
+/// a failure the child is killed at once.
 impl Drop for Session {
     fn drop(&mut self) {
         self.listening.abort();
@@ -338,8 +338,8 @@ fn command(ssh: &SshRemote, folder: &KeyFolder, program: GitService) -> Command 
     command
 }
 
-/// As over HTTP: a pack can be a whole repository's tip, the report of a push is a few lines, and an
-/// advertisement has a line a branch.
+/// Returns the limit of an answer, as over HTTP: a pack can be a whole repository's tip, the report of a push is a few
+/// lines, and an advertisement has a line a branch.
 fn limit(program: GitService) -> u64 {
     const MIB: u64 = 1024 * 1024;
     match program {
