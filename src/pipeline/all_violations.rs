@@ -1,9 +1,9 @@
-//! Every violation at once, also where a name is wrong that everything else goes by: the app's, the
+//! All violations of a file at once, also where a name is wrong on which everything else depends: the app's, the
 //! target's, the template's.
 //!
-//! What is told beside such a name must be wrong whatever was meant. So a file without a legal app is
-//! judged under a name that stands in; and where the target or the template is not known, each there is
-//! is tried, and what is wrong with all of them is told.
+//! A violation beside such a name must be wrong whatever was meant. So a file without a legal app is checked under a
+//! placeholder name; and where the target or the template is not known, each known one is tried, and the violations of
+//! all of them are shown.
 
 use jiff::Timestamp;
 
@@ -17,9 +17,9 @@ use crate::pipeline::{default, merge, validate};
 use crate::templates::set::{Template, TemplateSet};
 use crate::waml::Waml;
 
-/// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.
+/// The limit of pairs of a target and a template: each costs as much as a plan, which is about a millisecond.
 const MOST_PAIRS: usize = 60;
-/// So many targets are tried, or templates for one target.
+/// The limit of tried targets, or of templates for one target.
 const MOST: usize = 20;
 
 /// Finds everything that is wrong with a file that does not say which app it is, of which `draft`
@@ -146,7 +146,7 @@ fn unasked(clusters: &Clusters) -> Facts {
     Facts::unasked(Timestamp::UNIX_EPOCH, clusters.clone())
 }
 
-/// No rule minds it.
+/// Returns a release that no rule refuses.
 fn nothing_released() -> Release {
     Release {
         repository: RepoName::parse("owner/app").expect("two words are a repository"),

@@ -67,7 +67,7 @@ deploy:
     );
 }
 
-/// It is called like the list of an address's paths, which merges.
+/// The key has the name of the list of an address's paths, which merges.
 #[test]
 fn paths_in_vault_are_a_plain_list() {
     let body = "
@@ -79,7 +79,7 @@ deploy:
     assert_eq!(merged(body, "t"), r#"{"vault":{"paths":["n/c"]},"iam":{"roles":["b"]}}"#);
 }
 
-/// Whatever its key: what an element is goes by its type.
+/// The identity of an element depends on its type, whatever its key.
 #[test]
 fn identity_goes_by_the_type() {
     use crate::waml::identities::ElementIdentity;

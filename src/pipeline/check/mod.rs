@@ -1,5 +1,5 @@
-//! A set of templates tried out: with its own samples, as a deployment would, and for what the
-//! samples do not reach: names that nothing gives, and defaults that nothing reads.
+//! The check of a set of templates: it renders the set's own samples, as a deployment would, and finds unknown names
+//! and unused defaults that the samples do not reach.
 //!
 //! Pure, as the stages are; `the-deployer templates check` shows the report.
 
@@ -27,13 +27,13 @@ use crate::templates::{engine, view as views};
 use crate::waml::Waml;
 use crate::waml::node::Node;
 
-/// What was found out.
+/// The result of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use = "a report is for telling"]
 pub struct CheckReport {
     /// Each version of each template, by name.
     pub templates: Vec<Checked>,
-    /// What is wrong or doubtful, in the order of the files.
+    /// The violations and warnings, in the order of the files.
     pub violations: Vec<Violation>,
 }
 
@@ -49,9 +49,9 @@ impl CheckReport {
 pub struct Checked {
     /// `backend-default@latest`
     pub template: String,
-    /// Its files.
+    /// The number of its files.
     pub files: usize,
-    /// Its samples.
+    /// The number of its samples.
     pub samples: usize,
     /// The targets of all samples: how often it was rendered.
     pub targets: usize,
@@ -62,7 +62,7 @@ pub struct Checked {
 /// A WAML to try a template with.
 pub(super) struct Sample {
     waml: Waml,
-    /// Where it begins.
+    /// The position of its first file.
     place: Position,
     /// The targets for which it is accepted.
     pub(super) targets: Vec<TargetName>,

@@ -1,4 +1,4 @@
-//! Sets of templates, and what is said of them.
+//! Sets of templates, and their violations.
 
 use super::*;
 
@@ -29,8 +29,8 @@ fn severity(violation: &Violation) -> &'static str {
     if violation.is_error() { "error" } else { "warning" }
 }
 
-/// All but that the sample sets what a template so small does not use, and that what it makes is
-/// no object of Kubernetes.
+/// Returns the violations of a small template, without those about unused parts of the sample and about objects that
+/// Kubernetes does not know.
 fn of_template(defaults: &str, body: &str) -> Vec<String> {
     let all = lint_sources(&set(defaults, body));
     all.into_iter()

@@ -1,4 +1,4 @@
-//! Which facts a preview goes by: those about the WAML, not those about the commit or the moment.
+//! The facts that a preview uses: those about the WAML, not those about the commit or the moment.
 
 use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::TargetName;
@@ -18,8 +18,8 @@ pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
     Some(questions)
 }
 
-/// Selects the facts that may refuse a preview, and lists what could not be had of them. That is
-/// nobody's mistake here: a deployment will ask again.
+/// Selects the facts that may refuse a preview, and lists the failed lookups of them. A failed lookup is not the
+/// author's mistake: a deployment will repeat it.
 pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
     let mut notes = Vec::new();
     let own = Facts {

@@ -1,5 +1,5 @@
-//! Who may deploy what where, and when: the target is known, the app is the repository's, the commit on a branch that
-//! the target takes, the deployer in one of its teams, and neither a lock, a hold nor the calendar says no.
+//! Access to a target: the target is configured, the app belongs to the repository, the commit is on a branch that the
+//! target takes, the deployer is in one of its teams, and neither a lock, a hold nor a window stops the deployment.
 
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
@@ -30,12 +30,12 @@ pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.add_to_file(subject.waml, &path, violation);
 }
 
-/// An app belongs to the repository that deployed it first, and a namespace to the owners of the
+/// Checks the owner: an app belongs to the repository that deployed it first, and a namespace to the owners of the
 /// repositories that deploy there.
 ///
-/// Slugs and namespaces are first come, first served on each target. Anybody could write another
-/// team's names into a WAML; here that meets a no. An app that is new in a namespace may join
-/// when its repository has the same GitHub owner as one that is there already.
+/// Slugs and namespaces are first come, first served on each target. Anybody could write another team's names into a
+/// WAML; this rule refuses that. An app that is new in a namespace may join when its repository has the same GitHub
+/// owner as one that is there already.
 pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let what = "who owns the app and its namespace";
     let wanted = NeededFact { rule: "owner", what, path: None };
@@ -95,7 +95,7 @@ pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("branch", message).help(help));
 }
 
-/// Checks that who deploys is in one of the teams that the target asks for.
+/// Checks that the person who deploys is in one of the teams that the target requires.
 pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let teams = subject.cluster.map(|target| target.policies.deploy_teams.as_slice());
     let Some(teams) = teams.filter(|teams| !teams.is_empty()) else { return };
@@ -110,7 +110,7 @@ pub(super) fn deployer(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("deployer", message).help(help));
 }
 
-/// No lock stops the deployment.
+/// Checks that no lock stops the deployment.
 pub(super) fn locks(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let wanted =
         NeededFact { rule: "locks", what: "whether a lock stops the deployment", path: None };
@@ -152,8 +152,8 @@ fn locked(lock: &Lock) -> Violation {
     ))
 }
 
-/// Nobody is held from deploying the app to the target, as automation is after a rollback; nor does a person
-/// deploy again what was rolled back from.
+/// Checks that no hold stops the deployment: after a rollback automation does not deploy, and a person does not deploy
+/// again the release that was rolled back.
 pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let wanted =
         NeededFact { rule: "hold", what: "whether a hold stops the deployment", path: None };

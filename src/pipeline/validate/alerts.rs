@@ -1,5 +1,5 @@
-//! Alerts: every name is a default alert's or has an expression of its own, thresholds and
-//! durations are sane, and what is tuned is there to be tuned.
+//! Alerts: every name is a default alert's or has an expression of its own, thresholds and durations are plausible, and
+//! a tuned alert exists for the app.
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;
@@ -107,7 +107,7 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Ru
     }
 }
 
-/// So many characters of an expression are shown again in the help.
+/// The limit of characters of an expression that the help repeats.
 const LONGEST_SHOWN: usize = 60;
 
 fn example(unit: Unit) -> &'static str {

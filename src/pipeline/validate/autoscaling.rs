@@ -1,4 +1,4 @@
-//! The autoscaler's numbers fit together, and what it measures is requested.
+//! The autoscaler's numbers fit together, and its metrics have requests.
 
 use super::resources::Amount;
 use super::{RuleReport, Subject};
@@ -102,7 +102,7 @@ fn measures(
 struct Unreachable<'a> {
     kind: &'a str,
     percent: u32,
-    /// What is requested, and the limit.
+    /// The request and the limit.
     amounts: (&'a str, &'a str),
     /// The limit in percent of the request.
     most: u128,
@@ -129,8 +129,7 @@ impl Unreachable<'_> {
     }
 }
 
-/// Finds the metric, where pods can never be busier than what is aimed for. A request of nothing is
-/// told at once.
+/// Finds the metric with a goal that pods can never exceed. A request of 0 is reported at once.
 fn find_unreachable<'a>(
     kind: &'a str,
     (request, limit): (&'a str, Option<&'a str>),

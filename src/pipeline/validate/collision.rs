@@ -1,9 +1,9 @@
-//! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one.
+//! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one object.
 //!
-//! Argo CD would hand such an object back and forth between two apps, and removing one of them would take
-//! it from the other. A Secret that a controller makes of an object counts as one. What the app has had before is a warning: it is the other one that came later. Another
-//! app's file that cannot be read may have any name: that is a warning, too. Where nothing is known, the rule
-//! `stateful` says so, which asks the same repository.
+//! Argo CD would hand such an object back and forth between two apps, and a removal of one app would take it from the
+//! other. A Secret that a controller creates from an object counts as one. An object that the app has had before gives
+//! a warning: the other app came later. Another app's file that cannot be read may have any name, so that is a warning,
+//! too. Where the lookup failed, the rule `stateful` says so, which reads the same repository.
 
 use std::collections::HashMap;
 
@@ -138,7 +138,7 @@ fn place(
     }
 }
 
-/// Finds the variable that asks for a Secret of that name.
+/// Finds the variable that refers to a Secret of that name.
 fn variable(made: &RenderedPlan<'_>, name: &str) -> Option<Path> {
     let variables = made.valid.section().env.as_deref().unwrap_or_default();
     let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);

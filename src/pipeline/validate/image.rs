@@ -1,4 +1,4 @@
-//! The image has a name that a registry can have, and is there.
+//! The image has a name that a registry can have, and its tag exists.
 
 use super::unknown::{self, NeededFact};
 use super::{RuleReport, Subject};
@@ -11,8 +11,8 @@ use crate::waml::quote::{quoted, quoted_host};
 /// Registries take no longer names.
 const LONGEST: usize = 255;
 
-/// Checks the image's name by the grammar of OCI's and Docker's references. The tag is no part of
-/// it: that comes with the release.
+/// Checks the image's name by the grammar of OCI's and Docker's references. The tag is no part of it: it comes with the
+/// release.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     if !parts(subject, &path, report) {

@@ -97,8 +97,8 @@ impl Address<'_> {
         }
     }
 
-    /// Checks where a path leads where no port is named: the address's own if somebody wrote it,
-    /// else the template's, or the only one that there is.
+    /// Checks the port of a path that names none: the address's own if it was written, else the template's, or the only
+    /// port.
     fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut RuleReport<'_>) {
         let own = self.path.key("port");
         let written = self.subject.tree.at(&own).is_some_and(is_from_waml);

@@ -1,4 +1,4 @@
-//! Labels and annotations: legal keys and values, and none of those that are ours.
+//! Labels and annotations: legal keys and values, and none that the-deployer sets.
 
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ use crate::waml::confidential::is_confidential;
 use crate::waml::node::Path;
 use crate::waml::quote::{quoted, quoted_name};
 
-/// Prefixes under which we, and Argo CD, write ourselves.
+/// The prefixes of keys that the-deployer and Argo CD set.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::manifests::OUR_PREFIX];
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {

@@ -1,5 +1,5 @@
-//! The list of all rules: what each checks, where it comes from, how much it weighs, and when it
-//! runs. `docs/validators.md` and `the-deployer validators` are made from it.
+//! The list of all rules, with the subject, source, weight and stage of each. `docs/validators.md` and `the-deployer
+//! validators` are made from it.
 
 use super::{
     RenderedPlan, RuleReport, Subject, access, alerts, autoscaling, collision, cron, disks, env,
@@ -7,45 +7,45 @@ use super::{
     removal, rendered, resources, routes, scaling, secrets, slo, stores, traffic, volumes,
 };
 
-/// One rule: its stable name, what it checks, and the check.
+/// One rule: its stable name, its subject, and its check.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// As it stands in a violation.
+    /// The name, as in a violation.
     pub name: &'static str,
-    /// What it checks, in one sentence.
+    /// The subject, in one sentence.
     pub about: &'static str,
-    /// Where it comes from: whose document, or whose promise.
+    /// The source: a document, or a promise of the-deployer.
     pub source: &'static str,
-    /// What a violation does.
+    /// The weight of a violation.
     pub weight: Weight,
     pub(super) check: RuleCheck,
 }
 
-/// What a rule's violations do.
+/// The weight of a rule's violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// They stop the deployment.
+    /// A violation stops the deployment.
     Error,
-    /// They are shown.
+    /// A violation is a warning.
     Warning,
-    /// It depends; the rule says on what.
+    /// A violation is an error or a warning, by the case.
     Both,
 }
 
-/// When a rule runs, and so what it can know.
+/// The stage at which a rule runs, and so the data that it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// Where the file is read.
+    /// The reading of the file.
     Reading,
-    /// Where the template is chosen.
+    /// The choice of the template.
     Choosing,
-    /// On the complete settings.
+    /// After the settings are complete.
     Settings,
-    /// On the complete settings and what is known of the world; silent where nobody was asked.
+    /// After the lookups; a rule without a lookup is silent.
     Facts,
-    /// On the rendered objects.
+    /// After rendering.
     Objects,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum RuleCheck {
 }
 
 impl Rule {
-    /// Tells when it runs.
+    /// Returns the stage at which it runs.
     pub fn when(&self) -> When {
         match self.check {
             RuleCheck::Reading => When::Reading,
@@ -73,7 +73,7 @@ impl Rule {
     }
 }
 
-/// The rules as a table: name, weight, and when it runs by which function; what it checks; where it comes from.
+/// The table of rules: name, weight, stage and function; subject; source.
 macro_rules! rules {
     ($($name:literal $weight:ident $when:ident $(($check:path))?; $about:literal; $source:literal;)*) => {
         &[$(Rule {

@@ -1,4 +1,4 @@
-//! Names that become names of objects are legal, short enough for what is made from them, and free.
+//! Names that become names of objects are legal, short enough for the names derived from them, and free.
 
 use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::object::Object;
@@ -91,11 +91,11 @@ pub(super) fn is_port_name(text: &str) -> bool {
         && !text.contains("--")
 }
 
-/// Names that belong to Kubernetes, to the platform or to its operators are not an app's.
+/// Refuses names that belong to Kubernetes, to the platform or to its operators.
 ///
-/// An app in `kube-system`, or one whose service account is `default`, would act with rights that were
-/// given to somebody else. The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and what a
-/// rollback brings back (`deployments/rollback`).
+/// An app in `kube-system`, or one whose service account is `default`, would act with rights that were given to others.
+/// The same list bounds the cluster's AppProject (`manifests/argocd/project.rs`), and the files of a rollback
+/// (`deployments/rollback`).
 pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };

@@ -1,4 +1,4 @@
-//! Probes use ports that the app has, and what Kubernetes takes.
+//! Probes use ports that the app has, with values that Kubernetes accepts.
 
 use super::{RuleReport, Subject};
 use crate::model::violation::Violation;

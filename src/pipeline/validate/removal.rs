@@ -1,10 +1,10 @@
-//! A deployment removes nothing that keeps data, and not much at once, without saying so: a template, or a part of the
-//! WAML, may have gone missing.
+//! A deployment removes no object that keeps data, and not many objects at once, unless the WAML says so: a template,
+//! or a part of the WAML, may be missing.
 //!
-//! What `latest` holds on the target is compared with what was rendered. Argo CD prunes what is
-//! gone, and with a volume claim or a database goes what is in it. Saying so is
-//! `removes: [{kind, name}]` in the section; once the object is gone the entry means nothing, and
-//! a warning asks for it to be taken out, lest it lets a later object of that name go too.
+//! The live objects on the target are compared with the rendered ones. Argo CD prunes the missing ones, and with a
+//! volume claim or a database goes its data. The WAML says so with `removes: [{kind, name}]` in the section; once the
+//! object is gone the entry means nothing, and a warning asks to remove it, lest it lets a later object of that name go
+//! too.
 
 use super::{RenderedPlan, RuleReport, unknown};
 use crate::manifests::object::Object;
@@ -18,7 +18,7 @@ use crate::waml::section::Removal;
 
 /// More are not named in the message; the helps have them all.
 const NAMED: usize = 5;
-/// How many bytes of entries one help has: with the words around them it is shown whole.
+/// The limit of bytes of entries in one help: with the words around them it is shown whole.
 const LONGEST_LINE: usize = 1600;
 
 /// Stops a deployment that removes much, unless what it removes is named.
@@ -132,7 +132,7 @@ fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
     removal.kind == object.kind && removal.name == object.name
 }
 
-/// `stays`: Argo CD is told to leave it in the cluster.
+/// Describes an object that is removed without an entry. `stays` says that Argo CD leaves it in the cluster.
 fn undeclared(object: &LiveObject, stays: bool) -> Violation {
     let LiveObject { api_version: _, kind, name } = object;
     let message = if stays {

@@ -16,7 +16,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// What is requested of one kind of resource, and the limit.
+/// The request and the limit of one kind of resource.
 struct Resource<'a> {
     subject: &'a Subject<'a>,
     name: &'static str,
@@ -98,13 +98,13 @@ fn amounts(amounts: Option<&Amounts>) -> [(&'static str, Option<&str>); 3] {
 /// A text as an amount of CPU or of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Amount {
-    /// No quantity at all.
+    /// The text is no quantity.
     Unreadable,
     /// Fewer bytes than anything can be made of.
     Tiny,
     /// More than a machine has.
     Huge(Quantity),
-    /// What somebody may have meant.
+    /// The quantity that was probably meant.
     Plausible(Quantity),
 }
 

@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes' `Ingress` has no word for gRPC: its controller is told by an annotation, which is
+/// Checks gRPC on Kubernetes' `Ingress`, which has no field for it: its controller reads an annotation, which is
 /// ingress-nginx's own and for all paths of the object.
 fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let views = ingress::ingresses(subject.section, subject.waml.app.slug.as_str(), target);
@@ -68,7 +68,7 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
     stranger.into_iter().chain(plain).collect()
 }
 
-/// Reports the same host and path for the same people: which of the two answers, nobody can say.
+/// Reports the same host and path for the same audience: which of the two answers is undefined.
 fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
     let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {
@@ -136,7 +136,7 @@ fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Rul
     }
 }
 
-/// A policy that lets in nothing from outside leaves every address without an answer.
+/// Reports a network policy that lets in nothing from outside: it leaves every address without an answer.
 fn unreached(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let policy = &target.platform.network_policy;
     let open = !policy.ingress.namespaces.is_empty() || !policy.ingress.labels.is_empty();

@@ -1,4 +1,4 @@
-//! How many pods there are: while they are replaced, while nodes are drained, and when an autoscaler takes over.
+//! The number of pods: while they are replaced, while nodes are drained, and when an autoscaler takes over.
 
 use super::{RenderedPlan, RuleReport, Subject};
 use crate::manifests::int_or_string::NumberOrPercent;
@@ -43,9 +43,8 @@ fn number(
     found
 }
 
-/// Reads a number as `number` does, where pods stay or are away, of which Kubernetes takes no more
-/// than 100 %: only `maxSurge` may be more. What comes of a number that is refused is nothing to
-/// tell.
+/// Reads a number as `number` does, for pods that stay or are away, of which Kubernetes takes no more than 100 %: only
+/// `maxSurge` may be more. The consequences of a refused number are not reported.
 fn part_of_all(
     rule: &'static str,
     what: &str,
@@ -137,8 +136,8 @@ pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Reports, whatever the target's policy lets pass, that the number is not known: a number that is
-/// live and not kept costs pods.
+/// Reports an unknown number, whatever the target's policy for failed lookups: a live number that is not kept costs
+/// pods.
 fn unknown_replicas(made: &RenderedPlan<'_>, why: &str, report: &mut RuleReport<'_>) {
     let mut objects = made.objects.iter();
     let Some(workload) = objects.find_map(|object| scaled_by(&object.json)) else {

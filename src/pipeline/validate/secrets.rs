@@ -1,6 +1,6 @@
-//! Secrets that the app refers to exist, are its own to read, and reach its pods as it wants them.
+//! Secrets that the app refers to exist, the app may read them, and they reach its pods as it needs them.
 //!
-//! Where they are looked for is the cluster's affair: Kubernetes Secrets of the namespace, or Vault.
+//! The cluster decides where they are looked up: Kubernetes Secrets of the namespace, or Vault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,8 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
     violation.expected("no such secret").help(format!("{remedy} first, or correct the name"))
 }
 
-/// Says where it was looked for, and what to do. A cluster whose Secrets somebody else makes may be
-/// looked at itself, or the Vault that they are made from.
+/// Names the place of the lookup and the way out. In a cluster whose Secrets another program creates the service looks
+/// in the cluster itself, or in the Vault that they are created from.
 fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
     let app = &subject.waml.app;
     let cluster = format!("create it in the namespace `{}` of the cluster", app.namespace);
@@ -159,7 +159,7 @@ fn check_path<'a>(
     None
 }
 
-/// What brings environment variables, too.
+/// The kinds of delivery that bring environment variables, too.
 const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operator`";
 
 /// Checks that how secrets reach pods on the target can do what the app wants of it: the Vault

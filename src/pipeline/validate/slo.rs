@@ -1,4 +1,4 @@
-//! The service level objective can be kept, measured and missed.
+//! The service level objective can be met, measured and missed.
 
 use super::{RuleReport, Subject};
 use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
@@ -63,7 +63,7 @@ fn measured(
 const OTHER_CONTROLLERS: [&str; 8] =
     ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
 
-/// Traefik counts only what goes through it.
+/// Checks that requests are counted: Traefik counts only those that go through it.
 fn counted(watched: &Watched<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
     let by_traefik = monitoring.http == HttpMetrics::Traefik;

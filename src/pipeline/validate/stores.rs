@@ -1,4 +1,4 @@
-//! The stores of an app's own exist as it asks for them, on a target that has any.
+//! The app's databases and caches exist in the requested form, on a target that can create them.
 
 use super::resources::not_a_quantity;
 use super::{RuleReport, Subject};
@@ -13,7 +13,7 @@ use crate::waml::suggest;
 /// Cloud SQL's disks have 10 to 65,536 GB.
 const SIZES: std::ops::RangeInclusive<u64> = (10 << 30)..=(65_536 << 30);
 
-/// The major versions that there are, and the next: what comes later comes with a release of ours.
+/// The existing major versions, and the next one: later ones come with a release of the-deployer.
 const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
 const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
 
@@ -106,14 +106,14 @@ fn is_tier(text: &str) -> bool {
 /// Less than this, and Redis is busy with itself.
 const SMALLEST: u64 = 32 << 20;
 
-/// More than this fits on few nodes, and nobody means it for a pod beside the app.
+/// The largest Redis beside the app: a larger one fits on few nodes, and nobody means it.
 const LARGEST: u64 = 64 << 30;
 
 /// Memorystore has instances of 1 to 300 whole GB.
 const MEMORYSTORE: std::ops::RangeInclusive<u64> = (1 << 30)..=(300 << 30);
 
-/// The versions of Redis and of Valkey that there are, without patches. The two last majors are still being
-/// made: they may get more, and the next major version comes with a release of ours.
+/// The existing versions of Redis and of Valkey, without patches. The two last majors still get new minors, and the
+/// next major comes with a release of the-deployer.
 const VERSIONS: [(u32, &[u32]); 7] = [
     (3, &[0, 2]),
     (4, &[0]),
@@ -124,7 +124,7 @@ const VERSIONS: [(u32, &[u32]); 7] = [
     (9, &[0, 1]),
 ];
 
-/// No version of either has had so many patches.
+/// The limit of patches: no version of either has had so many.
 const MOST_PATCHES: u32 = 40;
 
 /// Memorystore's: there are no others, and there will be none.
@@ -210,12 +210,12 @@ fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut RuleRep
     }
 }
 
-/// Whether there is a version.
+/// The result of a lookup of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Yes,
     No,
-    /// It looks like one, and none of that number has been heard of.
+    /// It has the form of a version, and no such number is known.
     Doubtful,
 }
 

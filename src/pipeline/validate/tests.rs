@@ -1,4 +1,4 @@
-//! One section at a time, and what is said of it.
+//! One section at a time, and its violations.
 
 mod refused;
 mod traffic;
@@ -69,7 +69,7 @@ fn plan_with(text: &str, facts: &Facts) -> Result<Rendered, Rejection> {
     plan(&input, facts)
 }
 
-/// All violations of a section for the target `t`.
+/// Returns all violations of a section for the target `t`.
 pub(super) fn planned_section(section: &str) -> Vec<Violation> {
     planned(&format!("{HEAD}deploy:\n  t:\n{section}"))
 }

@@ -16,11 +16,11 @@ const SHORTEST: SignedDuration = SignedDuration::from_secs(10);
 /// A release that takes longer than this meets the next one.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 
-/// A canary's numbers are sane: it gets somewhere, in a time that somebody waits for.
+/// Checks that a canary's numbers are plausible: it reaches its end, in a time that a person waits for.
 ///
-/// From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a
-/// release takes at least `interval` × the steps up to `maxWeight` (a last, smaller step is one,
-/// too), and a rollback `interval × threshold`.
+/// From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a release takes at
+/// least `interval` × the steps up to `maxWeight` (a last, smaller step is one, too), and a rollback `interval ×
+/// threshold`.
 pub(super) fn canary(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(canary) = &subject.section.canary else { return };
     let path = Path::root().key("canary");
@@ -65,8 +65,7 @@ fn report_interval(
     report.add(path, violation.help("write it like `30s`, `1m` or `1h`, at least 10s"));
 }
 
-/// Checks the times that a release takes when all goes well, and until all traffic is back when it
-/// does not.
+/// Checks the time of a release that succeeds, and the time until all traffic is back when it fails.
 fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut RuleReport<'_>) {
     let Canary { step_weight, max_weight, interval: _, threshold } = canary;
     let steps = step_weight.zip(*max_weight).filter(|(step, max)| *step > 0 && step <= max);

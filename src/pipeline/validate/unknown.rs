@@ -1,8 +1,7 @@
-//! What could not be found out: the one place that says what that means.
+//! Failed lookups: the one place that decides what they mean.
 //!
-//! A fact is missing when whoever should know it did not answer. The target's policy
-//! `policies.unknown` decides: `fail`, the default in production, or `warn`, the default
-//! elsewhere.
+//! A fact is missing when its service did not answer. The target's policy `policies.unknown` decides: `fail`, the
+//! default in production, or `warn`, the default elsewhere.
 
 use jiff::SignedDuration;
 
@@ -16,19 +15,18 @@ use crate::waml::node::Path;
 /// A fact older than this says so in whatever is made of it.
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a rule wants to know, and where it says so when that cannot be had.
+/// A fact that a rule needs, and the path for the violation if its lookup failed.
 pub(super) struct NeededFact<'a> {
     /// The rule.
     pub(super) rule: &'static str,
-    /// What there is to know, after "it is not known": `whether the image exists`.
+    /// The fact, after "it is not known": `whether the image exists`.
     pub(super) what: &'a str,
     /// The path in the settings that it is about, if it is about one.
     pub(super) path: Option<&'a Path>,
 }
 
 impl NeededFact<'_> {
-    /// Returns what is known; nothing where nobody was asked. Reports a violation where there was
-    /// no answer.
+    /// Returns the value of a fact; nothing where no lookup was made. Reports a violation where the lookup failed.
     pub(super) fn require_fact<'f, T>(
         &self,
         fact: &'f Fact<T>,

@@ -1,9 +1,8 @@
-//! Rendered objects of Kubernetes' own kinds are what the cluster's API server takes: no field that it does
-//! not know, none missing, each of its type.
+//! Rendered objects of Kubernetes' own kinds are accepted by the cluster's API server: they have no unknown field, no
+//! field is missing, and each has its type.
 //!
-//! By the schema of Kubernetes' own `OpenAPI` in the version that the cluster has (the newest where the
-//! configuration does not say it), made ready by `ci/kubernetes-schema`. Kinds that others define are not
-//! looked at here.
+//! The check uses the schema of Kubernetes' own `OpenAPI` in the cluster's version (the newest where the configuration
+//! names none), prepared by `ci/kubernetes-schema`. Kinds that others define are not checked here.
 
 mod schema;
 
@@ -24,7 +23,7 @@ use crate::waml::suggest;
 
 const RULE: &str = "kubernetes";
 
-/// So many faults of one object are told; who has more looks at the template anyway.
+/// The limit of reported faults of one object: with more, the template needs a look anyway.
 const MOST: usize = 10;
 
 pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
@@ -58,7 +57,7 @@ pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String>
 /// The cluster that objects are judged for.
 #[derive(Debug, Clone, Copy)]
 struct Cluster<'a> {
-    /// Its version, or the nearest that is known.
+    /// The version, or the nearest known one.
     version: KubernetesVersion,
     is_configured: bool,
     name: &'a str,
@@ -161,7 +160,7 @@ fn format_path(path: &str) -> String {
     if path.is_empty() { "the object".to_owned() } else { format!("`{path}`") }
 }
 
-/// What is wrong at a path.
+/// A fault at a path.
 struct Fault {
     what: String,
     help: Option<String>,
@@ -287,7 +286,7 @@ fn is_scalar(of: &Type, json: &Json) -> bool {
     }
 }
 
-/// Ours know no sign; Kubernetes' may have one.
+/// Checks for a quantity. The-deployer's quantities have no sign; Kubernetes' may have one.
 fn is_quantity(text: &str) -> bool {
     Quantity::parse(text.strip_prefix(['+', '-']).unwrap_or(text)).is_some()
 }

@@ -1,4 +1,4 @@
-//! Who deploys, and the teams that a target asks for.
+//! The deployer, and the teams that a target requires.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::id::TargetName;
 use crate::model::lock::Policies;
 use crate::model::target::{Clusters, Environment, Target};
 
-/// Checks a deployer on a target that asks for these teams.
+/// Checks a deployer on a target that requires these teams.
 fn check_deployer(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let name = TargetName::parse("t").unwrap();
     let deploy_teams = teams.iter().map(|team| (*team).to_owned()).collect();

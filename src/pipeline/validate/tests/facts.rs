@@ -1,4 +1,4 @@
-//! What is known of the world, and what the rules make of it.
+//! Facts, and the violations that rules derive from them.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already()
     }
 }
 
-/// The one thing that is said beside another app's route.
+/// Returns the one violation beside another app's route.
 fn said_of(section: &str, theirs: Route, own: Vec<Route>) -> String {
     let facts = Facts {
         routes: known_fact(vec![theirs]),

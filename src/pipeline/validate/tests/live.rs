@@ -1,4 +1,4 @@
-//! What is live on a target, and what a deployment would take from it.
+//! Live objects on a target, and the deployments that would remove some.
 
 use std::sync::Arc;
 

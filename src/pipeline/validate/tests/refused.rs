@@ -1,4 +1,4 @@
-//! What Kubernetes, or a registry, would refuse is refused here, at its place.
+//! Values that Kubernetes, or a registry, would refuse, each refused at its place.
 
 use super::{WEB, check_section, rendered};
 
@@ -199,7 +199,7 @@ fn a_null_that_takes_something_away_has_an_effect_whatever_is_set_later() {
     );
 }
 
-/// What follows from a mistake is not told as another one.
+/// The consequences of a mistake are not reported as another one.
 #[test]
 fn a_mistake_has_no_echo() {
     let slo = "    slo: {requestClass: high}\n";
@@ -274,7 +274,7 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
     assert_eq!(said_of(&misnamed, "t"), ["7 schema", "8 schema"]);
 }
 
-/// What goes by a name is not said of one that only stands in for another.
+/// Rules that go by a name do not check a placeholder for it.
 #[test]
 fn a_name_that_stands_in_for_another_has_no_echo() {
     use crate::model::target::{Clusters, Target};
@@ -448,7 +448,7 @@ fn an_alert_that_compares_nothing_is_told() {
     }
 }
 
-/// What follows from a mistake is not told beside it.
+/// The consequences of a mistake are not reported beside it.
 #[test]
 fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
     use crate::model::violation::Severity::{Error, Warning};

@@ -1,4 +1,4 @@
-//! Names that are not an app's.
+//! Reserved names.
 
 use super::facts::{facts_on, target};
 use super::plan_with;

@@ -78,7 +78,7 @@ fn live_versions_share_all_of_the_traffic() {
     );
 }
 
-/// The expression of the alert for an app none of whose pods can be asked.
+/// Returns the expression of the alert for an app without a pod that can be asked.
 fn without_replicas(slug: &str, section: &str) -> String {
     let head = super::HEAD.replace("slug: a", &format!("slug: {slug}"));
     let rendered = super::plan_of(&format!("{head}deploy:\n  t:\n{section}")).unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{HEAD, WEB, check_section, plan_on};
 use crate::model::violation::Violation;
 
-/// What is said of a section on a target that offers this.
+/// Returns the violations of a section on a target with this platform.
 fn said_on(platform: Json, section: &str) -> Vec<String> {
     let text = format!("{HEAD}deploy:\n  t:\n{section}");
     let shown = |v: &Violation| format!("{:?} {}", v.severity, v).replace(".weave.yaml:", "");

@@ -193,7 +193,7 @@ fn an_app_whose_pods_are_not_ready_has_alerts() {
     }
 }
 
-/// What nothing measures never fires, and who has it believes to be warned.
+/// An alert that nothing measures never fires, and its owner would rely on it.
 #[test]
 fn a_redis_has_alerts_where_something_measures_it_and_a_cache_may_be_full() {
     let of = |platform: serde_json::Value, redis: &str| -> Vec<String> {
