@@ -1,4 +1,4 @@
-//! Two objects, compared value by value: which fields are others, by their paths.
+//! The diff of two objects, value by value: the changed fields, by their paths.
 //!
 //! ```text
 //! spec.replicas                                            3 → 5
@@ -6,9 +6,8 @@
 //! metadata.labels["app.kubernetes.io/version"]             "1.4" → "1.5"
 //! ```
 //!
-//! Items of a list are the same by what names them, where all of them have such a name: an item that
-//! comes in between is one field, and not a change of all that follow. Others are told apart by their
-//! places, from 0.
+//! Items of a list are matched by their names, where all of them have one: a new item in between is one field, and not
+//! a change of all that follow. Other items are matched by their places, from 0.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};

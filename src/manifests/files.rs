@@ -60,8 +60,8 @@ pub(crate) fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> 
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
 }
 
-/// Makes the digest of files that were read back from a manifest repository: what rendering gave
-/// when it made them. `None` when there are none, or they are not ours.
+/// Computes the digest of files that were read back from a manifest repository: the same as at rendering. `None` when
+/// there are none, or the service did not write them.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     let named = read_back(files)?;
     let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
@@ -69,8 +69,7 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     (!named.is_empty()).then(|| digest(files))
 }
 
-/// Reads the objects of files that rendering made, without the digest; `None` when they are not
-/// ours.
+/// Reads the objects of rendered files, without the digest; `None` when the service did not write them.
 pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {

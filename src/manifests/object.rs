@@ -1,4 +1,4 @@
-//! One Kubernetes object as data: what a template renders, and what is read back from a repository.
+//! One Kubernetes object as data: rendered by a template, or read back from a repository.
 
 use serde_json::{Map, Value as Json};
 
@@ -8,7 +8,7 @@ use crate::waml::node::Node;
 use crate::waml::scalar::untyped;
 use crate::waml::yaml::Budget;
 
-/// One rendered object, and the template file that made it.
+/// One rendered object, with its template file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
     pub(crate) source: String,
