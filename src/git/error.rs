@@ -97,7 +97,7 @@ pub enum WriteError {
         anew: String,
     },
     /// Others of the same push were refused, each by itself, and this one was not pushed yet.
-    #[error("{repository} refuses what is pushed to {branch} now, others than this: {refusal}")]
+    #[error("{repository} refuses other changes to {branch} now: {refusal}")]
     NotAsked {
         /// The manifest repository.
         repository: String,
