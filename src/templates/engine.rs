@@ -1,10 +1,9 @@
 //! The template engine, set up so that no value can break out of its place.
 //!
-//! Every text that a template inserts is written as a double-quoted YAML scalar in which all but
-//! letters and digits are escaped. Wherever it lands, it adds letters, digits, backslashes and
-//! two quotes: never a colon, a newline or a bracket. What was meant as one value stays one, or
-//! the result is not YAML and is refused. Numbers and booleans are inserted as they are; whole
-//! lists and maps through the filter `yaml`.
+//! Every text that a template inserts is written as a double-quoted YAML scalar in which all but letters and digits are
+//! escaped. In every place it adds letters, digits, backslashes and two quotes: never a colon, a newline or a bracket.
+//! A value that was meant as one stays one, or the result is not YAML and is refused. Numbers and booleans are inserted
+//! as they are; whole lists and maps through the filter `yaml`.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -17,13 +16,13 @@ use crate::model::violation::{Position, Violation};
 use crate::templates::turns;
 use crate::templates::turns::Insertions;
 
-/// How a template file's name ends.
+/// The ending of a template file's name.
 pub(crate) const SUFFIX: &str = ".yaml.tmpl";
 
-/// How the name of a shared file begins.
+/// The prefix of a shared file's name.
 pub(crate) const COMPONENTS: &str = "components/";
 
-/// How much one file may become. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
+/// The limit of one rendered file, in bytes. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
 const LARGEST_FILE: usize = 1024 * 1024;
 
 /// The files of one version of a template, parsed, with what all templates share.
@@ -33,9 +32,9 @@ pub(crate) struct TemplateEngine {
     insertions: Insertions,
 }
 
-/// Parses the files of one version of a template, and what all templates share.
+/// Parses the files of one version of a template, and the shared ones.
 ///
-/// Each version has an engine of its own: a component that it defines itself is nobody else's.
+/// Each version has an engine of its own: no other version sees a component that it defines itself.
 pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
@@ -69,8 +68,8 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     Ok(tera)
 }
 
-/// Finds a component that takes something from its caller without being given it: what a template
-/// makes of a WAML could then not be read from the template's own files.
+/// Finds a component that takes an argument from its caller and does not get it: the template's own files would not
+/// show its reads.
 fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
     let mut names: Vec<&str> = tera.get_component_names().collect();
     names.sort_unstable();
@@ -204,8 +203,8 @@ impl Write for Capped {
     }
 }
 
-/// Lists what is wrong with a set of templates. Names that nothing has (a component, a filter) come
-/// as one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
+/// Lists the violations of a set of templates. Unknown names (a component, a filter) come as one text with a report for
+/// each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
 fn violations(error: &tera::Error, insertions: &Insertions) -> Vec<Violation> {
     let text = error.to_string();
     let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
@@ -243,7 +242,7 @@ fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violat
     mistake(report.message(), position)
 }
 
-/// For those who deploy. Who writes templates can do something about it: see [`for_operators`].
+/// The help for people who deploy. The author of the templates has another one: see [`for_operators`].
 const TELL: &str = "this is a mistake in the template, not in the WAML: tell the operator";
 
 fn mistake(message: &str, position: Position) -> Violation {

@@ -1,10 +1,10 @@
-//! Templates made ready: parsed, their defaults read, and checked as far as that goes without a
-//! WAML. A set is taken whole or not at all.
+//! A set of templates, compiled: parsed, with its defaults, and checked as far as possible without a WAML. A set is
+//! accepted whole or not at all.
 //!
 //! ```text
 //! apps/<template>/defaults.yaml
 //! apps/<template>/<version>/<file>.yaml.tmpl
-//! apps/<template>/samples/<file>.yaml          WAMLs to try it with
+//! apps/<template>/samples/<file>.yaml          WAMLs to test it with
 //! components/<file>.yaml.tmpl                  pieces that all templates share
 //! policies/<file>.yaml                         the operator's own rules
 //! ```
@@ -26,7 +26,7 @@ use crate::waml::yaml::{self, Budget};
 /// A checked set of templates.
 #[derive(Debug)]
 pub struct TemplateSet {
-    /// Where they come from, for people.
+    /// The origin of the templates, for people.
     pub origin: String,
     /// The commit, where they come from a repository.
     pub commit: Option<CommitSha>,
@@ -38,11 +38,11 @@ pub struct TemplateSet {
 /// One version of one template.
 #[derive(Debug)]
 pub struct Template {
-    /// Its folder's name.
+    /// The name of its folder.
     pub name: TemplateName,
-    /// Its version folder's name.
+    /// The name of its version folder.
     pub version: TemplateVersion,
-    /// The commit that it is from, where the templates come from a repository.
+    /// The commit of the templates, where they come from a repository.
     pub commit: Option<CommitSha>,
     /// `defaults.yaml`; a map.
     pub defaults: Node,
@@ -114,11 +114,10 @@ impl TemplateSet {
         self.by_id.values()
     }
 
-    /// Finds the template that is asked for: `backend-default`, or with a version
-    /// `backend-default@v2`.
+    /// Finds the template of a name: `backend-default`, or with a version `backend-default@v2`.
     ///
     /// # Errors
-    /// When there is none of that name or version: a violation without a place.
+    /// A violation without a place, when there is none of that name or version.
     pub fn find(&self, wanted: &str) -> Result<&Arc<Template>, Violation> {
         let (name, version) = wanted.split_once('@').unwrap_or((wanted, "latest"));
         let mut all = self.by_id.values();
@@ -217,8 +216,7 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     node
 }
 
-/// Moves `scaling` out of `resources`, where it may stand too, as the source document prints its
-/// defaults: it is taken for what it is.
+/// Moves `scaling` out of `resources`, where it may be, too, as the source document prints its defaults.
 fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     let Value::Map(map) = &mut node.value else { return node };
     let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
@@ -254,7 +252,7 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     })
 }
 
-/// Puts each map that stands for the elements of a list into one, for checking.
+/// Puts each map that applies to the elements of a list into a list, for checking.
 fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     let identity = place.identity();
     if let Value::Map(map) = &mut node.value {

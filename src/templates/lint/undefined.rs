@@ -1,4 +1,4 @@
-//! Names that a template reads and nothing gives a value.
+//! The check for names that a template reads and that have no value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The service level objective: what is promised, what measures it, and the rules that follow.
+//! The service level objective: its numbers, its indicators, and its rules.
 //!
-//! For each of availability and latency, over HTTP and over gRPC, as far as the app has them:
-//! recording rules for the share of failed requests over several windows, and alerts by burn
-//! rate (Site Reliability Workbook, chapter 5).
+//! For each of availability and latency, over HTTP and over gRPC, as far as the app has them, there are recording rules
+//! for the share of failed requests over several windows, and alerts by burn rate (Site Reliability Workbook, chapter
+//! 5).
 
 mod traefik; // what Traefik calls what it counts
 mod indicators;
@@ -37,7 +37,7 @@ pub(super) fn build_slo_view(watched: &Watched<'_>) -> Json {
     })
 }
 
-/// What is promised; parts that nobody set are absent.
+/// The numbers of an objective; parts without a value are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Promise {
     /// Percent of requests that succeed.
