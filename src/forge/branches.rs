@@ -11,7 +11,7 @@ pub(super) struct BranchQuery {
 }
 
 impl BranchQuery {
-    /// A glob that cannot be read matches nothing: the configuration has refused it.
+    /// Builds the query. A glob that cannot be read matches nothing: the configuration has refused it.
     pub(super) fn of(texts: &[String]) -> Self {
         let is_glob = |text: &&String| text.contains(['*', '?', '[', '{', '\\']);
         let (globs, exact): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_glob);

@@ -71,7 +71,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// GitHub's word.
+    /// Returns GitHub's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Notice => "notice",

@@ -18,12 +18,12 @@ pub struct LocalForge {
 }
 
 impl LocalForge {
-    /// The code host in that folder.
+    /// Opens the code host in that folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The bytes of a file at a commit, at most `limit` of them.
+    /// Returns the bytes of a file at a commit, at most `limit` of them.
     pub(super) async fn file(
         &self,
         repository: &RepoName,
@@ -35,7 +35,7 @@ impl LocalForge {
         self.read(repository, move |read, git| read.file(git, &commit, &path, limit)).await
     }
 
-    /// The branches that are meant and have the commit, by name.
+    /// Returns the wanted branches that have the commit, by name.
     pub(super) async fn branches_with(
         &self,
         repository: &RepoName,
@@ -234,7 +234,7 @@ mod tests {
         commit: CommitSha,
     }
 
-    /// `acme/shop` with `.weave.yaml`, a folder `sub` and a link.
+    /// Builds `acme/shop` with `.weave.yaml`, a folder `sub` and a link.
     fn world() -> World {
         let folder = tempfile::tempdir().unwrap();
         let git = Repository::init_bare(folder.path().join("root/acme/shop.git")).unwrap();

@@ -40,8 +40,8 @@ pub(super) fn make(
     place(&beside)
 }
 
-/// The folder beside, for this process alone until what is returned is dropped or the process ends.
-/// `None` where another one had it, and has put it in its place by now.
+/// Enters the folder beside, for this process alone until the returned file is dropped or the process ends. `None`
+/// where another one had it, and has put it in its place by now.
 fn enter(beside: &Path, folder: &Path) -> Result<Option<File>> {
     loop {
         fs::create_dir_all(beside)?;
@@ -110,7 +110,7 @@ fn is_skeleton(folder: &Path) -> bool {
         && ["objects", "refs"].iter().all(|inner| has_no_file(&folder.join(inner)))
 }
 
-/// A folder that is not there has none either.
+/// Returns true for a folder without files, or without the folder itself.
 fn has_no_file(folder: &Path) -> bool {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -131,7 +131,7 @@ pub(super) fn move_aside(folder: &Path, why: &str) -> Result<()> {
     fs::rename(folder, aside)
 }
 
-/// A name beside that folder's.
+/// Returns a name beside that folder's.
 pub(super) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".");

@@ -157,12 +157,12 @@ pub(super) fn check(CommitIdentity { name, email }: &CommitIdentity) -> Result<(
     Ok(())
 }
 
-/// `Name <e-mail> seconds +0000`
+/// Writes the identity in git's form: `Name <e-mail> seconds +0000`.
 fn stamp(CommitIdentity { name, email }: &CommitIdentity, at: Timestamp) -> String {
     format!("{} <{}> {} +0000", plain(name), plain(email), at.as_second())
 }
 
-/// Without what ends a name or a line in a commit.
+/// Removes characters that end a name or a line in a commit.
 fn plain(text: &str) -> String {
     let text: String =
         text.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();

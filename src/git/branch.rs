@@ -91,7 +91,7 @@ impl BranchPlace {
         }
     }
 
-    /// The tree that the branch is at.
+    /// Returns the tree that the branch is at.
     pub(super) fn root<'r>(&self, repo: &'r Repository) -> Result<Option<Tree<'r>>, git2::Error> {
         tree::root(repo, self.tip(repo)?)
     }
@@ -121,7 +121,7 @@ impl BranchBackend {
         }
     }
 
-    /// The tip to begin with: the last one seen, where asking costs a request.
+    /// Returns the tip to begin with: the last one seen, where asking costs a request.
     pub(super) fn first_tip(&mut self) -> Result<Tip, Trouble> {
         match self {
             Self::Remote(RemoteBranch { tip: Seen::At(at), .. }) => {

@@ -28,7 +28,7 @@ impl PushAllowance {
     /// The limits of a server without advice: one writer cannot push more, only a fault would.
     pub const GENEROUS: Self = Self { burst: 100, per_minute: 1200 };
 
-    /// The default for a repository's address: what its host advises.
+    /// Returns the default for a repository's address: the limits that its host advises.
     pub fn of_address(address: &str) -> Self {
         let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
         let rest = rest.split('/').next().unwrap_or_default();

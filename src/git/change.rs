@@ -24,7 +24,7 @@ pub(super) enum ManifestChange {
 }
 
 impl ManifestChange {
-    /// The new root that it makes of a tip's; `None` is an empty repository.
+    /// Returns the new root of a tip's; `None` is an empty repository.
     pub(super) fn edit(
         &self,
         objects: &mut ObjectOverlay<'_>,
@@ -39,7 +39,7 @@ impl ManifestChange {
         }
     }
 
-    /// The commit's message.
+    /// Returns the commit's message.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Deploy(write) => {

@@ -116,7 +116,7 @@ impl CachedClone {
         }
     }
 
-    /// The same so many commits deep; all that there is for 0.
+    /// Fetches so many commits deep; all commits for 0.
     pub(super) fn fetch_deep(
         &self,
         remote: &Remote,
@@ -126,7 +126,7 @@ impl CachedClone {
         transport::over(remote, &Fence::none(), |address| self.get(address, reference, depth))
     }
 
-    /// The same from a folder of this machine.
+    /// Fetches from a folder of this machine.
     pub(super) fn fetch_folder(
         &self,
         path: &Path,
@@ -167,7 +167,7 @@ impl CachedClone {
     }
 }
 
-/// The repository and its tip, if the first objects that a write reads can be read.
+/// Returns the repository and its tip, if the first objects that a write reads can be read.
 ///
 /// Locks of a process that was killed are removed first: only one process uses the folder, and in
 /// it nothing has begun yet.

@@ -10,7 +10,7 @@ const COPY: usize = 0x00ff_ffff;
 /// The most bytes that one insertion can hold.
 const INSERT: usize = 127;
 
-/// The difference, if it is less than half of the whole.
+/// Returns the difference, if it is less than half of the whole.
 pub(super) fn between(former: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if now.len() < SMALL {
         return None;
@@ -31,7 +31,7 @@ fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Seven bits a byte, the lowest first.
+/// Writes a size: seven bits a byte, the lowest first.
 fn size(delta: &mut Vec<u8>, mut size: usize) {
     loop {
         let low = low_byte(size) & 0x7f;

@@ -103,8 +103,8 @@ impl Edits {
         }
     }
 
-    /// The folder that this makes of `base`, with its inner folders made before it; `None` if
-    /// nothing is left in it: git keeps no empty folder. `path` is where it is, for errors.
+    /// Builds the folder of these edits on `base`, with its inner folders before it; `None` if nothing is left in it:
+    /// git keeps no empty folder. `path` is where it is, for errors.
     fn build(
         self,
         objects: &mut ObjectOverlay<'_>,

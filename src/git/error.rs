@@ -195,7 +195,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The server cannot be talked to, and does not say for how long.
+    /// Builds the error of a server that cannot be reached, without a wait.
     pub(super) fn unreachable(repository: impl Display, cause: impl Into<String>) -> Self {
         let repository = repository.to_string();
         Self::Unreachable { repository, cause: cause.into(), wait: None }
@@ -313,7 +313,7 @@ impl SigningError {
         matches!(self, Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_))
     }
 
-    /// The same of a key that has signed before: it is not the key.
+    /// Converts the error for a key that has signed before: the key is not at fault.
     pub(super) fn of_good_key(self) -> Self {
         match self {
             Self::BadKey(why) => Self::NotSigned(why),

@@ -81,8 +81,7 @@ impl Failure {
         )
     }
 
-    /// The same, as the writer's error; `help` is what to do about a token or a key that is not
-    /// accepted.
+    /// Converts it into the writer's error; `help` is the way out for a token or a key that is not accepted.
     pub(super) fn into_error(self, repository: String, help: &str) -> WriteError {
         let cause = self.to_string();
         match self {

@@ -123,7 +123,7 @@ impl TrackedBranch {
         self.with(Tracked::fetch_tip).await
     }
 
-    /// The commit that was judged good last; it can be read without the host.
+    /// Returns the commit that was accepted last; it can be read without the host.
     ///
     /// # Errors
     /// When the clone cannot be read.

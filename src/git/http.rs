@@ -65,7 +65,7 @@ impl Exchange {
 }
 
 impl HttpRemote {
-    /// The same within that fence.
+    /// Returns the remote with that fence.
     pub(super) fn within(&self, fence: &Fence) -> Self {
         Self { fence: fence.clone(), ..self.clone() }
     }
@@ -99,7 +99,7 @@ impl HttpRemote {
         Ok(answer)
     }
 
-    /// The next bytes of an answer.
+    /// Returns the next bytes of an answer.
     pub(super) fn chunk(&self, response: &mut Response) -> Result<Option<Vec<u8>>, Failure> {
         let chunk = self.heard(response.chunk())?;
         Ok(chunk.map(Into::into))

@@ -115,8 +115,8 @@ impl Follower {
         Ok(changes.unwrap_or_default())
     }
 
-    /// The same, where the target has not more apps than `most`. Else `None`: no file was read, and
-    /// nothing counts as seen.
+    /// Reads the changes, where the target has not more apps than `most`. Else `None`: no file was read, and nothing
+    /// counts as seen.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -150,8 +150,8 @@ impl Follower {
         self.read
     }
 
-    /// The files of an app's `latest`, by name; empty if there is no such app. And the names of
-    /// those that were left out, as too many or too large.
+    /// Returns the files of an app's `latest`, by name; empty if there is no such app. And the names of those that were
+    /// left out, as too many or too large.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -167,7 +167,7 @@ impl Follower {
         })
     }
 
-    /// The files with a wanted name in the app's revisions that `latest` is not, the newest revision's first.
+    /// Returns the files with a wanted name in the app's revisions that `latest` is not, the newest revision's first.
     /// Those that are too large are left out.
     ///
     /// # Errors
@@ -193,9 +193,9 @@ impl Follower {
         })
     }
 
-    /// Every app of a namespace; of those whose folder is not the known one what `make` makes of the files of
-    /// `latest` and of the names of those that were left out, as too many or too large. One app's files
-    /// are held at a time.
+    /// Returns every app of a namespace; for an app with another folder than the known one, with the value that `make`
+    /// builds from the files of `latest` and from the names of those that were left out, as too many or too large. One
+    /// app's files are held at a time.
     ///
     /// # Errors
     /// As [`Follower::changes`].

@@ -81,8 +81,8 @@ impl LocalBranch {
             .map_err(|error| WriteError::disk(self.path.display(), &self.path, error).into())
     }
 
-    /// A branch with one app in it, begun beside others or in place of one that is gone, would be
-    /// all that Argo CD sees: it would take every other app away.
+    /// Decides about a missing branch. A branch with one app in it, begun beside others or in place of a lost one,
+    /// would be all that Argo CD sees: it would remove every other app.
     fn without_branch(&self) -> Result<Option<Oid>, Trouble> {
         let (repository, branch) = (self.path.display().to_string(), self.branch().to_owned());
         let mut others = self.repo.references_glob(&format!("{HEADS}*"))?;

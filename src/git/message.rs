@@ -88,7 +88,7 @@ pub struct CommitMessage {
 }
 
 impl CommitMessage {
-    /// The message of a removal.
+    /// Builds the message of a removal.
     pub fn of_removal(note: &RemovalNote) -> Self {
         let RemovalNote { id, app, target, actor, reason, digest } = note;
         let text = with_trailers(
@@ -103,7 +103,7 @@ impl CommitMessage {
         Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
     }
 
-    /// The message of a rollback.
+    /// Builds the message of a rollback.
     pub fn of_rollback(note: &RollbackNote) -> Self {
         let RollbackNote { id, app, target, to, from, tag, .. } = note;
         let text = with_trailers(
@@ -122,7 +122,7 @@ impl CommitMessage {
         Self { text, id: Some(id.clone()), actor: Some(note.actor.clone()) }
     }
 
-    /// The message of a preparation: how many files are new, and how many were replaced.
+    /// Builds the message of a preparation, with the numbers of new and of replaced files.
     pub fn of_preparation(new: usize, replaced: usize) -> Self {
         let files = |n: usize, what: &str| match n {
             0 => None,
@@ -184,7 +184,7 @@ pub fn is_of(message: &str, id: &DeployId) -> bool {
     ids_of(message).any(|one| one == *id)
 }
 
-/// The ids that a commit message says it is of.
+/// Lists the ids of a commit message.
 pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
     let value = |line: &str| {
         let mut keys = [DEPLOY_ID, ROLLBACK_ID, REMOVAL_ID].into_iter();

@@ -68,7 +68,7 @@ impl<'r> ObjectOverlay<'r> {
         WriteError::Moved { repository, path: path.to_string() }.into()
     }
 
-    /// The repository, and the commit in it that all this is on top of.
+    /// Returns the repository, and its commit that the new objects build on.
     pub(super) fn base(&self) -> (&'r Repository, Option<Oid>) {
         (self.repo, self.tip)
     }
@@ -93,7 +93,7 @@ impl<'r> ObjectOverlay<'r> {
         self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
     }
 
-    /// The id that a file with these bytes has, without making it.
+    /// Computes the id of a file with these bytes, without adding it.
     pub(super) fn id_of(bytes: &[u8]) -> Result<Oid, git2::Error> {
         hash_object(ObjectType::Blob, bytes)
     }
@@ -106,7 +106,7 @@ impl<'r> ObjectOverlay<'r> {
         self.add(ObjectType::Commit, text, None)
     }
 
-    /// A folder; `former` is the one that it was made of.
+    /// Adds a folder; `former` is the one that it was derived from.
     pub(super) fn folder(
         &mut self,
         folder: Folder,
@@ -146,7 +146,7 @@ impl<'r> ObjectOverlay<'r> {
         Folder::parse(bytes).ok_or_else(|| git2::Error::from_str("a folder's object is damaged"))
     }
 
-    /// The bytes of a file; `None` where there are more than that.
+    /// Returns the bytes of a file; `None` where there are more than that.
     pub(super) fn read_file(&self, id: Oid, most: usize) -> Result<Option<Vec<u8>>, git2::Error> {
         if let Some(object) = self.new.get(&id) {
             return Ok((object.bytes.len() <= most).then(|| object.bytes.clone()));
@@ -173,7 +173,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(at)
     }
 
-    /// The folder at a path; `None` where nothing or something else is.
+    /// Returns the folder at a path; `None` where nothing or something else is.
     pub(super) fn folder_at(
         &self,
         root: Option<Oid>,

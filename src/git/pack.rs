@@ -63,7 +63,7 @@ impl Load {
         odb.refresh()
     }
 
-    /// The bytes of the thin pack, made once.
+    /// Returns the bytes of the thin pack, built once.
     pub(super) fn thin(&self) -> &[u8] {
         &self.thin_pack().bytes
     }
@@ -72,7 +72,7 @@ impl Load {
         self.thin.get_or_init(|| Pack::of(&self.new, Deltas::Thin))
     }
 
-    /// The bytes of a pack of whole objects.
+    /// Returns the bytes of a pack of whole objects.
     pub(super) fn whole(&self) -> Vec<u8> {
         Pack::of(&self.new, Deltas::None).bytes
     }
@@ -105,7 +105,7 @@ impl Pack {
         pack
     }
 
-    /// The pack with the objects that its differences begin with: a repository may keep no other.
+    /// Builds the pack with the bases of its deltas: a repository may keep no other.
     fn with_bases(&self, odb: &Odb<'_>) -> Result<Self, git2::Error> {
         let outside = || self.bases.iter().filter(|id| !self.written.contains_key(*id));
         let mut bytes = header(self.written.len() + outside().count());
@@ -164,7 +164,7 @@ impl Pack {
         Some(depth)
     }
 
-    /// Kind and length: four bits of it in the first byte, then seven a byte, the lowest first.
+    /// Writes kind and length: four bits of it in the first byte, then seven a byte, the lowest first.
     fn entry(&mut self, kind: u8, length: usize) {
         let mut byte = (kind << 4) | low_bits(length, 4);
         let mut rest = length >> 4;

@@ -157,7 +157,7 @@ fn brought(
     Ok(Some(one))
 }
 
-/// Every app that the tip has a `latest` of.
+/// Lists every app that has a `latest` at the tip.
 fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
     let root = repo.find_commit(tip)?.tree()?;
     let folders = |path: &RepoPath| {

@@ -57,12 +57,12 @@ pub struct CommitChange {
 }
 
 impl ManifestRepository {
-    /// The commit that the branch is at; `None` in an empty repository.
+    /// Returns the commit of the branch; `None` in an empty repository.
     pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
         self.at_tip(|_, tip| Ok(tip.map(tree::sha))).await
     }
 
-    /// The revisions of an app on a target, newest first, and its `latest`, each by its tree.
+    /// Returns the revisions of an app on a target, newest first, and its `latest`, each by its tree.
     pub async fn history(
         &self,
         target: &TargetName,
@@ -93,14 +93,14 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
+    /// Returns the files directly in a folder, by name, at most a thousand; empty if there is no such folder.
     pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.at_tip(move |repo, tip| files_in(repo, tip, &folder)).await
     }
 
-    /// The same, without waiting for a push that is under way, or for a server that does not answer: then as
-    /// they were before.
+    /// Returns the files without waiting for a push that is under way, or for a server that does not answer: then their
+    /// last known state.
     pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
@@ -231,7 +231,7 @@ impl ManifestRepository {
     }
 }
 
-/// A commit behind its parent, if it has one; `None` where one of both is not here.
+/// Returns a commit with its parent, if it has one; `None` where one of both is not here.
 pub(super) fn with_parent<'r>(
     repo: &'r Repository,
     commit: &CommitSha,

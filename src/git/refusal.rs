@@ -78,7 +78,7 @@ pub fn classify(status: &str, printed: &str) -> PushVerdict {
     PushVerdict::Refused(PushRefusal { kind: kind(&both), message: message(status, printed) })
 }
 
-/// The words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved meanwhile.
+/// Checks for the words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved meanwhile.
 ///
 /// Only the status line counts: the output of a hook is free text, and could say anything.
 fn is_lost_race(status: &str) -> bool {

@@ -57,8 +57,8 @@ pub(super) enum RemoteSource {
 }
 
 impl RemoteSettings {
-    /// The address, as people may see it, the branch's reference, and the way there. Must be called in
-    /// a runtime; the error says what is wrong or missing.
+    /// Returns the address as people may see it, the branch's reference, and the connection. Must be called in a
+    /// runtime; the error says which setting is wrong or missing.
     pub(super) fn locate(&self) -> Result<(String, String, RemoteSource), String> {
         let address = RepositoryAddress::parse(&self.url)?;
         let (name, reference) = (address.to_string(), reference(&self.branch)?);
@@ -79,7 +79,7 @@ impl RemoteSettings {
     }
 }
 
-/// The reference of a branch that an operator named.
+/// Returns the reference of a branch that an operator named.
 pub(super) fn reference(branch: &str) -> Result<String, String> {
     let reference = format!("{HEADS}{branch}");
     if git2::Reference::is_valid_name(&reference) && !branch.starts_with('-') {
@@ -121,7 +121,7 @@ impl Remote {
         }
     }
 
-    /// The branches of the server, as `git receive-pack` advertises them.
+    /// Returns the branches of the server, as `git receive-pack` advertises them.
     pub(super) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
@@ -137,7 +137,7 @@ impl Remote {
         }
     }
 
-    /// A failure in the writer's words.
+    /// Converts a failure into the writer's error.
     pub(super) fn error(&self, failure: Failure) -> WriteError {
         let help = match self {
             Self::Http(wire) => wire.tokens.help(),

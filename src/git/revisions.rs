@@ -45,8 +45,7 @@ pub struct Around {
 }
 
 impl ManifestRepository {
-    /// The revisions of an app on a target, newest first, and its `latest`; empty if there is no such
-    /// app.
+    /// Returns the revisions of an app on a target, newest first, and its `latest`; empty if there is no such app.
     ///
     /// # Errors
     /// When the repository cannot be read; so for all that follow.
@@ -62,8 +61,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files of a revision, or of `latest` where none is named, by name; `None` if there is no
-    /// such folder. Files of more than a mebibyte are left out, and those after the first 200.
+    /// Returns the files of a revision, or of `latest` where none is named, by name; `None` if there is no such folder.
+    /// Files of more than a mebibyte are left out, and those after the first 200.
     pub async fn files_of(
         &self,
         target: &TargetName,

@@ -54,13 +54,13 @@ impl Restore {
         Self { target, app, to, tree, over, application: None, message, hand_edits }
     }
 
-    /// The same, void if `latest` is another tree than that one by then.
+    /// Returns the change with a condition: it is void if `latest` is another tree than that one by then.
     #[must_use]
     pub fn over(self, latest: Option<TreeId>) -> Self {
         Self { over: ExpectedLatest::Exactly(latest), ..self }
     }
 
-    /// The same, which also writes the app's Application if that is still what was seen.
+    /// Returns the change with the app's Application, which is written if it is still the same as at the decision.
     #[must_use]
     pub fn with_application(self, application: Option<(Precondition, Vec<u8>)>) -> Self {
         Self { application, ..self }

@@ -184,7 +184,7 @@ fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &WriteError) {
     }
 }
 
-/// After a lost race: none at first, then longer, so that many writers do not meet for ever.
+/// Waits after a lost race: not at first, then longer, so that many writers do not meet for ever.
 async fn give_way(lost: u32) {
     let millis = u64::from(lost.saturating_sub(1)).pow(2) * 5;
     tokio::time::sleep(Duration::from_millis(millis)).await;

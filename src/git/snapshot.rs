@@ -67,7 +67,7 @@ impl Snapshot {
         Ok(Self { repo, commit, name })
     }
 
-    /// The commit that the revision names.
+    /// Returns the commit that the revision names.
     pub fn commit(&self) -> CommitSha {
         tree::sha(self.commit)
     }

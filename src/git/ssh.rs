@@ -55,8 +55,8 @@ pub(super) struct SshRemote {
 }
 
 impl SshRemote {
-    /// Must be called in a runtime, whose threads then wait for the children. The error says what
-    /// is missing.
+    /// Builds the remote. Must be called in a runtime, whose threads then wait for the children. The error names the
+    /// missing setting.
     pub(super) fn new(
         address: SshAddress,
         access: Option<SshAccess>,
@@ -70,7 +70,7 @@ impl SshRemote {
         Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
 
-    /// The folder with the key and the host keys in it, for one child at a time.
+    /// Returns the folder with the key and the host keys in it, for one child at a time.
     fn prepare_folder(&self) -> Result<MutexGuard<'_, KeyFolder>, Failure> {
         let key = self.key()?;
         let mut folder = lock(&self.folder);
@@ -117,7 +117,7 @@ impl SshRemote {
         }
     }
 
-    /// The next exchange makes a connection of its own.
+    /// Has the next exchange open a connection of its own.
     fn forget_connection(&self) {
         lock(&self.folder).forget_connection();
     }

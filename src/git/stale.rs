@@ -59,7 +59,7 @@ mod tests {
 
     const AGE: Duration = Duration::from_mins(1);
 
-    /// A repository with a lock that was made so long before now.
+    /// Builds a repository with a lock of that age.
     fn locked(before: Duration) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join("main.lock");

@@ -58,7 +58,8 @@ impl Tokens {
         (self.ask)(Ask::Any).await
     }
 
-    /// `None` where the source has no other one: the same would be refused again.
+    /// Returns another token than the refused one; `None` where the source has no other one: the same would be refused
+    /// again.
     pub(super) async fn instead_of(&self, refused: &SecretString) -> TokenAnswer {
         let other = (self.ask)(Ask::InsteadOf(refused.clone())).await?;
         Ok(other.filter(|other| other.expose_secret() != refused.expose_secret()))

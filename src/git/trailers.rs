@@ -36,7 +36,7 @@ pub struct RevisionTrailers {
     pub reason: Option<String>,
 }
 
-/// The deployment that a commit is of, and what it says; `None` where it is no deployment's.
+/// Reads the deployment of a commit, with its trailers; `None` where it is no deployment's.
 pub(super) fn read_deployment(message: &str) -> Option<(DeployId, RevisionTrailers)> {
     let subject = message.lines().next()?.strip_prefix("deploy ")?;
     let id = DeployId::parse(trailer(message, DEPLOY_ID)?).ok()?;
@@ -53,7 +53,7 @@ pub(super) fn read_deployment(message: &str) -> Option<(DeployId, RevisionTraile
     Some((id, said))
 }
 
-/// `devx/my-app 1.10 to prod-cluster-1`
+/// Reads the tag of a subject: `devx/my-app 1.10 to prod-cluster-1`.
 fn tag(subject: &str) -> Option<ImageTag> {
     let mut words = subject.split(' ');
     let (_app, tag) = (words.next()?, words.next()?);
@@ -85,7 +85,7 @@ fn deployment(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
     pushed(words, id, (app, target, tag))
 }
 
-/// `Revision` and `Replaces` are ids; what they were, their own commits say.
+/// Reads a rollback. `Revision` and `Replaces` are ids; the commits of these have the rest.
 fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
     let (what, target) = subject(words.message, "roll ", " on ")?;
     let (app, tag) = what.rsplit_once(" back to ").ok_or("the subject names no tag")?;
@@ -170,14 +170,14 @@ fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
     time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
 
-/// The two ends of the first line.
+/// Returns the two ends of the first line.
 fn subject<'m>(message: &'m str, begin: &str, between: &str) -> Result<(&'m str, &'m str), String> {
     let line = message.lines().next().unwrap_or_default();
     let rest = line.strip_prefix(begin).and_then(|rest| rest.rsplit_once(between));
     rest.ok_or_else(|| format!("its subject is not `{begin}…{between}…`"))
 }
 
-/// The value of a trailer; they begin behind the subject and an empty line.
+/// Returns the value of a trailer; they begin behind the subject and an empty line.
 fn trailer<'m>(message: &'m str, key: &str) -> Option<&'m str> {
     let of_it = |line: &'m str| line.strip_prefix(key)?.strip_prefix(": ");
     message.lines().skip(2).find_map(of_it).map(str::trim).filter(|value| !value.is_empty())

@@ -18,12 +18,12 @@ pub(super) const LOOK_BACK: usize = 1_000;
 /// A name and its object.
 pub(super) type NamedEntry = (String, Oid);
 
-/// The commit of that object id.
+/// Returns the commit of that object id.
 pub(super) fn sha(id: Oid) -> CommitSha {
     CommitSha::parse(id.to_string()).expect("git prints an object id as hexadecimal digits")
 }
 
-/// The object, or that it is not here.
+/// Returns the object, or `None` if it is not here.
 pub(super) fn present<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -32,23 +32,23 @@ pub(super) fn present<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git
     }
 }
 
-/// The root of a commit's tree; an empty repository has none.
+/// Returns the root of a commit's tree; an empty repository has none.
 pub(super) fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {
     tip.map(|tip| repo.find_commit(tip)?.tree()).transpose()
 }
 
-/// The commits on the way back from `tip`, the first parents; a shallow clone ends somewhere.
+/// Lists the commits backwards from `tip`, by first parents; a shallow clone ends somewhere.
 pub(super) fn back(repo: &Repository, tip: Oid) -> impl Iterator<Item = Commit<'_>> {
     std::iter::successors(repo.find_commit(tip).ok(), |commit| commit.parent(0).ok())
 }
 
-/// The commit of a deployment, a rollback or a removal on the way back from `tip`.
+/// Finds the commit of a deployment, a rollback or a removal backwards from `tip`.
 pub(super) fn commit_of<'r>(repo: &'r Repository, tip: Oid, id: &DeployId) -> Option<Commit<'r>> {
     let mut commits = back(repo, tip).take(LOOK_BACK);
     commits.find(|commit| is_of(&String::from_utf8_lossy(commit.message_bytes()), id))
 }
 
-/// The parent as it was written, if there is one: at the edge of a shallow clone git itself says that
+/// Returns the parent as the commit names it, if there is one: at the edge of a shallow clone git itself says that
 /// there is none.
 pub(super) fn parent(commit: &Commit<'_>) -> Result<Option<Oid>, git2::Error> {
     let header = commit.raw_header_bytes();
@@ -56,7 +56,7 @@ pub(super) fn parent(commit: &Commit<'_>) -> Result<Option<Oid>, git2::Error> {
     parent.map(|digits| Oid::from_str(&String::from_utf8_lossy(digits))).transpose()
 }
 
-/// The object and its kind at a path.
+/// Returns the object and its kind at a path.
 pub(super) fn find(
     root: Option<&Tree<'_>>,
     path: &RepoPath,
@@ -64,7 +64,7 @@ pub(super) fn find(
     find_text(root, &path.to_string())
 }
 
-/// The same for any text; what cannot be a path is not there.
+/// Finds the object at a path of any text; a text that cannot be a path has none.
 pub(super) fn find_text(
     root: Option<&Tree<'_>>,
     path: &str,
@@ -82,12 +82,12 @@ pub(super) fn find_text(
     }
 }
 
-/// git2 gives an error for the others that looks like damage.
+/// Checks that a text can be a path: for others git2 gives an error that looks like damage.
 fn is_path(text: &str) -> bool {
     !text.contains('\0') && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The folder at a path; `None` where nothing or something else is.
+/// Returns the folder at a path; `None` where nothing or something else is.
 pub(super) fn folder<'r>(
     repo: &'r Repository,
     root: Option<&Tree<'_>>,
@@ -99,7 +99,7 @@ pub(super) fn folder<'r>(
     }
 }
 
-/// The bytes of the file at a path; `None` where nothing or something else is.
+/// Returns the bytes of the file at a path; `None` where nothing or something else is.
 pub(super) fn file(
     repo: &Repository,
     root: Option<&Tree<'_>>,
@@ -111,12 +111,12 @@ pub(super) fn file(
     }
 }
 
-/// The folders in a folder, by name.
+/// Returns the folders in a folder, by name.
 pub(super) fn folders(tree: &Tree<'_>) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Tree).collect()
 }
 
-/// The files in a folder that are wanted, by name.
+/// Returns the wanted files in a folder, by name.
 pub(super) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<NamedEntry> {
     entries(tree, ObjectType::Blob).filter(|(name, _)| wanted(name)).collect()
 }

@@ -165,7 +165,7 @@ impl ManifestRepository {
         self.write_announced(write, at, lease, None).await
     }
 
-    /// The same for a deployment that was announced.
+    /// Writes a deployment that was announced.
     pub async fn write_announced(
         &self,
         write: DeploymentChange,
@@ -278,7 +278,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The work was dropped or panicked: the process is going down, or must be looked at.
+/// Builds the error of a writer that was dropped or panicked: the process is going down, or must be looked at.
 fn stopped() -> WriteError {
     let cause = "the writer stopped in the middle; the next try finds what was pushed";
     WriteError::unreachable("the manifest repository", cause)

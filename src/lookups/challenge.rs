@@ -47,7 +47,7 @@ fn parse_challenge(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
     Some(Challenge::Bearer(bearer))
 }
 
-/// Each scheme with its parameters: a word without `=` behind it begins the next one.
+/// Lists the schemes with their parameters: a word without `=` behind it begins the next one.
 fn schemes(header: &str) -> Vec<(String, Parameters)> {
     let mut found: Vec<(String, Parameters)> = Vec::new();
     let mut rest = header;
@@ -74,7 +74,7 @@ fn schemes(header: &str) -> Vec<(String, Parameters)> {
     }
 }
 
-/// A quoted text or a word, and what follows it.
+/// Reads a quoted text or a word, and returns the rest.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
@@ -93,7 +93,7 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Any header is read, and who gives tokens always has an address.
+/// Checks that any header is read, and that a token server always has an address.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

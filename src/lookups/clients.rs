@@ -92,7 +92,7 @@ impl LookupClients {
 }
 
 impl SecretStore {
-    /// The keys of a secret, by its name.
+    /// Returns the keys of a secret, by its name.
     ///
     /// # Errors
     /// [`NotKnown`]

@@ -71,7 +71,7 @@ impl Http {
         Ok(Self { client, one_try: patience.one_try, turns })
     }
 
-    /// The same with another client; both together have one bound of questions at once.
+    /// Returns the same with another client; both together have one limit of requests at once.
     pub(super) fn with_client(&self, builder: reqwest::ClientBuilder) -> reqwest::Result<Self> {
         let client = builder.connect_timeout(self.one_try).build()?;
         Ok(Self { client, one_try: self.one_try, turns: self.turns.clone() })

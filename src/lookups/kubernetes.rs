@@ -74,8 +74,8 @@ impl Kubernetes {
         Ok(Self { http, base, host, token })
     }
 
-    /// The keys of a secret; `None` if there is none of that name. Keys cannot be known without
-    /// its values, so those that are wanted are taken to be there if the secret is.
+    /// Returns the keys of a secret; `None` if there is none of that name. Keys cannot be known without its values, so
+    /// those that are wanted are taken to be there if the secret is.
     ///
     /// # Errors
     /// [`NotKnown`]

@@ -134,7 +134,7 @@ impl VaultClient {
         body.map(|body| body.data).map_err(unread)
     }
 
-    /// A 404 without complaint: the path is empty. With one, something else is wrong.
+    /// Checks a 404: without a complaint the path is empty. With one, something else is wrong.
     fn not_there(&self, answer: &HttpAnswer) -> Result<(), NotKnown> {
         if !complains_of(answer, "no handler for route") {
             return Ok(());

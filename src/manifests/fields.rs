@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::model::change::Field;
 
-/// What names the items of Kubernetes' and Prometheus' lists, the first that all items have.
+/// The keys that name items of Kubernetes' and Prometheus' lists; the first that all items have is used.
 const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"];
 
 /// Nobody reads more of one object; its text has all.
@@ -92,7 +92,7 @@ fn by_place(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>)
     }
 }
 
-/// A key that is no plain word stands in quotes, so that its dots are not taken for steps.
+/// Joins a path and a key. A key that is no plain word is in quotes, so that its dots are not taken for steps.
 fn below(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if key.is_empty() || !key.chars().all(plain) {

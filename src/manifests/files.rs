@@ -37,7 +37,7 @@ pub(crate) fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Obj
     named
 }
 
-/// Objects of the same kind and name in two API groups keep their files apart by the group.
+/// Distinguishes the files of objects of the same kind and name in two API groups by the group.
 fn tell_apart(named: &mut [(String, Object)]) {
     let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     for (name, object) in named {

@@ -146,7 +146,7 @@ pub struct DeploymentRequest {
     /// True if a program asked, and no person: a workflow, a rollout.
     #[serde(default)]
     pub automatic: bool,
-    /// Whom messages to people are for. It gives no rights.
+    /// The receiver of messages for people. It gets no rights by that.
     #[serde(default)]
     pub recipient: Recipient,
     /// The code host's numbers of the repository and its owner, where it sent them.
@@ -176,7 +176,7 @@ pub struct NamedRepository {
     pub identity: RepositoryIdentity,
 }
 
-/// Whom messages about a deployment are for.
+/// The receiver of messages about a deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recipient {

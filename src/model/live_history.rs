@@ -230,7 +230,7 @@ mod tests {
         to_after(kept, named, &[])
     }
 
-    /// The same after these turns: which revision became live, and which was rolled back from with it.
+    /// Finds the revision after these turns: the revisions that became live, each with the one that was rolled back.
     fn to_after(
         kept: &AppFolders,
         named: Option<u32>,

@@ -11,7 +11,7 @@ use crate::model::rollback::Holds;
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
-    /// Whom it stops.
+    /// The deployments that it stops.
     pub scope: LockScope,
     /// The reason, shown to everybody whom the lock stops.
     pub reason: String,
@@ -52,7 +52,7 @@ impl LockFilter {
     }
 }
 
-/// Whom a lock stops.
+/// The deployments that a lock stops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockScope {

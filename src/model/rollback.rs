@@ -92,7 +92,7 @@ impl Hold {
     }
 }
 
-/// Whom a hold keeps from deploying to a target.
+/// The deployments that a hold stops on a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {

@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// `open`, or when it opens.
+    /// Returns `open`, or the time at which the target opens.
     fn opens(windows: &[&str], now: &str) -> String {
         let windows: Vec<Weekly> =
             windows.iter().map(|text| Weekly::parse(&window(text)).unwrap()).collect();

@@ -30,7 +30,7 @@ pub struct NoKey;
 pub struct SigningSecret(SecretSlice<u8>);
 
 impl SigningSecret {
-    /// The key of a text `whsec_…`, as every library for Standard Webhooks reads it.
+    /// Parses a text `whsec_…`, as every library for Standard Webhooks reads it.
     ///
     /// # Errors
     /// [`NoKey`]
@@ -40,7 +40,7 @@ impl SigningSecret {
         if BYTES.contains(&bytes.len()) { Ok(Self(bytes.into())) } else { Err(NoKey) }
     }
 
-    /// The header's value for a body that is sent at that time, in seconds since 1970.
+    /// Returns the header's value for a body that is sent at that time, in seconds since 1970.
     pub fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.expose_secret())
             .expect("HMAC takes keys of every length");

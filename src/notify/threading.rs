@@ -127,7 +127,7 @@ fn find_told_failure(earlier: &Earlier) -> Option<Option<&MessageRef>> {
 }
 
 impl MessageRef {
-    /// The message that replies belong to.
+    /// Returns the message that replies belong to.
     pub fn thread(&self) -> &str {
         self.root.as_deref().unwrap_or(&self.ts)
     }

@@ -130,7 +130,7 @@ struct SameValues<'a> {
 }
 
 impl SameValues<'_> {
-    /// `set` is what the target has where `written` would be.
+    /// Collects the paths of `written` that have no effect: `set` is the target's value where `written` would be.
     fn collect(&mut self, written: &Node, set: &Node, place: ElementPlace<'_>) {
         match (&written.value, &set.value, place.identity()) {
             (Value::Map(map), Value::Map(_), _) => {

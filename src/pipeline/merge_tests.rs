@@ -164,7 +164,7 @@ fn of_a_deploy_that_cannot_be_read_no_target_is_said_to_lack() {
     }
 }
 
-/// A section as flow YAML: numbers under keys that merge in all three ways.
+/// Returns a section as flow YAML: numbers under keys that merge in all three ways.
 fn section() -> impl Strategy<Value = String> {
     let value =
         || prop_oneof![3 => (0..50u32).prop_map(|n| n.to_string()), 1 => Just("null".to_owned())];

@@ -116,8 +116,8 @@ fn read(
     documents.iter().filter(|node| !node.is_null()).map(|node| read_object(source, node)).collect()
 }
 
-/// Most templates that are no YAML when they are rendered put quotes around what is in quotes already, or
-/// a text beside it.
+/// Adds the way out to a rendering that is no YAML: mostly a template puts quotes around a text that is quoted already,
+/// or a text beside it.
 fn with_way_out(violation: Violation, text: &str) -> Violation {
     let index = violation.position.as_ref().map_or(0, |place| place.line as usize);
     // The parser stumbles in the line itself, or in the one behind it.

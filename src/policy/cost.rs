@@ -166,7 +166,7 @@ fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Counted<'c, 'v> {
 }
 
 impl Spent {
-    /// Another expression begins.
+    /// Begins the count of another expression.
     pub(super) fn begin(&self) {
         self.turns.begin(MOST_TURNS);
         self.parts.begin(MOST_PARTS);

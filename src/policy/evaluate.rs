@@ -75,7 +75,7 @@ impl PolicyContext {
     }
 }
 
-/// Values of the plan may be long or secret: an error says of what type they are, or nothing.
+/// Describes an error. Values of the plan may be long or secret, so it has their type, or nothing.
 fn failed(error: &ExecutionError) -> Evaluation {
     let (why, help) = match error {
         ExecutionError::NoSuchKey(key) => (

@@ -44,7 +44,7 @@ fn check_policy(policy: &str, section: &str) -> Vec<String> {
     violations.iter().map(|v| format!("{:?} {v}", v.severity)).collect()
 }
 
-/// The same of one expression.
+/// Returns the violations of one expression.
 fn judged(expression: &str, section: &str) -> Vec<String> {
     check_policy(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"), section)
 }
@@ -158,7 +158,7 @@ fn no_expression_takes_all_memory_or_time() {
     }
 }
 
-/// A section with so many variables, the first of which has a long value.
+/// Returns a section with so many variables, the first of which has a long value.
 fn variables(count: usize, length: usize) -> String {
     let rest = (1..count).map(|n| format!(", {{name: V{n}, value: x}}"));
     format!("{{env: [{{name: V0, value: {}}}{}]}}", "a".repeat(length), rest.collect::<String>())

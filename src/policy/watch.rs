@@ -167,13 +167,13 @@ fn appends(of: &ComprehensionExpr) -> bool {
         && (step || is_sum(&of.loop_step))
 }
 
-/// The part becomes `@name(part)`.
+/// Wraps the part as `@name(part)`.
 fn wrap(part: &mut IdedExpr, name: &str) {
     let inner = std::mem::take(part);
     part.expr = call(name, vec![inner]);
 }
 
-/// The condition becomes `@tick(parts) && condition`.
+/// Wraps the condition as `@tick(parts) && condition`.
 fn tick(condition: &mut IdedExpr, parts: i64) {
     let inner = std::mem::take(condition);
     let tick = IdedExpr { id: 0, expr: call(TICK, vec![number(parts)]) };

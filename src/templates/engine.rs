@@ -249,7 +249,7 @@ fn mistake(message: &str, position: Position) -> Violation {
     Violation::error("template", message.to_owned()).at("", Some(position)).help(TELL)
 }
 
-/// Words a violation for those who write the templates.
+/// Rewords a violation for the authors of templates.
 pub(crate) fn for_operators(mut violation: Violation) -> Violation {
     if violation.help.as_deref() == Some(TELL) {
         violation.help = Some("correct the template at this place".to_owned());
@@ -329,7 +329,7 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// An engine of one component and one file.
+    /// Builds an engine of one component and one file.
     fn loaded(component: &str, file: &str) -> Result<TemplateEngine, Vec<Violation>> {
         let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let file = named("a/latest/b.yaml.tmpl", file);

@@ -396,7 +396,7 @@ fn object(schema: &JsonMap<String, Json>) -> Shape {
     Shape::Object(ObjectShape { fields: properties.iter().map(field).collect() })
 }
 
-/// The keywords of a schema that this module does not understand, each with its place.
+/// Lists the keywords of a schema that this module does not understand, each with its place.
 #[cfg(test)]
 pub(crate) fn unknown_keywords(schema: &Schema) -> Vec<String> {
     const KNOWN: [&str; 24] = [

@@ -5,8 +5,8 @@ use reqwest::Url;
 use crate::model::id::RepoName;
 use crate::support::host::is_loopback;
 
-/// The address that people know a GitHub by, without a slash at its end: `https://github.com`, a
-/// company's own `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
+/// Returns the address that people know a GitHub by, without a slash at its end: `https://github.com`, a company's own
+/// `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
 pub fn web_url(api_url: &str) -> String {
     let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3").trim_end_matches('/');
     match url.split_once("://api.") {
@@ -31,8 +31,8 @@ pub enum NotThere {
     NoName,
 }
 
-/// The repository at a git address, if it is one of that GitHub. A port does not count: git and the
-/// API may have different ones.
+/// Returns the repository at a git address, if it is one of that GitHub. A port does not count: git and the API may
+/// have different ones.
 ///
 /// # Errors
 /// What keeps its tokens from there.

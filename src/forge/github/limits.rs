@@ -67,7 +67,7 @@ impl RateLimits {
         });
     }
 
-    /// GitHub wants none of these requests of the account for so long.
+    /// Closes the gate for these requests of the account, for the wait that GitHub asked for.
     pub(super) fn close(
         &self,
         account: Account,
@@ -139,7 +139,7 @@ impl RateLimits {
         lock(&self.0).values().any(|limits| limits.budget.is_some())
     }
 
-    /// The budget with the smallest part left; those whose hour is over are full again.
+    /// Returns the budget with the smallest part left; those whose hour is over are full again.
     pub(super) fn tightest(&self, now: Option<Timestamp>) -> Option<RequestBudget> {
         let all = lock(&self.0);
         let budgets = all.values().filter_map(|limits| limits.budget);

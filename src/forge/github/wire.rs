@@ -182,7 +182,7 @@ impl GitHubConnection {
         ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
 
-    /// Without a connection nothing can have arrived.
+    /// Builds the error of a missing answer: without a connection nothing can have arrived.
     fn no_answer(&self, error: &octocrab::Error) -> ForgeError {
         let (host, problem) = (self.host.to_string(), innermost_cause(error).to_string());
         if is_before_sending(error) {

@@ -93,8 +93,8 @@ fn content(repo: &Repository, item: Item) -> ItemContent {
     }
 }
 
-/// The commit that made the path what it is: the last one on the way back, along first parents and
-/// those that lead to the same, before which it was another. A clone may not go back so far.
+/// Finds the commit that wrote the path as it is: the last one backwards, along first parents and those that lead to
+/// the same, before which the path had another content. A clone may not go back so far.
 fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {

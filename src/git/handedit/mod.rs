@@ -26,7 +26,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch that has found nothing.
+    /// Builds a watch without an edit.
     pub fn new(policy: HandEdits) -> Self {
         Self { policy, found: Arc::default() }
     }

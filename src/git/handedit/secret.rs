@@ -39,7 +39,7 @@ fn first_word(text: &str) -> &str {
     }
 }
 
-/// A text that is no YAML is no Secret to Kubernetes; it was to become one, perhaps.
+/// Checks for a Secret in a text that is no YAML: to Kubernetes it is none, but perhaps it was to become one.
 fn may_be_disguised(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["secret", "stringdata", "binary", "\\"].iter().any(|sign| text.contains(sign))

@@ -4,7 +4,7 @@ fn id(n: u32) -> DeployId {
     DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap()
 }
 
-/// `a=1` is a file `a` whose object is `1`.
+/// Builds a listing: `a=1` is a file `a` whose object is `1`.
 fn listing(text: &str) -> FolderListing {
     let item = |word: &str| {
         let (name, n) = word.split_once('=').unwrap();

@@ -202,7 +202,7 @@ impl SeenIds {
         Ok(count)
     }
 
-    /// Apps of this look that another one has no more.
+    /// Lists the apps of this read that the other one does not have.
     fn apps_missing_in(&self, now: &Self) -> Vec<AppKey> {
         let gone = self.namespaces.iter().flat_map(|(namespace, before)| {
             let now = now.namespaces.get(namespace);
@@ -248,7 +248,7 @@ impl SeenIds {
     }
 }
 
-/// `NAMESPACE.SLUG.yaml`; the folder has other files, too.
+/// Lists the Applications: `NAMESPACE.SLUG.yaml`; the folder has other files, too.
 fn application_files(
     repo: &Repository,
     id: Option<Oid>,

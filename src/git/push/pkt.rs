@@ -40,7 +40,7 @@ pub(super) fn flush(to: &mut Vec<u8>) {
 pub(super) struct Lines<'a>(pub(super) &'a [u8]);
 
 impl<'a> Lines<'a> {
-    /// The next line.
+    /// Returns the next line.
     pub(super) fn next(&mut self) -> Result<PktLine<'a>, StreamEnd> {
         if self.0.is_empty() {
             return Err(StreamEnd::Whole);

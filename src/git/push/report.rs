@@ -63,7 +63,7 @@ pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> 
     (word == Word::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
-/// Lines in place of an answer: what is wrong. `gitprotocol-pack(5)`, "pkt-line Format".
+/// Writes the error lines that come in place of an answer. `gitprotocol-pack(5)`, "pkt-line Format".
 fn errors(status: &[u8]) -> Vec<u8> {
     let (mut lines, mut texts) = (Lines(status), Vec::new());
     while let Ok(line) = lines.next() {
@@ -196,7 +196,7 @@ mod tests {
         bytes
     }
 
-    /// The status on the first band, cut where a server may cut it; the text on the second.
+    /// Builds an answer: the status on the first band, cut where a server may cut it; the text on the second.
     fn banded(status: &[u8], text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         pkt::write(&mut bytes, &[&[2], text.as_bytes()].concat());

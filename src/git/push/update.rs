@@ -40,7 +40,7 @@ pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
 /// `quiet` is there because the printed text is for people, who want the words of hooks and not the progress.
 const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k quiet object-format=sha1";
 
-/// The bytes of a push.
+/// Returns the bytes of a push.
 pub(super) fn request(update: &Update<'_>, pack: &[u8]) -> Vec<u8> {
     let Update { base, tip, reference, load: _, fence: _ } = update;
     let base = base.unwrap_or(Oid::ZERO_SHA1);

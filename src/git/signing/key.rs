@@ -68,7 +68,7 @@ const SSH: &str = "OPENSSH PRIVATE KEY";
 const OPENPGP: &str = "PGP PRIVATE KEY BLOCK";
 
 impl SigningPrivateKey {
-    /// The private key in a file that `ssh-keygen` made.
+    /// Reads the private key in a file that `ssh-keygen` made.
     ///
     /// # Errors
     /// [`SigningKeyError`]
@@ -100,7 +100,7 @@ impl SigningPrivateKey {
         SshKey::new(&key).map(|key| Self::Ssh(Box::new(key))).ok_or(SigningKeyError::Damaged)
     }
 
-    /// The secret key that `gpg --armor --export-secret-keys KEY` prints.
+    /// Reads the secret key that `gpg --armor --export-secret-keys KEY` prints.
     ///
     /// # Errors
     /// [`SigningKeyError`]
@@ -131,7 +131,7 @@ impl SigningPrivateKey {
     }
 }
 
-/// A variable often has the two characters in place of a line's end.
+/// Restores the lines of a key: a variable often has the two characters in place of a line's end.
 fn lines_of(text: &SecretString) -> SecretString {
     let text = text.expose_secret().replace("\\n", "\n").replace("\r\n", "\n");
     format!("{}\n", text.trim()).into()
@@ -191,12 +191,12 @@ fn holds_secret_key(armored: &str) -> Option<bool> {
 
 const SECRET_KEY: u8 = 5;
 
-/// The kind of a packet, from its first byte in the new or the old form.
+/// Returns the kind of a packet, from its first byte in the new or the old form.
 fn tag(head: u8) -> u8 {
     if head & 0xc0 == 0xc0 { head & 0x3f } else { (head >> 2) & 0x0f }
 }
 
-/// RFC 9580, 6.1.1.
+/// Computes the checksum of RFC 9580, 6.1.1.
 fn crc24(bytes: &[u8]) -> [u8; 3] {
     let mut crc: u32 = 0x00b7_04ce;
     for byte in bytes {

@@ -55,8 +55,8 @@ impl CommitSigner {
         signing.sign(b"a signature for trial\n").map(|_| signing)
     }
 
-    /// The signature of those bytes, armored, without a line's end after it: the value of a
-    /// commit's header `gpgsig`. Blocks; some milliseconds for OpenPGP.
+    /// Signs those bytes: the signature is armored, without a line's end after it, as the value of a commit's header
+    /// `gpgsig`. Blocks; some milliseconds for OpenPGP.
     ///
     /// # Errors
     /// [`SigningError`]

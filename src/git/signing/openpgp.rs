@@ -110,7 +110,7 @@ impl Drop for GnupgHome {
     }
 }
 
-/// A new home below `base` that has the key, and the key's fingerprint.
+/// Creates a home below `base` that has the key, and returns it with the key's fingerprint.
 ///
 /// Never in a place where one was before: the agent of that one may be about to end, and takes the
 /// sockets away by their names.
@@ -127,7 +127,7 @@ fn prepared(base: &Path) -> Result<(), SigningError> {
     make_base(base).map_err(|error| unusable(base, &error))
 }
 
-/// The folder that homes were made in, if none is left there.
+/// Removes the folder of homes, if none is left there.
 fn tidy(base: &Path) {
     let _ = fs::remove_dir(base);
 }

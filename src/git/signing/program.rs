@@ -39,7 +39,7 @@ pub(super) fn run(
     run_within(LIMIT, program, home, arguments, input)
 }
 
-/// The same with one limit for all that it does.
+/// Runs the program with one time limit for everything.
 pub(super) fn run_within(
     limit: Duration,
     program: &str,
@@ -64,7 +64,8 @@ pub(super) fn run_within(
     Ok(Ran { status, output, said: String::from_utf8_lossy(&said).into_owned() })
 }
 
-/// A home that is gone is no missing program, and neither is a machine that can start none just now.
+/// Distinguishes the failed starts: a home that is gone is no missing program, and neither is a machine that can start
+/// none just now.
 fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
     if error.kind() == ErrorKind::NotFound && home.is_dir() {
         SigningError::NoProgram(error.to_string())

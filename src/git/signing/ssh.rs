@@ -42,7 +42,7 @@ impl SshKey {
         Ok(sealed.to_pem(LineEnding::LF)?.trim_end().to_owned())
     }
 
-    /// `SHA256:…`, as `ssh-keygen -l` shows it.
+    /// Returns `SHA256:…`, as `ssh-keygen -l` shows it.
     pub(super) fn fingerprint(&self) -> String {
         self.public.fingerprint(HashAlg::Sha256).to_string()
     }

@@ -29,7 +29,7 @@ pub(in crate::git) enum GitService {
     ReceivePack,
 }
 
-/// The arguments of `ssh` that run a program on a repository; `patience` is for the connection.
+/// Returns the arguments of `ssh` that run a program on a repository; `patience` is for the connection.
 pub(super) fn arguments(
     address: &SshAddress,
     program: GitService,

@@ -87,7 +87,7 @@ impl SshRemote {
         answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
     }
 
-    /// The branches of the server, as `git receive-pack` advertises them.
+    /// Returns the branches of the server, as `git receive-pack` advertises them.
     pub(in crate::git) fn advertised(self: &Arc<Self>) -> Result<Vec<u8>, Failure> {
         let mut session = self.open(GitService::ReceivePack)?;
         let advertisement = session.advertisement()?;
@@ -168,7 +168,7 @@ impl Session {
         if self.received > self.limit { Err(Failure::TooLarge(self.limit)) } else { Ok(n) }
     }
 
-    /// The packets that the server begins with, as far as its first flush.
+    /// Returns the packets that the server begins with, as far as its first flush.
     fn advertisement(&mut self) -> Result<Vec<u8>, Failure> {
         let mut all = Vec::new();
         loop {
@@ -214,8 +214,8 @@ impl Session {
         self.input = None;
     }
 
-    /// The answer to a push, as far as it says what became of the branch. What was answered before
-    /// the child failed is an answer, too.
+    /// Reads the answer to a push, as far as it has the report about the branch. An answer before the child failed is
+    /// an answer, too.
     fn answer(&mut self, reference: &str) -> Result<Vec<u8>, Failure> {
         self.input = None;
         let (mut answer, mut chunk) = (Vec::new(), vec![0; CHUNK]);
@@ -235,7 +235,7 @@ impl Session {
         }
     }
 
-    /// The answer has ended: well, or why not.
+    /// Returns how the answer ended: without a fault, or with which.
     async fn end(&mut self) -> Result<(), Failure> {
         self.output = None;
         let Some(mut child) = self.child.take() else { return Ok(()) };
@@ -274,7 +274,7 @@ impl Session {
         lossy(&lock(&self.printed))
     }
 
-    /// A connection over which something went wrong is not used again.
+    /// Marks the connection after a failure: it is not used again.
     fn noted<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         if result.is_err() {
             self.failed = true;
@@ -360,7 +360,7 @@ async fn listen(printed: Option<ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// The length that a packet begins with, itself included; 0 is a flush.
+/// Returns the length that a packet begins with, itself included; 0 is a flush.
 fn length(head: &[u8]) -> Option<usize> {
     usize::from_str_radix(std::str::from_utf8(head).ok()?, 16).ok()
 }

@@ -68,12 +68,12 @@ pub struct BuildsRange {
 }
 
 impl BuildsRange {
-    /// The newest ones.
+    /// Returns the first page.
     pub fn first(limit: usize) -> Self {
         Self { skip: 0, limit }
     }
 
-    /// The `skip` of the next page.
+    /// Returns the `skip` of the next page.
     fn end(self) -> usize {
         self.skip.saturating_add(self.limit)
     }
@@ -163,7 +163,8 @@ impl Registries {
         Ok(ImageBuilds { builds, tags: listing.tags.len(), complete, notes, next })
     }
 
-    /// The images of these tags beside that one, of those that there are and that answer within `patience`.
+    /// Returns the images of these tags beside that one, without missing ones and those that do not answer within
+    /// `patience`.
     pub async fn builds_of(
         &self,
         image: &ImageReference,
@@ -304,7 +305,7 @@ impl ImageQuestion<'_> {
         Ok(Some(ImageBuild { tag: tag.to_owned(), digest: Some(digest), created, commit }))
     }
 
-    /// The text of a manifest, and its digest.
+    /// Returns the text of a manifest, and its digest.
     async fn manifest(&self, reference: &str) -> Result<Option<(Vec<u8>, String)>, NotKnown> {
         let path = format!("manifests/{reference}");
         let wanted =

@@ -79,7 +79,7 @@ pub struct ImageLookup {
 }
 
 impl Registries {
-    /// The registries by host, as people name them; [`ANY_OTHER`] is a host too.
+    /// Builds the registries by host, as people name them; [`ANY_OTHER`] is a host too.
     ///
     /// # Errors
     /// When no HTTP client can be made.
@@ -382,7 +382,7 @@ impl ImageQuestion<'_> {
     }
 }
 
-/// The token and how many seconds it lives.
+/// Returns the token and its lifetime in seconds.
 fn token_of(body: &[u8]) -> Option<(SecretString, i64)> {
     #[derive(Deserialize)]
     struct Body {

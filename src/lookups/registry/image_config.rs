@@ -106,7 +106,7 @@ pub(super) fn manifest(body: &[u8]) -> Option<Manifest> {
     Some(image.map_or(Manifest::Other, |config| Manifest::Image { config: config.digest, said }))
 }
 
-/// The usual platform, else the first; attestations have the platform `unknown`.
+/// Chooses the usual platform, else the first; attestations have the platform `unknown`.
 fn choose(manifests: &[Child]) -> Option<String> {
     let platform = |child: &Child, os: &str, architecture: &str| {
         let none = Platform::default();
@@ -148,7 +148,7 @@ fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().filter(|at| is_real(*at))
 }
 
-/// A label can be anything; a commit's id is hexadecimal.
+/// Returns a commit's id: a label can be anything, an id is hexadecimal.
 fn commit(text: &str) -> Option<String> {
     let hexadecimal = text.bytes().all(|b| b.is_ascii_hexdigit());
     (hexadecimal && (7..=64).contains(&text.len())).then(|| text.to_ascii_lowercase())

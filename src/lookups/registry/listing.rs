@@ -142,7 +142,7 @@ impl Dated<'_> {
     }
 }
 
-/// The first `MOST` of a list; the others are passed over.
+/// Reads the first `MOST` of a list; the others are skipped.
 pub(super) fn first<'de, D, T, const MOST: usize>(reader: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

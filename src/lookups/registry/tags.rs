@@ -69,7 +69,7 @@ impl ListOrder {
         listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
     }
 
-    /// The tags that are looked at next, so that there are that many images.
+    /// Returns the tags to look up next, so that there are that many images.
     pub(super) fn next<'a>(&self, listing: &'a TagListing, wanted: usize) -> Vec<&'a str> {
         // Those of earlier pages count no more: this answer looks at as many again.
         let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
@@ -115,7 +115,7 @@ pub(super) fn next_page(link: &str) -> Option<String> {
     (!query.is_empty() && query.len() <= 2048 && query.chars().all(legal)).then(|| query.to_owned())
 }
 
-/// The tags that are likely to be the newest, at most so many, each once.
+/// Returns the tags that are likely to be the newest, at most so many, each once.
 ///
 /// Where times are known they decide. Of the others, half are those with the greatest version, and half are
 /// the last ones of the list: several registries list in the order of their making.
@@ -141,8 +141,8 @@ pub(super) fn likely<'a>(
     all.filter(|tag| seen.insert(*tag)).take(most).collect()
 }
 
-/// Further tags whose text says nothing of their age, the last of the list first: with those that are chosen already at
-/// most so many.
+/// Chooses further tags whose text says nothing of their age, the last of the list first: with the chosen ones at most
+/// so many.
 pub(super) fn undated<'a>(
     tags: &'a [String],
     times: &BTreeMap<String, Timestamp>,

@@ -156,7 +156,8 @@ fn is_number_of_pods(entry: &Json) -> bool {
     is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
 }
 
-/// Without it every push to the shared repository would refresh every application.
+/// Returns the annotation for the app's own folder: without it every push to the shared repository would refresh every
+/// application.
 fn own_folder_only() -> Map<String, Json> {
     let own = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
     own.as_object().cloned().unwrap_or_default()
@@ -262,7 +263,7 @@ mod tests {
     use crate::model::id::{Namespace, Slug, TargetName};
     use crate::model::target::Clusters;
 
-    /// The Application of an app with these links.
+    /// Builds the Application of an app with these links.
     fn application(target: &str, slack: Option<&str>, links: &[(&str, &str)]) -> Json {
         let target = Clusters::any().find(&TargetName::parse(target).unwrap()).unwrap();
         let app = AppKey {
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(own["spec"]["project"], "the-deployer-prod-eu");
     }
 
-    /// The links' keys and addresses, without those that are always there.
+    /// Returns the links' keys and addresses, without those that are always there.
     fn links_of(slack: Option<&str>, links: &[(&str, &str)]) -> Vec<(String, String)> {
         let application = application("t", slack, links);
         let annotations = application["metadata"]["annotations"].as_object().unwrap();

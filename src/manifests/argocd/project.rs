@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(namespaces, ["team-*", "shop", "!kube-*", "!argocd", "!team-infra"]);
     }
 
-    /// A project as it is written for that list.
+    /// Writes a project for that list.
     fn written(allow: Option<&[&str]>) -> String {
         let mut target = Target::unconfigured(TargetName::parse("prod-1").unwrap());
         target.policies.namespaces.allow =

@@ -196,7 +196,7 @@ fn wildcard(expression: &str) -> Option<String> {
     host.chars().all(is_plain).then(|| format!("*.{host}"))
 }
 
-/// Any rule is read, and gives no more pairs than [`MOST`].
+/// Checks that any rule is read, and gives no more pairs than [`MOST`].
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(rule) = std::str::from_utf8(data) else { return };

@@ -68,7 +68,7 @@ pub enum PreviousCommit {
     Unknown,
 }
 
-/// The event's body.
+/// Returns the event's body.
 pub fn body(push: &PushNotice<'_>) -> String {
     let PushNotice { url, branch, commit, touched, at } = push;
     let TouchedPaths { before, added, modified, removed } = touched;
@@ -109,7 +109,7 @@ pub fn body(push: &PushNotice<'_>) -> String {
     event.to_string()
 }
 
-/// The value of [`SIGNATURE`] for a body.
+/// Returns the value of [`SIGNATURE`] for a body.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
         .expect("HMAC takes keys of every length");
@@ -117,8 +117,8 @@ pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// The page of a repository with that address, as a code host would have it: `https://HOST/PATH`
-/// for every kind of ssh address, and without `.git`.
+/// Returns the page of a repository with that address, as a code host would have it: `https://HOST/PATH` for every kind
+/// of ssh address, and without `.git`.
 fn web_address(url: &str) -> String {
     let url = url.strip_suffix(".git").unwrap_or(url);
     if let Some(rest) = url.strip_prefix("ssh://") {
@@ -135,7 +135,7 @@ fn web_address(url: &str) -> String {
     }
 }
 
-/// The last two names of an address: `OWNER/NAME`.
+/// Returns the last two names of an address: `OWNER/NAME`.
 fn full_name(url: &str) -> &str {
     let start = url.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     url.get(start..).unwrap_or(url)

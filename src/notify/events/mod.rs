@@ -199,7 +199,7 @@ fn event(
     CloudEvent { id, kind, body: body.to_string() }
 }
 
-/// The page that people look at.
+/// Returns the page that people look at.
 fn page(deployment: &Deployment, origin: &EventOrigin) -> String {
     format!("{}/deployments/{}", origin.url, deployment.id)
 }

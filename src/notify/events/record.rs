@@ -209,7 +209,7 @@ fn manifests(pushed: &Pushed) -> Manifests<'_> {
     Manifests { commit, changed: *changed, digest, files: files.len() }
 }
 
-/// The first violations, as many as may be.
+/// Returns the first violations, up to the limit.
 fn within(violations: &[Violation]) -> Vec<Line> {
     let mut left = VIOLATIONS;
     let fits = |line: &Line| {

@@ -87,30 +87,29 @@ pub struct Button {
 }
 
 impl Block {
-    /// A header; its name is cut to what Slack keeps.
+    /// Builds a header; its name is cut to Slack's limit.
     pub fn header(text: &str, block_id: &str) -> Self {
         Self::Header { text: Plain::new(text, LONGEST_HEADER), block_id: cut(block_id, 255) }
     }
 
-    /// A section of markup. Markup that may be too long must have been cut before, where it was
-    /// still text.
+    /// Builds a section of markup. Markup that may be too long must have been cut before, where it was still text.
     pub fn section(text: &str) -> Self {
         Self::Section { text: Some(Markup::new(text, LONGEST_SECTION)), fields: vec![] }
     }
 
-    /// A section in two columns; the first ten.
+    /// Builds a section in two columns, of the first ten fields.
     pub fn fields(fields: &[String]) -> Self {
         let fields = fields.iter().take(MOST_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Section { text: None, fields: fields.collect() }
     }
 
-    /// Small print; the first ten.
+    /// Builds small print, of the first ten texts.
     pub fn context(texts: &[String]) -> Self {
         let elements = texts.iter().take(MOST_CONTEXT).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Context { elements: elements.collect() }
     }
 
-    /// A row of buttons; the first twenty-five.
+    /// Builds a row of the first twenty-five buttons.
     pub fn actions(buttons: Vec<Button>) -> Self {
         Self::Actions { elements: buttons.into_iter().take(MOST_BUTTONS).collect() }
     }
@@ -144,7 +143,7 @@ impl Markup {
 }
 
 impl Button {
-    /// A button; none where its address is longer than Slack takes.
+    /// Builds a button; none where its address exceeds Slack's limit.
     pub fn new(action_id: &'static str, text: &str, url: String) -> Option<Self> {
         let fits = length(&url) <= LONGEST_URL;
         fits.then(|| Self { text: Plain::new(text, LONGEST_BUTTON), url, action_id })

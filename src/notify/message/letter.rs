@@ -109,7 +109,7 @@ fn success_title(news: &News<'_>) -> String {
     }
 }
 
-/// A deployment did not arrive: why, and what to do about it.
+/// Writes the message of a failure, with the reason and the way out.
 pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
@@ -132,7 +132,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     }
 }
 
-/// The sentence under the title.
+/// Writes the sentence under the title.
 fn why(news: &News<'_>, errors: usize) -> String {
     let you = if news.reader == MessageAudience::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);

@@ -34,7 +34,7 @@ pub struct News<'a> {
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
     pub last_good: Option<LastGood>,
-    /// Whom a hold keeps from deploying to the target.
+    /// The deployments that a hold stops on the target.
     pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
     pub undeliverable: Option<Undeliverable>,
@@ -135,7 +135,7 @@ pub struct SlackMessage {
     pub stamp: Stamp,
 }
 
-/// The message for that news.
+/// Writes the message for that news.
 pub fn letter(news: &News<'_>) -> SlackMessage {
     let told = match news.kind {
         NewsKind::Rejected | NewsKind::GivenUp => letter::failure(news),
@@ -147,7 +147,7 @@ pub fn letter(news: &News<'_>) -> SlackMessage {
 }
 
 impl UserId {
-    /// The id, if the text has its form.
+    /// Parses the id, if the text has its form.
     pub fn parse(text: &str) -> Option<Self> {
         let legal = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
         let form = text.starts_with(['U', 'W']) && text.chars().all(legal);

@@ -164,7 +164,7 @@ fn a_recovery_and_a_success_have_their_own_words() {
     );
 }
 
-/// A rollback to v41 from v42, which took a hold.
+/// Returns a rollback to v41 from v42, which took a hold.
 fn rolled_back() -> Deployment {
     let mut deployment = deployment(&[]);
     let release = deployment.request.release.clone();

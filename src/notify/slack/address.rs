@@ -23,7 +23,7 @@ pub enum SlackAddress {
 const LONGEST: usize = 80;
 
 impl Channel {
-    /// The channel of a text such as `#squad-devx`, `squad-devx` or `C0123456789`.
+    /// Parses the channel of a text such as `#squad-devx`, `squad-devx` or `C0123456789`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if is_id(text) {

@@ -23,7 +23,7 @@ const USUAL_WAIT: Duration = Duration::from_secs(30);
 /// The limit of a word of Slack's: a longer text is another program's page.
 const LONGEST_WORD: usize = 100;
 
-/// The object of a method's answer.
+/// Returns the object of a method's answer.
 pub(super) fn of_method(
     method: &'static str,
     what: &str,
@@ -64,7 +64,7 @@ fn wait(what: &str, answer: &SlackAnswer) -> SlackError {
     SlackError::Wait { what: what.to_owned(), after: after.max(Duration::from_secs(1)) }
 }
 
-/// An answer that is none of Slack's: a gateway's page, or nothing.
+/// Builds the error of an answer that is none of Slack's: a gateway's page, or nothing.
 fn without_a_word(method: &'static str, answer: &SlackAnswer) -> SlackError {
     let status = format!("HTTP {}", answer.status);
     match answer.status {
@@ -194,7 +194,7 @@ fn credentials(code: &str) -> Option<&'static str> {
     })
 }
 
-/// `invalid_blocks: [ERROR] must be …`: what Slack says beside its word.
+/// Writes Slack's details beside its word: `invalid_blocks: [ERROR] must be …`.
 fn details(word: String, body: &Json) -> String {
     let messages = body.pointer("/response_metadata/messages").and_then(Json::as_array);
     match messages.and_then(|messages| messages.first()).and_then(Json::as_str) {

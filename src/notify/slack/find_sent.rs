@@ -20,7 +20,7 @@ const MESSAGES_A_PAGE: u32 = 200;
 const CLOCKS_DIFFER: i64 = 600;
 
 impl SlackClient {
-    /// The message, if it is at that place since that time: in a thread, if one is named.
+    /// Finds the message, if it is at that place since that time: in a thread, if one is named.
     ///
     /// # Errors
     /// [`SlackError`]; [`SlackError::Blind`] and [`SlackError::Scope`] say that it cannot be found out.

@@ -113,7 +113,7 @@ pub struct Posted {
 }
 
 impl SlackClient {
-    /// Slack behind this door.
+    /// Builds the client.
     pub fn new(settings: SlackClientSettings, client: reqwest::Client) -> Self {
         let (channels, methods, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self(Arc::new(Inner { settings, client, channels, methods, ids }))
@@ -255,7 +255,7 @@ impl SlackClient {
     }
 }
 
-/// The arguments of `chat.postMessage`.
+/// Returns the arguments of `chat.postMessage`.
 fn message(post: Post<'_>) -> Json {
     let mut message = content(post);
     let more = json!({
@@ -290,7 +290,7 @@ fn extend(object: &mut Json, more: Json) {
     }
 }
 
-/// Arguments as a browser's form sends them; a body, because addresses end in logs.
+/// Writes arguments as a browser's form sends them; a body, because addresses end in logs.
 fn as_form(arguments: &Json) -> String {
     let pairs = arguments.as_object().into_iter().flatten().map(|(key, value)| {
         (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))

@@ -51,7 +51,7 @@ const LONGEST_LOGIN: usize = 60;
 const LOOKUP: &str = "users.lookupByEmail";
 
 impl People {
-    /// People of that Slack.
+    /// Builds the lookup of people in that Slack.
     pub fn new(settings: PeopleSettings, slack: SlackClient) -> Self {
         let remembered = Arc::new(Mutex::new(BoundedCache::new(MOST)));
         Self { settings: Arc::new(settings), slack, remembered }

@@ -207,7 +207,7 @@ fn is_pinned_elsewhere(wanted: &str, template: &Template) -> bool {
     wanted.split_once('@').is_some_and(|(_, version)| version != template.version.as_str())
 }
 
-/// Rules are checked against no cluster in particular.
+/// Returns facts without any lookup: rules are checked against no cluster in particular.
 fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }

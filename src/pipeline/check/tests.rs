@@ -10,7 +10,7 @@ fn file(path: &str, text: &str) -> TemplateFile {
     TemplateFile { path: path.to_owned(), text: text.to_owned() }
 }
 
-/// The template `t`, with these defaults and one file with that behind an object's head.
+/// Builds the template `t`, with these defaults and one file with that text behind an object's head.
 fn set(defaults: &str, body: &str) -> TemplateSources {
     let files = vec![
         file("t/defaults.yaml", defaults),

@@ -73,7 +73,7 @@ fn sentence(violation: &Violation) -> String {
     format!("{} [{}]", violation.message, violation.rule)
 }
 
-/// After the merge the commit is on the base, and on no other branch by that.
+/// Returns the fact about the branch after the merge: the commit is on the base, and on no other branch because of it.
 fn branch(input: &Input, facts: &Facts, base: &str) -> Option<String> {
     let target = facts.clusters.find(&input.target)?;
     let globs = target.policies.branches?;

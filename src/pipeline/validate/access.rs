@@ -14,7 +14,7 @@ use crate::waml::node::Path;
 use crate::waml::quote::quoted;
 use crate::waml::suggest;
 
-/// The target is known to the configuration. (That it is under `deploy`, merging has seen to.)
+/// Checks that the target is configured. (Merging has checked that it is under `deploy`.)
 pub(super) fn target(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let is_misnamed = subject.waml.is_misnamed(subject.target);
     if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
@@ -71,7 +71,7 @@ pub(super) fn owner(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.add_to_file(subject.waml, &Path::root().key(key), violation);
 }
 
-/// The commit is on a branch that the target takes: a feature branch does not reach production.
+/// Checks that the commit is on a branch that the target takes: a feature branch does not reach production.
 pub(super) fn branch(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let globs = subject.cluster.and_then(|target| target.policies.branches.as_deref());
     let Some(globs) = globs else { return };
@@ -189,7 +189,7 @@ pub(super) fn hold(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     report.say(Violation::error("hold", message).help(help));
 }
 
-/// The target is open: the windows of its policy allow a deployment now.
+/// Checks that the target is open: the windows of its policy allow a deployment now.
 pub(super) fn windows(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let windows = subject.cluster.map_or(&[][..], |target| &target.policies.windows);
     if windows.is_empty() {

@@ -39,7 +39,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A template whose `defaults.yaml` speaks of `cron` is one of jobs.
+/// Returns true for a template of jobs: its `defaults.yaml` has `cron`.
 fn is_for_jobs(subject: &Subject<'_>) -> bool {
     subject.template.uses("cron") && subject.template.defaults.get("cron").is_some()
 }

@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// The image tag exists in its registry.
+/// Checks that the image tag exists in its registry.
 pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let path = Path::root().key("image");
     // A name that the template or the release gives stands nowhere in the WAML.

@@ -51,7 +51,7 @@ fn check_value(value: &str, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes allows 256 KiB of annotations on an object; half is left to others.
+/// Checks the size of annotations: Kubernetes allows 256 KiB on an object; half is left to others.
 fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &mut RuleReport<'_>) {
     let sizes = annotations.into_iter().flatten();
     let size: usize = sizes.map(|(k, v)| k.len() + v.as_deref().unwrap_or_default().len()).sum();

@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A Secret's name is an RFC 1123 subdomain.
+/// Checks a Secret's name, which is an RFC 1123 subdomain.
 pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) {
     if !is_subdomain(name) {
         let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
@@ -48,7 +48,7 @@ pub(super) fn secret_name(name: &str, path: &Path, report: &mut RuleReport<'_>) 
     }
 }
 
-/// The slug begins a service's name, which is stricter than a label (RFC 1035).
+/// Checks the slug as the begin of a service's name, which is stricter than a label (RFC 1035).
 fn slug(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let slug = subject.waml.app.slug.as_str();
     if !is_service_name(slug) {

@@ -40,7 +40,7 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes takes one way of asking. What only the template says gives way in silence.
+/// Reports several ways of asking in one probe: Kubernetes takes one. Of those the template's own gives way silently.
 fn at_odds(
     kind: &str,
     probe: &Probe,

@@ -126,7 +126,7 @@ fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes' `Ingress` has no word for headers.
+/// Reports caching on Kubernetes' `Ingress`, which has no field for headers.
 fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
     let written = subject.tree.at(path).is_some_and(is_from_waml);
     if target.platform.ingress.kind == IngressKind::Kubernetes && written {

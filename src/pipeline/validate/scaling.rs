@@ -8,7 +8,7 @@ use crate::model::violation::Violation;
 use crate::waml::node::{Path, is_from_waml};
 use crate::waml::quote::quoted;
 
-/// A rolling update can make progress.
+/// Checks that a rolling update can make progress.
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(scaling) = &subject.section.scaling else { return };
     let path = Path::root().key("scaling");
@@ -93,7 +93,7 @@ pub(super) fn disruption(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Kubernetes takes one of the two. Over a template's default the WAML's own wins; two of the
+/// Reports both of two fields of which Kubernetes takes one. The WAML's own wins over a template's default; two of the
 /// WAML's are a contradiction.
 fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     let written = |key| {
@@ -118,7 +118,7 @@ impl Subject<'_> {
     }
 }
 
-/// A deployment that hands the number of pods over to an autoscaler says so.
+/// Reports a deployment that hands the number of pods over to an autoscaler.
 pub(super) fn replicas(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     if let Fact::Missing { why } = &made.valid.facts().live {
         return unknown_replicas(made, why, report);

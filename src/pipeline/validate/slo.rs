@@ -160,8 +160,8 @@ fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut RuleRepor
     }
 }
 
-/// A histogram answers only for the bounds that it has. Where the operator says them, they are
-/// known; the usual ones are an assumption.
+/// Checks the latency against the histogram's bounds: a histogram answers only for those. Where the operator sets them,
+/// they are known; the usual ones are an assumption.
 fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let Some(milliseconds) = promise.milliseconds.filter(|_| promise.fast.is_some()) else {
         return;

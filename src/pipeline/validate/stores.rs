@@ -17,7 +17,7 @@ const SIZES: std::ops::RangeInclusive<u64> = (10 << 30)..=(65_536 << 30);
 const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
 const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
 
-/// A database has a version, a size and a tier that exist, on a target that can create one.
+/// Checks that a database has a version, a size and a tier that exist, on a target that can create one.
 pub(super) fn database(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(database) = &subject.section.database else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -130,7 +130,7 @@ const MOST_PATCHES: u32 = 40;
 /// Memorystore's: there are no others, and there will be none.
 const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
-/// A Redis has a version and a size that exist, on a target that can create one.
+/// Checks that a Redis has a version and a size that exist, on a target that can create one.
 pub(super) fn redis(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(redis) = &subject.section.redis else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };

@@ -37,7 +37,7 @@ fn planned(text: &str) -> Vec<Violation> {
     }
 }
 
-/// The Deployment that a section for the target `t` gives.
+/// Returns the Deployment of a section for the target `t`.
 fn rendered(section: &str) -> Json {
     let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
     let file = rendered.files.iter().find(|file| file.name == "deployment.yaml").unwrap();
@@ -48,7 +48,7 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
     plan_on(text, Platform::default())
 }
 
-/// The same on a target that offers this.
+/// Plans it on a target with this platform.
 fn plan_on(text: &str, platform: Platform) -> Result<Rendered, Rejection> {
     let clusters = Clusters::Any(Box::new(platform));
     plan_with(text, &Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters))
@@ -136,7 +136,7 @@ fn a_port_is_a_number_and_a_protocol() {
     );
 }
 
-/// The readiness probe's port, and the names of the container's ports.
+/// Returns the readiness probe's port, and the names of the container's ports.
 fn readiness(section: &str) -> (Json, Vec<String>) {
     let rendered = rendered(section);
     let container = &rendered["spec"]["template"]["spec"]["containers"][0];
@@ -335,7 +335,7 @@ fn names_and_labels_are_legal() {
     );
 }
 
-/// What Kubernetes takes is not refused.
+/// Values that Kubernetes accepts are not refused.
 #[test]
 fn what_kubernetes_takes_is_taken() {
     let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";

@@ -97,7 +97,7 @@ fn within(
     }
 }
 
-/// Live versions have names of their own, and shares that are all of the traffic.
+/// Checks that live versions have names of their own, and shares that are all of the traffic.
 pub(super) fn versions(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(versions) = subject.section.versions.as_deref() else { return };
     let path = Path::root().key("versions");

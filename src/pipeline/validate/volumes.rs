@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A mounted secret becomes a volume too.
+/// Checks the name of a volume: a mounted secret becomes a volume too.
 fn name(volume: &Volume, section: &Section, path: &Path, report: &mut RuleReport<'_>) {
     let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
     if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
@@ -90,7 +90,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// A storage class' name is an RFC 1123 subdomain.
+/// Checks a storage class' name, which is an RFC 1123 subdomain.
 fn class(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     let illegal = |class: &&str| !super::names::is_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
@@ -117,7 +117,7 @@ fn files(volume: &Volume, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Two pods on two nodes cannot both have a disk that is for one.
+/// Checks a disk for one pod: two pods on two nodes cannot both have it.
 fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) {
     if !volume.is_for_one() {
         return;
@@ -182,7 +182,7 @@ fn is_folder(text: &str) -> bool {
         && text.split('/').all(|part| part != "..")
 }
 
-/// `//data/./x/` is `/data/x`.
+/// Splits a path: `//data/./x/` is `/data/x`.
 fn parts(text: &str) -> Vec<&str> {
     text.split('/').filter(|part| !matches!(*part, "" | ".")).collect()
 }

@@ -26,12 +26,12 @@ pub(crate) fn of_two(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}-{part}"), LONGEST)
 }
 
-/// Names what runs an app's pods: the slug, or what is left of a long one.
+/// Names the workload of an app's pods: the slug, or the begin of a long one.
 pub(crate) fn workload(slug: &str) -> String {
     shortened(slug, LONGEST_WORKLOAD)
 }
 
-/// Names what runs the pods of one of an app's live versions.
+/// Names the workload of one of an app's live versions.
 pub(crate) fn version_workload(slug: &str, version: &str) -> String {
     shortened(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }

@@ -23,7 +23,7 @@ impl<'a> Watched<'a> {
         self.waml.app.slug.as_str()
     }
 
-    /// Names what runs the pods.
+    /// Names the workload of the pods.
     pub(crate) fn workload(&self) -> String {
         naming::workload(self.slug())
     }

@@ -71,7 +71,7 @@ impl GitHubApp {
         }
     }
 
-    /// A token for one repository and one purpose.
+    /// Returns a token for one repository and one purpose.
     pub(super) async fn of_repository(
         &self,
         wire: &GitHubConnection,
@@ -162,7 +162,7 @@ impl GitHubApp {
         }
     }
 
-    /// The installation that has the repository, if anything can be done with it.
+    /// Returns the installation that has the repository, if it can be used.
     async fn installation(
         &self,
         wire: &GitHubConnection,
@@ -240,7 +240,7 @@ impl GitHubApp {
         self.mint(wire, *id, about, wanted).await?.map_err(refused)
     }
 
-    /// A token for all repositories of an installation that can do nothing but look.
+    /// Returns a token for all repositories of an installation that can do nothing but look.
     async fn of_installation(
         &self,
         wire: &GitHubConnection,
@@ -289,7 +289,7 @@ impl GitHubApp {
         }
     }
 
-    /// Any installation that is not suspended.
+    /// Returns any installation that is not suspended.
     async fn first_installation(
         &self,
         wire: &GitHubConnection,
@@ -335,7 +335,7 @@ impl GitHubApp {
     }
 }
 
-/// Names of repositories differ by more than capitals.
+/// Returns the name in small letters: names of repositories differ by more than capitals.
 fn small(repository: &RepoName) -> String {
     repository.as_str().to_ascii_lowercase()
 }

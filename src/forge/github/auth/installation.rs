@@ -47,7 +47,7 @@ impl Installation {
 }
 
 impl Installed {
-    /// `route` is where the answer came from in the end: `/repositories/7/installation` where a
+    /// Builds it from an answer; `route` is the last route of its redirects: `/repositories/7/installation` where a
     /// repository has another name now.
     pub(super) fn new(installation: Installation, route: &str, found_at: Timestamp) -> Self {
         let number = route.strip_prefix("/repositories/").and_then(|rest| rest.split('/').next());
@@ -63,8 +63,10 @@ impl Installed {
         suspended_at.is_none() && needs.is_in(permissions) && age < FRESH
     }
 
+    /// Checks that the installation can be used.
+    ///
     /// # Errors
-    /// Why nothing can be done with it.
+    /// The reason why it cannot.
     pub(super) fn check(&self, about: &str, needs: Permission) -> Result<(), ForgeError> {
         let Installation { permissions, html_url: page, .. } = &self.installation;
         if self.installation.is_suspended() {

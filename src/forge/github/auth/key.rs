@@ -49,7 +49,7 @@ pub enum AppKeyError {
 }
 
 impl AppCredentials {
-    /// The key of the App of that id, from the text of its PEM file.
+    /// Returns the key of the App of that id, from the text of its PEM file.
     ///
     /// # Errors
     /// [`AppKeyError`]
@@ -66,12 +66,12 @@ impl AppCredentials {
         key.jwt(Timestamp::UNIX_EPOCH).map(|_| key).map_err(|_| AppKeyError::Damaged)
     }
 
-    /// The App's number or client id.
+    /// Returns the App's number or client id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// A pass for the App itself, good for nine minutes.
+    /// Returns a pass for the App itself, good for nine minutes.
     pub(super) fn jwt(&self, now: Timestamp) -> Result<SecretString, AppKeyError> {
         let seconds = |at: Result<Timestamp, jiff::Error>| at.unwrap_or(now).as_second();
         let iat = seconds(now.checked_sub(BACK));

@@ -71,7 +71,7 @@ impl GitHubAuth {
         }
     }
 
-    /// A token for git over https.
+    /// Returns a token for git over https.
     pub(super) async fn git_token(
         &self,
         wire: &GitHubConnection,
@@ -108,7 +108,7 @@ impl GitHubAuth {
         }
     }
 
-    /// Names the credentials that a request is made with, so that an error says what to do.
+    /// Names the credentials of a request, for the way out of an error.
     pub(super) fn who(&self, about: RequestSubject<'_>) -> Requester {
         match (self, about) {
             (Self::Token(_), _) => Requester::Token,

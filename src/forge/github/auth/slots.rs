@@ -82,7 +82,7 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
         result.map(|value| (value, From::Maker))
     }
 
-    /// The value that is meant is no good any more.
+    /// Marks the matching value as no good any more.
     pub(super) async fn spoil(&self, key: &K, is_meant: impl Fn(&V) -> bool) {
         let Some(slot) = self.find(key) else { return };
         let mut state = slot.state.lock().await;
@@ -90,14 +90,14 @@ impl<K: Ord + Clone, V: Clone> SlotMap<K, V> {
         state.spoiled |= is_meant;
     }
 
-    /// The value, unless it is spoiled, or is being made just now.
+    /// Returns the value, unless it is spoiled, or is being created just now.
     pub(super) fn peek(&self, key: &K) -> Option<V> {
         let slot = self.find(key)?;
         let state = slot.state.try_lock().ok()?;
         state.value.clone().filter(|_| !state.spoiled)
     }
 
-    /// The last value that there was, good or not, unless one is being made just now.
+    /// Returns the last value, good or not, unless one is being created just now.
     pub(super) fn last(&self, key: &K) -> Option<V> {
         self.find(key)?.state.try_lock().ok()?.value.clone()
     }
@@ -163,7 +163,7 @@ mod tests {
         ForgeError::Unreachable { host: "github".to_owned(), problem: "down".to_owned() }
     }
 
-    /// Fifty callers that all wait for the first, whose attempt ends so.
+    /// Runs fifty callers that all wait for the first, whose attempt ends so.
     async fn storm(end: Result<u32, ForgeError>) -> (usize, Vec<Result<u32, ForgeError>>) {
         let slots = SlotMap::new(4);
         let count = AtomicUsize::new(0);

@@ -104,7 +104,7 @@ impl Forge {
 }
 
 impl GitHubClient {
-    /// A page of attempts, newest first, and where the next one begins.
+    /// Returns a page of attempts, newest first, and where the next one begins.
     async fn deliveries(
         &self,
         cursor: Option<&str>,
@@ -135,7 +135,7 @@ impl Lost {
     }
 }
 
-/// The cursor in the link to the next page. The link itself is never followed.
+/// Returns the cursor in the link to the next page. The link itself is never followed.
 fn next_cursor(headers: &HeaderMap) -> Option<String> {
     let links = headers.get(LINK)?.to_str().ok()?;
     let next = links.split(',').find(|link| link.contains(r#"rel="next""#))?;

@@ -152,7 +152,7 @@ struct Made {
 }
 
 impl GitHubClient {
-    /// A client on the shared HTTP client; to be called within the runtime.
+    /// Builds a client on the shared HTTP client; to be called within the runtime.
     ///
     /// The HTTP client should follow no redirects by itself: it would make a GET of a POST.
     ///
@@ -195,8 +195,8 @@ impl GitHubClient {
         self
     }
 
-    /// A token for git over https, where the user's name is `x-access-token`. An App's is good for a
-    /// quarter of an hour at least, for that repository, and for nothing else.
+    /// Returns a token for git over https, where the user's name is `x-access-token`. An App's is good for a quarter of
+    /// an hour at least, for that repository, and for nothing else.
     ///
     /// # Errors
     /// [`ForgeError`]
@@ -238,14 +238,14 @@ impl GitHubClient {
         }
     }
 
-    /// The answer of a success, read; every other answer as the error that any caller makes of it.
+    /// Returns the answer of a success, parsed; every other answer as the error for any caller.
     async fn read<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<T, ForgeError> {
         let about = call.about;
         let success = self.call(call).await?.map_err(|answer| self.error(answer, about))?;
         self.wire.parsed(&success)
     }
 
-    /// The same; `None` where GitHub has nothing of that name.
+    /// Returns the parsed answer; `None` where GitHub has nothing of that name.
     async fn find<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<Option<T>, ForgeError> {
         let about = call.about;
         match self.call(call).await? {
@@ -304,8 +304,8 @@ impl GitHubClient {
     }
 }
 
-/// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and
-/// GitHub's log is to name this program.
+/// Builds the library's client by hand: its own builder sends another `User-Agent`, and GitHub's log must name this
+/// program.
 fn library(api: Uri, http: reqwest::Client) -> Octocrab {
     let headers = vec![
         (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static(API_VERSION)),
@@ -330,7 +330,7 @@ fn owned(source: TokenSource) -> Result<GitHubAuth, GitHubSettingsError> {
     if legal { Ok(GitHubAuth::Token(source)) } else { Err(GitHubSettingsError::Token) }
 }
 
-/// The host of an http or https address without user, query and fragment.
+/// Returns the host of an http or https address without user, query and fragment.
 fn host(api_url: &str) -> Option<String> {
     let url = reqwest::Url::parse(api_url).ok()?;
     let plain = url.username().is_empty() && url.password().is_none();

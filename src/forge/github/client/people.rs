@@ -200,13 +200,14 @@ fn level(repository: &Repository, scopes: Option<&str>) -> RepoPermission {
     }
 }
 
-/// Classic tokens and those of OAuth apps; of others GitHub sends no scopes, or an empty list.
+/// Checks for tokens with scopes: classic ones and those of OAuth apps; for others GitHub sends no scopes, or an empty
+/// list.
 fn has_scopes(token: &SecretString) -> bool {
     let token = token.expose_secret();
     token.starts_with("ghp_") || token.starts_with("gho_")
 }
 
-/// 451 is GitHub's word for one that a court has closed.
+/// Checks that a repository cannot be seen; 451 is GitHub's status for one that a court has closed.
 fn is_nothing(answer: &ErrorAnswer) -> bool {
     matches!(answer.status.as_u16(), 404 | 410 | 451)
 }

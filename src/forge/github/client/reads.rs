@@ -158,8 +158,8 @@ impl Forge {
         Ok(found.into_iter().collect())
     }
 
-    /// The repository's present name, which GitHub says of a former one too, and its numbers as they are now; none where
-    /// the host has no numbers.
+    /// Returns the repository's present name, which GitHub gives for a former one too, and its present numbers; none
+    /// where the host has no numbers.
     pub async fn named_repository(
         &self,
         repository: &RepoName,

@@ -52,7 +52,8 @@ struct SentOfCommit {
 }
 
 impl Forge {
-    /// The newest deployments of a repository, newest first, each as GitHub sent it: as in an event's `deployment`.
+    /// Lists the newest deployments of a repository, newest first, each as GitHub sent it: as in an event's
+    /// `deployment`.
     pub async fn recent_deployments(
         &self,
         repository: &RepoName,
@@ -107,7 +108,7 @@ impl Forge {
         Ok(Some(id))
     }
 
-    /// The number of a deployment that was made of one that began here.
+    /// Returns the number of the deployment that was created from this one, which began at the service.
     pub async fn find_deployment(&self, begun: &NewDeployment) -> Result<Option<i64>, ForgeError> {
         let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
         let is_it = |one: &&Value| {
@@ -162,7 +163,7 @@ impl Forge {
         Ok(github.pages(statuses(repository, forge_id), STATUS_PAGES, look).await?.is_some())
     }
 
-    /// The statuses of a deployment, newest first; five hundred at most.
+    /// Lists the statuses of a deployment, newest first; five hundred at most.
     pub async fn statuses(
         &self,
         repository: &RepoName,

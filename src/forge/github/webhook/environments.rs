@@ -27,7 +27,7 @@ pub(super) enum EnvironmentMatch {
 }
 
 impl Environments {
-    /// Every environment.
+    /// Allows every environment.
     pub fn any() -> Self {
         Self::default()
     }

@@ -61,7 +61,7 @@ pub(super) enum PayloadField {
 }
 
 impl PayloadField {
-    /// The text in it, if there is anything; another kind is an error.
+    /// Returns the text in it, if there is one; another kind is an error.
     pub(super) fn text(&self, field: &'static str) -> Result<Option<&str>, Malformed> {
         match self {
             Self::Absent => Ok(None),
@@ -73,12 +73,12 @@ impl PayloadField {
         }
     }
 
-    /// The text that must be there.
+    /// Returns the text, which must be there.
     pub(super) fn required(&self, field: &'static str) -> Result<&str, Malformed> {
         self.text(field)?.ok_or_else(|| wrong(field, "is missing"))
     }
 
-    /// The identifier that must be there; `parse` says why it is none.
+    /// Returns the identifier, which must be there; the error of `parse` is the problem.
     pub(super) fn id<T>(
         &self,
         field: &'static str,
@@ -87,7 +87,7 @@ impl PayloadField {
         id(field, self.required(field)?, parse)
     }
 
-    /// The name of a branch, a tag or a commit that must be there, of at most so many bytes.
+    /// Returns the name of a branch, a tag or a commit, which must be there, of at most so many bytes.
     pub(super) fn reference(
         &self,
         field: &'static str,
@@ -101,7 +101,7 @@ impl PayloadField {
         Ok(text.to_owned())
     }
 
-    /// The whole number that must be there.
+    /// Returns the whole number, which must be there.
     pub(super) fn integer(&self, field: &'static str) -> Result<i64, Malformed> {
         match self {
             Self::Integer(number) => Ok(*number),
@@ -131,12 +131,12 @@ pub(super) fn quote_text(text: &str) -> String {
     format!("\"{cut}\"{more}")
 }
 
-/// The error for a field.
+/// Builds the error for a field.
 pub(super) fn wrong(field: &'static str, problem: impl Into<String>) -> Malformed {
     Malformed::Field { field, problem: problem.into() }
 }
 
-/// The identifier that a field's text is; `parse` says why it is none.
+/// Returns the identifier of a field's text; the error of `parse` is the problem.
 pub(super) fn id<T>(
     field: &'static str,
     text: &str,

@@ -44,7 +44,7 @@ pub fn read(
     Ok(ListedDeployment { repository, forge_id, created_at, event })
 }
 
-/// The API follows former names; events have the present one.
+/// Returns the present name: the API follows former names; events have the present one.
 fn present_name(deployment: &DeploymentPayload) -> Option<RepoName> {
     let url = deployment.repository_url.text("deployment.repository_url").ok()??;
     let (rest, name) = url.rsplit_once('/')?;

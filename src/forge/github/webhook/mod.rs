@@ -61,7 +61,7 @@ pub fn parse(
     }
 }
 
-/// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.
+/// Checks that any body of any event is read, as JSON and as a form alike, and that a signed body verifies.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let rules = Rules {

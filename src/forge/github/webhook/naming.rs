@@ -48,7 +48,7 @@ pub fn read(
     Some(NamedRepository { name, identity: identity(&repository, at)? })
 }
 
-/// The numbers that GitHub has for the repository and its owner; none where it sends none.
+/// Returns the numbers that GitHub has for the repository and its owner; none where it sends none.
 pub(super) fn identity(
     repository: &RepositoryPayload,
     at: Option<Timestamp>,

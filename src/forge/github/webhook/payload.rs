@@ -72,7 +72,7 @@ pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Mal
     })
 }
 
-/// The repository that an event names.
+/// Returns the repository that an event names.
 pub(super) fn repository(repository: Option<&RepositoryPayload>) -> Result<RepoName, Malformed> {
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
     repository.full_name.id("repository.full_name", RepoName::parse)
@@ -84,7 +84,7 @@ impl DeploymentPayload {
         self.parse_tag_and_actor().map_or(true, |[tag, _]| tag != PayloadField::Absent)
     }
 
-    /// The tag that the creator of the deployment named, if any.
+    /// Returns the tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, Malformed> {
         let [tag, _] = self.parse_tag_and_actor()?;
         Ok(tag.text("deployment.payload.tag")?.map(str::to_owned))

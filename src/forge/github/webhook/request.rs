@@ -147,7 +147,7 @@ pub(super) fn forge_id(number: &PayloadField) -> Result<i64, Malformed> {
     }
 }
 
-/// The payload's tag, else the configured rule's.
+/// Returns the payload's tag, else the configured rule's.
 fn tag(
     deployment: &DeploymentPayload,
     git_ref: &str,
@@ -167,8 +167,8 @@ fn tag(
     })
 }
 
-/// GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`. Who it was does not decide
-/// whether it is deployed: another character is shown by its number.
+/// Returns the actor. GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`. The actor does not decide
+/// about the deployment: another character is shown by its number.
 fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
     let login = |user: &User| match &user.login {
         PayloadField::Text(login) if !login.is_empty() => Some(escaped(login)),

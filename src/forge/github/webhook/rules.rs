@@ -59,7 +59,7 @@ impl Default for Rules {
 pub struct Repositories(Globs);
 
 impl Repositories {
-    /// Every repository.
+    /// Allows every repository.
     pub fn any() -> Self {
         Self::default()
     }
@@ -136,7 +136,7 @@ impl TagRule {
         Ok(Self(parts))
     }
 
-    /// The tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
+    /// Returns the tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
     pub fn apply(&self, git_ref: &str, commit: &CommitSha) -> String {
         self.fill(git_ref, commit.as_str(), commit.short())
     }

@@ -46,7 +46,7 @@ impl Verifier {
         Ok(Self { signature, macs: secrets.into_iter().map(keyed).collect() })
     }
 
-    /// The next part of the body.
+    /// Adds the next part of the body.
     pub fn update(&mut self, part: &[u8]) {
         for mac in &mut self.macs {
             mac.update(part);
@@ -66,7 +66,7 @@ impl Verifier {
     }
 }
 
-/// The header's value for a body: what GitHub would send. For the demo and for tests.
+/// Returns the header's value for a body, as GitHub would send it. For the demo and for tests.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
     let mut mac = keyed(secret);
     mac.update(body);

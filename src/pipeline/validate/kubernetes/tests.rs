@@ -8,7 +8,7 @@ fn check_object(object: Json) -> Vec<String> {
     check_object_on(None, object)
 }
 
-/// The same for the cluster `prod` of that version.
+/// Checks an object for the cluster `prod` of that version.
 fn check_object_in(version: &str, object: Json) -> Vec<String> {
     check_object_on(KubernetesVersion::parse(version), object)
 }
@@ -148,7 +148,7 @@ fn a_wholly_wrong_object_does_not_flood_its_reader() {
     assert_eq!(check_object(deployment(&json!({"containers": many}))).len(), MOST);
 }
 
-/// A Deployment whose pod has one field more.
+/// Returns a Deployment whose pod has one field more.
 fn pod_with(key: &str, value: &Json) -> Json {
     let mut pod = json!({"containers": []});
     pod[key] = value.clone();
@@ -299,7 +299,7 @@ fn a_version_that_is_not_known_is_judged_by_the_nearest() {
     assert!(check_object_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
 }
 
-/// What is recorded of the built-in templates, whatever a cluster offers, is right for every version.
+/// The recorded objects of the built-in templates, on any platform, are right for every version.
 #[test]
 fn what_the_built_in_templates_render_is_right_for_every_version() {
     let cases = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pipeline")).unwrap();

@@ -331,7 +331,7 @@ fn a_target_takes_deployments_in_its_windows() {
     assert!(broken[0].contains("a window of `t` cannot be read"), "{broken:?}");
 }
 
-/// Every fact missing, under a policy, in an environment.
+/// Returns the violations with every fact missing, under a policy, in an environment.
 fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> {
     let branches = Some(vec!["main".to_owned()]);
     let policies = Policies { branches, unknown, ..Policies::default() };

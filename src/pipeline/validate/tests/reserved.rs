@@ -45,7 +45,7 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
     assert!(here("default", "shop").is_empty() && here("devx", "kubernetes").is_empty());
 }
 
-/// A target that takes apps in `default`.
+/// Returns a target that takes apps in `default`.
 fn open() -> Target {
     let mut target = target();
     target.policies.namespaces.allow = Some(vec!["*".to_owned(), "default".to_owned()]);

@@ -15,7 +15,7 @@ fn said_on(platform: Json, section: &str) -> Vec<String> {
     }
 }
 
-/// The names of the files that a section gives on a target that offers this.
+/// Returns the names of a section's files on a target with this platform.
 fn files_on(platform: Json, section: &str) -> Vec<String> {
     let text = format!("{HEAD}deploy:\n  t:\n{section}");
     let rendered = plan_on(&text, serde_json::from_value(platform).unwrap()).unwrap();

@@ -174,7 +174,7 @@ fn ways_of_probing_that_contradict_each_other_are_told() {
     assert_eq!(check_section(two), ["9:5: the app does not say which port serves gRPC [grpc]"]);
 }
 
-/// The alerts of a section, by their names in Prometheus.
+/// Returns the alerts of a section, by their names in Prometheus.
 fn alerts_on(platform: serde_json::Value, section: &str) -> Vec<String> {
     let text = format!("{}deploy:\n  t:\n{section}", super::HEAD);
     let rendered = super::plan_on(&text, serde_json::from_value(platform).unwrap()).unwrap();

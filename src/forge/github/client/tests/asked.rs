@@ -4,7 +4,7 @@ use axum::extract::RawQuery;
 
 use super::*;
 
-/// A GitHub that answers one route with a list, page by page, and counts.
+/// Starts a GitHub that answers one route with a list, page by page, and counts.
 async fn listing(route: &str, list: Vec<Value>) -> (Forge, Arc<Mutex<usize>>) {
     let asked = Arc::new(Mutex::new(0));
     let counted = asked.clone();
