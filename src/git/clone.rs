@@ -200,7 +200,7 @@ pub(super) fn replace(folder: &Path, by: &Path) -> io::Result<()> {
     if let Err(error) = fs::rename(by, folder) {
         return fs::rename(&old, folder).and(Err(error));
     }
-    // Tens of thousands of files: nobody waits for that.
+    // Tens of thousands of files: no caller waits for that.
     std::thread::spawn(move || fs::remove_dir_all(old));
     Ok(())
 }

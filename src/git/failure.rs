@@ -127,7 +127,7 @@ fn convert_complaint(
         ComplaintKind::KeyRefused => refused(help),
         ComplaintKind::ReadOnly => refused("give that key the right to write there"),
         ComplaintKind::NoRepository => WriteError::NotFound { repository },
-        // What nobody knows may pass: a host that is being worked on has many words for it.
+        // An unknown failure may pass: a host under maintenance has many words for it.
         ComplaintKind::NoConnection | ComplaintKind::Other => {
             WriteError::unreachable(repository, said)
         }

@@ -172,7 +172,7 @@ impl HttpRemote {
 /// Judges an answer by its head alone.
 fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure> {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    // Before the status: a push that is sent on arrives there as a question, without our token, and
+    // Before the status: a push that is sent on arrives there as a question, without the token, and
     // what is answered to that says nothing about the repository.
     if let Some(to) = moved(response.url(), base) {
         return Err(Failure::Moved { to });

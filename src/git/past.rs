@@ -102,7 +102,7 @@ fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
         read_commit(repo, id?, &mut past)?;
     }
     past.records.reverse();
-    // A commit that was taken over by somebody else's says the same again: the first one did it.
+    // A commit that another one took over repeats its record: the first one counts.
     past.records.retain(|deed| match deed {
         CommitRecord::Deployment(one) => seen.insert(one.id.clone()),
         CommitRecord::Removal(one) => seen.insert(one.id.clone()),

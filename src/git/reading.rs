@@ -123,7 +123,7 @@ impl ManifestRepository {
                 WriteError::unreachable(self.place().folder.display(), "its server does not answer")
             }
         };
-        // What somebody else has pushed since is looked at when something is done with it.
+        // Later pushes of others are read when the result is used.
         match self.as_seen_last(read).await {
             Ok((true, read)) => Ok(read),
             Ok((false, _)) | Err(_) => Err(why),

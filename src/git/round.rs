@@ -210,7 +210,7 @@ impl Writer {
             back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)
         }) {
             Some(tip) => Attempt::Told(self.answers(Some(tip), built.outcomes, jobs), true),
-            // It was cut by us. If it comes late, the branch is the fence for the others' next try.
+            // The service cut it. If it comes late, the branch is the fence for the others' next try.
             None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
             None => Attempt::Told(vec![Err(error); built.outcomes.len()], false),
         }

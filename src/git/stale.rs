@@ -49,7 +49,7 @@ fn is_older(lock: &Path, guard: &File, age: Duration) -> Result<bool> {
         found => found?.modified()?,
     };
     let now = guard.metadata()?.modified()?;
-    // A lock from the future has an age that nobody knows.
+    // A lock from the future has an unknown age.
     Ok(now.duration_since(made).is_ok_and(|since| since >= age))
 }
 

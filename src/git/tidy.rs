@@ -51,10 +51,10 @@ fn gc(repository: &Path) -> Command {
     command
         .arg("--git-dir")
         .arg(repository)
-        // In our child, so that it is known when it has ended.
+        // In the child itself, so that its end is known.
         .args(["-c", "gc.autoDetach=false", "-c", "core.hooksPath=/dev/null"])
         .args(["gc", "--auto", "--quiet"])
-        // Whoever configured this machine's git did not do it for us, and secrets can be variables.
+        // This machine's configuration of git is not meant for the service, and secrets can be variables.
         .env_clear()
         .env("PATH", PROGRAMS)
         .env("HOME", repository)

@@ -111,7 +111,7 @@ impl Http {
         limit: usize,
     ) -> Result<HttpAnswer, NotKnown> {
         let asked = async {
-            // It is never closed; if it were, nobody would need to wait.
+            // The semaphore is never closed; if it were, no request would need to wait.
             let _turn = self.turns.acquire().await;
             read(request.send().await?, limit).await
         };

@@ -52,7 +52,7 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<ExpectedFile> {
         let project = project::of_cluster(target, source);
         let project = project.map(|bytes| (format!("apps/{name}/project.yaml"), bytes));
         let is_project = project.is_some();
-        // Without a project of ours, something must keep the folder when it has no app.
+        // Without the service's project, a file must keep the folder when it has no app.
         let (path, bytes) = project.unwrap_or_else(|| {
             (format!("apps/{name}/README.md"), include_bytes!("bootstrap/cluster.md").to_vec())
         });

@@ -20,8 +20,7 @@ const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"]
 /// Nobody reads more of one object; its text has all.
 const MOST: usize = 500;
 
-/// Lists the fields in which two objects differ, in the order of the new one, at most so many as
-/// somebody reads, and counts how many more there are.
+/// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.
 pub(super) fn differing(
     before: &Map<String, Json>,
     after: &Map<String, Json>,

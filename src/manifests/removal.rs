@@ -58,7 +58,7 @@ pub fn replacement(
 ) -> Replacement {
     let (wanted, _) = parse::live_app(then);
     let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
-    // A file that is the same to the byte loses nothing, also where nobody can read it.
+    // A file that is the same to the byte loses nothing, even if it cannot be read.
     let others = latest.iter().filter(|file| !then.contains(file));
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();

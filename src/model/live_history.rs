@@ -179,7 +179,7 @@ impl AppFolders {
         let mut turns = past.newest_first();
         let was_live =
             turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
-        // When the others were live, nobody knows any more.
+        // The times of the others are not known any more.
         if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
             return Ok(found);
         }
@@ -265,7 +265,7 @@ mod tests {
         // The same files under another name are the same release.
         let twice = build_kept(&["d", "b", "b", "a"], Some("d"));
         assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
-        // Made live again, by somebody who named it: it is good.
+        // Made live again by a person who named it: it is good.
         let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
         assert_eq!(to_after(&three, None, &forward), Ok(2));
         // Nothing else is left.

@@ -37,7 +37,7 @@ pub const DEFAULT_TEMPLATE: &str = "backend-default";
 pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rejection> {
     let Some(deploy) = waml.deploy.get(target) else {
         let mut violations = waml.violations.clone();
-        // Of a `deploy` that cannot be read nobody knows its targets; that is told at its place.
+        // The targets of an unreadable `deploy` are unknown; its violation is reported at its place.
         if waml.lacks(target) || !waml.is_broken() {
             violations.push(waml.unknown_target(target));
         }

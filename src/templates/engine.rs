@@ -60,7 +60,7 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     tera.set_escape_fn(escape);
     tera.register_filter("yaml", yaml);
     turns::register(&mut tera);
-    // What cannot be loaded is seen by those who write templates, and by nobody who deploys.
+    // A load error reaches the authors of templates, and never a person who deploys.
     let told = |error: tera::Error| -> Vec<Violation> {
         violations(&error, insertions).into_iter().map(for_operators).collect()
     };

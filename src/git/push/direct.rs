@@ -79,7 +79,7 @@ impl Direct {
             Word::Done => Ok(Published::Done),
             Word::Not(status) => Ok(refused(&status, &printed)),
             Word::NotUnpacked(why) => Err(Unread { why, printed }),
-            // The server said something, but not what became of our branch.
+            // The server said something, but not the outcome of the branch.
             Word::None => Ok(Published::Unclear(WriteError::unreachable(
                 &self.remote,
                 "the server did not report what became of the push",

@@ -72,7 +72,7 @@ impl Push for Libgit2 {
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
-            // No word about our branch: the server said something, but not what became of it.
+            // No word about the branch: the server said something, but not its outcome.
             (Ok(()), Word::None | Word::NotUnpacked(_)) => {
                 let printed = report.printed.into_inner();
                 let words = String::from_utf8_lossy(&printed);
@@ -97,8 +97,8 @@ struct Report {
 impl Report {
     fn callbacks(&self, base: Oid) -> RemoteCallbacks<'_> {
         let mut callbacks = RemoteCallbacks::new();
-        // Stricter than a fast-forward: a branch that somebody moved back or deleted on purpose
-        // would otherwise be moved forward again by us, with what they took out.
+        // Stricter than a fast-forward: a branch that a person moved back or deleted on purpose
+        // would otherwise be moved forward again, with the commits that they removed.
         callbacks.push_negotiation(move |updates| {
             let stays = updates.iter().all(|update| update.src() == base);
             self.moved.set(!stays);

@@ -109,7 +109,7 @@ impl Registries {
     /// left out.
     ///
     /// # Errors
-    /// [`NotKnown`] when the registry does not list its tags, or is none that we may ask.
+    /// [`NotKnown`] when the registry does not list its tags, or may not be asked.
     pub async fn builds(
         &self,
         image: &ImageReference,

@@ -134,7 +134,7 @@ fn sent_on(mut request: Request, to: Url) -> Result<Request, NotKnown> {
         }
     }
     *request.url_mut() = to;
-    // Whoever writes a login into an address means to be told ours.
+    // A registry that writes a login into an address is after the service's own.
     let url = request.url_mut();
     let _never_without_a_host = url.set_username("").and_then(|()| url.set_password(None));
     Ok(request)

@@ -40,7 +40,7 @@ pub struct Vault {
     /// The login of the operator at Vault.
     pub operator_login: OperatorLogin,
     /// The name of an app's role in `auth`, with `{namespace}` and `{slug}` in it. Default: a
-    /// name of our own, unique for target, namespace and slug.
+    /// name of the-deployer, unique for target, namespace and slug.
     pub role: Option<String>,
     /// The paths that any app may read besides its own namespace's, as globs of a Vault policy: `shared/*`,
     /// `+/public/*`.

@@ -67,7 +67,7 @@ impl Address<'_> {
                 }
                 RouteOverlap::Inside | RouteOverlap::Around => shared(&ours, theirs, overlap),
             };
-            // One app's many paths under ours are one thing to know.
+            // Many paths of one app under this one give one warning.
             let is_told = |(other, v): &(&Route, Violation)| {
                 other.app == theirs.app && v.severity == violation.severity
             };

@@ -41,7 +41,7 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Ru
                 prefix.as_ref().map(|p| format!("{p}.{}", target.map_or("x", |t| &t.domain)))
             });
             match name.filter(|name| !is_host(name)) {
-                // The domain behind it makes it a legal name, of nothing that anybody would call so.
+                // With the domain added it would be a legal name, but not one that was meant.
                 None => match prefix.as_deref().filter(|prefix| is_ip(prefix)) {
                     None => return,
                     Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quoted(prefix)))

@@ -230,7 +230,7 @@ pub fn run_rules<'a>(
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     let cluster = facts.clusters.find(&target).filter(|_| {
-        // A name that stands in for another may be that of a cluster which nobody means.
+        // A placeholder name may be that of a cluster which was not meant.
         !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))
     });
     let subject = Subject {

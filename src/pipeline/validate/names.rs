@@ -99,7 +99,7 @@ pub(super) fn is_port_name(text: &str) -> bool {
 pub(super) fn reserved(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
-    // A name that stands in for another is none that somebody wrote.
+    // A placeholder name is not written in the WAML.
     let app = &subject.waml.app;
     if subject.waml.has_own_namespace()
         && let Some(violation) = namespace(app.namespace.as_str(), target)

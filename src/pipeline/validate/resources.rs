@@ -76,7 +76,7 @@ impl Resource<'_> {
             "the request of {request} {kind}{of_request} is over the limit of {limit}{of_limit}"
         );
         let help = format!("lower `resources.requests.{kind}`, or raise `resources.limits.{kind}`");
-        // At the one of the two that somebody wrote.
+        // At the one of the two that the WAML has.
         let (side, expected) = match (of_request.is_empty(), of_limit.is_empty()) {
             (false, true) => ("limits", format!("at least {request}")),
             _ => ("requests", format!("at most {limit}")),

@@ -148,7 +148,7 @@ impl TemplateReader<'_> {
             "endfor" => drop(self.scopes.pop()),
             "set" | "set_global" => self.set(rest),
             "include" | "extends" => self.include(rest),
-            // A filter's own name is none of ours; its arguments may have some.
+            // A filter's own name is no read; its arguments may have reads.
             "filter" => self.value(rest.get(1..).unwrap_or_default()),
             "<" => {
                 self.call(tokens, 0);

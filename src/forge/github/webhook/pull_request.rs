@@ -83,7 +83,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
 fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
     Ok(match body.action.required("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
-        // A title is nothing to us; another base is.
+        // A new title does not matter; another base does.
         "edited" if body.changes.get("base").is_some() => Some(true),
         "closed" => Some(false),
         _ => None,

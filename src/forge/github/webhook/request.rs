@@ -65,7 +65,7 @@ pub(super) fn judge(
     match request(repository.clone(), deployment, sender, rules) {
         Ok(request) => Ok(WebhookEvent::Deployment(request)),
         Err(Malformed::Field { field, problem }) => {
-            // Without its number there is nobody to tell.
+            // Without its number it can get no status.
             let forge_id = forge_id(&deployment.id)?;
             let repository = repository.clone();
             Ok(WebhookEvent::Refused(EventRefusal { repository, forge_id, field, problem }))
