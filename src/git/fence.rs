@@ -60,13 +60,13 @@ impl Fence {
 
     /// Returns whether one of the leases has ended: then nothing of it may be sent.
     pub(super) fn is_closed(&self) -> bool {
-        self.left().is_zero()
+        self.time_left().is_zero()
     }
 
     /// Waits until one of the leases has ended; each may be extended meanwhile.
     pub(super) async fn closed(&self) {
         loop {
-            let left = self.left();
+            let left = self.time_left();
             if left.is_zero() {
                 return;
             }
@@ -74,7 +74,7 @@ impl Fence {
         }
     }
 
-    fn left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         let Some(now) = &self.now else { return Duration::MAX };
         let now = now.now();
         self.leases.iter().map(|lease| lease.left(now)).min().unwrap_or(Duration::MAX)

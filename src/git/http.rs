@@ -101,13 +101,16 @@ impl HttpRemote {
 
     /// Returns the next bytes of an answer.
     pub(super) fn chunk(&self, response: &mut Response) -> Result<Option<Vec<u8>>, Failure> {
-        let chunk = self.heard(response.chunk())?;
+        let chunk = self.within_silence(response.chunk())?;
         Ok(chunk.map(Into::into))
     }
 
     /// Waits for the server's answer, unless it is silent for too long or the fence closes. The
     /// fence is looked at first: who stood still sends nothing more.
-    fn heard<T>(&self, said: impl Future<Output = reqwest::Result<T>>) -> Result<T, Failure> {
+    fn within_silence<T>(
+        &self,
+        said: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, Failure> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -150,7 +153,7 @@ impl HttpRemote {
             None => request,
         };
         // Not before the runtime is entered: sending begins with a timer.
-        let response = self.heard(async { request.send().await })?;
+        let response = self.within_silence(async { request.send().await })?;
         check(&response, &self.base, &exchange.content_type())?;
         Ok(response)
     }
@@ -174,7 +177,7 @@ fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure>
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     // Before the status: a push that is sent on arrives there as a question, without the token, and
     // what is answered to that says nothing about the repository.
-    if let Some(to) = moved(response.url(), base) {
+    if let Some(to) = redirected_to(response.url(), base) {
         return Err(Failure::Moved { to });
     }
     judge(response.status(), retry_after_seconds(response.headers()))?;
@@ -186,7 +189,7 @@ fn check(response: &Response, base: &Url, expected: &str) -> Result<(), Failure>
 }
 
 /// Returns the repository that a redirect led to, if the answer came from elsewhere.
-fn moved(from: &Url, base: &Url) -> Option<String> {
+fn redirected_to(from: &Url, base: &Url) -> Option<String> {
     if from.origin() == base.origin() && from.path().starts_with(base.path()) {
         return None;
     }
@@ -234,7 +237,7 @@ mod tests {
     fn who_is_sent_on_is_told_the_repositorys_address() {
         let url = |text: &str| Url::parse(text).unwrap();
         let base = url("https://git.example.com/o/n.git");
-        let to = |from: &str| moved(&url(from), &base);
+        let to = |from: &str| redirected_to(&url(from), &base);
         assert_eq!(to("https://git.example.com/o/n.git/git-receive-pack"), None);
         for tail in ["/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack"]
         {

@@ -89,7 +89,7 @@ fn read(repo: &Repository, reference: &str) -> Result<Past, Trouble> {
     let Some(tip) = tree::present(repo.refname_to_id(reference))? else {
         return Ok(Past::default());
     };
-    let mut past = Past { standing: standing(repo, tip)?, ..Past::default() };
+    let mut past = Past { standing: list_apps(repo, tip)?, ..Past::default() };
     let mut seen = BTreeSet::new();
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
@@ -118,7 +118,7 @@ fn read_commit(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Troubl
     let words = Words { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
-        Some(Ok(CommitRecord::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
+        Some(Ok(CommitRecord::Deployment(one))) => match read_files(repo, &commit.tree()?, *one)? {
             Some(one) => past.records.push(CommitRecord::Deployment(Box::new(one))),
             None => not_read(past, sha, "it has no folder of that revision".to_owned()),
         },
@@ -136,7 +136,7 @@ fn not_read(past: &mut Past, commit: CommitSha, why: String) {
 
 /// Returns the record with the files of its commit; `None` if the commit does not have them. A deployment's commit has
 /// the folder of its revision, a rollback's has as `latest` the revision that it names.
-fn brought(
+fn read_files(
     repo: &Repository,
     root: &Tree<'_>,
     mut one: PastDeployment,
@@ -158,7 +158,7 @@ fn brought(
 }
 
 /// Lists every app that has a `latest` at the tip.
-fn standing(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
+fn list_apps(repo: &Repository, tip: Oid) -> Result<Vec<PresentApp>, Trouble> {
     let root = repo.find_commit(tip)?.tree()?;
     let folders = |path: &RepoPath| {
         let folder = tree::folder(repo, Some(&root), &path.to_string())?;

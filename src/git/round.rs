@@ -74,7 +74,7 @@ impl Writer {
         let (mut pushed, mut landed) = (false, 0);
         let mut attempt = Ok(Attempt::Late);
         while matches!(attempt, Ok(Attempt::Late)) {
-            jobs = self.held(jobs);
+            jobs = self.drop_late(jobs);
             if jobs.is_empty() {
                 break;
             }
@@ -102,7 +102,7 @@ impl Writer {
 
     /// Returns the jobs that may still be pushed. A job without a waiting caller is dropped; the caller of a job whose
     /// lease has ended gets an error.
-    fn held(&self, jobs: Vec<Job>) -> Vec<Job> {
+    fn drop_late(&self, jobs: Vec<Job>) -> Vec<Job> {
         let now = self.now.now();
         let awaited = jobs.into_iter().filter(Job::is_awaited);
         let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
@@ -198,13 +198,19 @@ impl Writer {
                 Ok(Attempt::Lost(self.lost_races()))
             }
             Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
-            Published::Unclear(error) => Ok(self.cleared_up(error, last, built, jobs)),
+            Published::Unclear(error) => Ok(self.find_outcome(error, last, built, jobs)),
         }
     }
 
     /// Finds the outcome after the connection was cut behind the pack. If the branch has the last commit now, the push
     /// got through, and all of it; if not, it did not, or comes late: then the next try finds it.
-    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
+    fn find_outcome(
+        &mut self,
+        error: WriteError,
+        last: Oid,
+        built: Built,
+        jobs: &[Job],
+    ) -> Attempt {
         let tip = self.home.fetch_tip().ok().flatten();
         match tip.filter(|tip| {
             back(self.home.repo(), *tip).take(LOOK_BACK).any(|commit| commit.id() == last)

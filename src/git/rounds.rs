@@ -137,13 +137,13 @@ impl Rounds {
         match end {
             RoundEnd::Answered(rest) if rest.is_empty() => {}
             RoundEnd::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
-            RoundEnd::Lost(jobs, error) => self.lost(jobs, &error, open).await,
-            RoundEnd::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+            RoundEnd::Lost(jobs, error) => self.requeue(jobs, &error, open).await,
+            RoundEnd::Refused(jobs, refusal) => self.narrow_down(jobs, refusal).await,
         }
     }
 
     /// Queues all jobs again, except those that lost too many races.
-    async fn lost(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
+    async fn requeue(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
         for job in &mut jobs {
             job.lost += 1;
         }
@@ -156,7 +156,7 @@ impl Rounds {
 
     /// Handles a refusal by halves; a job that stands alone gets the answer. After the third in a row the others are
     /// not pushed now: their callers come again by themselves, and no job gets another's refusal.
-    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
+    async fn narrow_down(&mut self, mut jobs: Vec<Job>, refusal: PushRefusal) {
         if jobs.len() > 1 {
             let rest = jobs.split_off(jobs.len() / 2);
             self.again.push_front(Group { jobs: rest, open: false });

@@ -60,7 +60,7 @@ mod tests {
     const AGE: Duration = Duration::from_mins(1);
 
     /// Builds a repository with a lock of that age.
-    fn locked(before: Duration) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn locked_repository(before: Duration) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join("main.lock");
         let file = File::create(&lock).unwrap();
@@ -74,7 +74,7 @@ mod tests {
         for (before, gone) in
             [(Duration::ZERO, false), (AGE / 2, false), (AGE, true), (AGE * 1000, true)]
         {
-            let (folder, lock) = locked(before);
+            let (folder, lock) = locked_repository(before);
             assert_eq!(clear(folder.path(), &lock, AGE).unwrap(), gone, "{before:?}");
             assert_eq!(lock.exists(), !gone, "{before:?}");
         }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_lock_from_the_future_stays() {
-        let (folder, lock) = locked(Duration::ZERO);
+        let (folder, lock) = locked_repository(Duration::ZERO);
         let file = File::options().write(true).open(&lock).unwrap();
         file.set_modified(file.metadata().unwrap().modified().unwrap() + AGE * 2).unwrap();
         assert!(!clear(folder.path(), &lock, AGE).unwrap());
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn while_another_remover_is_at_it_the_lock_is_his() {
-        let (folder, lock) = locked(AGE * 2);
+        let (folder, lock) = locked_repository(AGE * 2);
         let guard = File::create(folder.path().join(GUARD)).unwrap();
         guard.lock().unwrap();
         assert!(!clear(folder.path(), &lock, AGE).unwrap());

@@ -125,7 +125,7 @@ fn pushed(
             tag: parse(tag)?,
         },
         repository_number: trailer(message, REPOSITORY_NUMBER).and_then(|text| text.parse().ok()),
-        actor: somebody(text("Actor")),
+        actor: actor_or_ghost(text("Actor")),
         reason: text("Reason"),
         template: trailer(message, "Template").map(str::to_owned),
         templates_commit: trailer(message, "Template-Commit").map(parse).transpose()?,
@@ -154,7 +154,7 @@ fn removal(words: &Words<'_>, id: &str) -> Result<RemovalRecord, String> {
         id,
         target,
         app,
-        actor: somebody(text("Actor")),
+        actor: actor_or_ghost(text("Actor")),
         reason: text("Reason"),
         taken: Taken {
             digest: trailer(message, "Tree-Digest").map(|digest| Digest(digest.to_owned())),
@@ -189,7 +189,7 @@ fn app_key(text: &str) -> Result<AppKey, String> {
 }
 
 /// Returns the actor; a commit without one has an actor that the code host did not know.
-fn somebody(actor: String) -> String {
+fn actor_or_ghost(actor: String) -> String {
     if actor.is_empty() { NOBODY.to_owned() } else { actor }
 }
 

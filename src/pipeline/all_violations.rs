@@ -65,7 +65,7 @@ pub fn of_draft(
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Vec<Violation> {
-    of_target(draft, target, templates, &unasked(clusters))
+    of_target(draft, target, templates, &facts_without_lookups(clusters))
 }
 
 /// Completes the rejection of a target that is not under `deploy` with what is wrong for all that
@@ -76,7 +76,7 @@ pub(super) fn beside_target(
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
-    let facts = unasked(clusters);
+    let facts = facts_without_lookups(clusters);
     let each = tried_targets(waml, None, templates).into_iter();
     let of_each = each.map(|target| of_target(waml, target, templates, &facts));
     merged_with(rejection, common(of_each))
@@ -89,7 +89,7 @@ pub(super) fn beside_template(
     templates: &TemplateSet,
     clusters: &Clusters,
 ) -> Rejection {
-    let found = by_each_template(merged, templates, &unasked(clusters));
+    let found = by_each_template(merged, templates, &facts_without_lookups(clusters));
     merged_with(rejection, found)
 }
 
@@ -142,7 +142,7 @@ pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violatio
     Rejection { violations }
 }
 
-fn unasked(clusters: &Clusters) -> Facts {
+fn facts_without_lookups(clusters: &Clusters) -> Facts {
     Facts::unasked(Timestamp::UNIX_EPOCH, clusters.clone())
 }
 

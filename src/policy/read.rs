@@ -78,7 +78,7 @@ pub(super) fn read_policies(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<V
             Err(violation) => violations.push(*violation),
         }
     }
-    violations.extend(twice(&policies));
+    violations.extend(find_duplicates(&policies));
     if policies.len() > MOST {
         let message =
             format!("there are {} policies, more than the limit of {MOST}", policies.len());
@@ -177,7 +177,7 @@ fn matcher(globs: &[String]) -> Result<Globs, String> {
     })
 }
 
-fn twice(policies: &[Policy]) -> Vec<Violation> {
+fn find_duplicates(policies: &[Policy]) -> Vec<Violation> {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut violations = Vec::new();
     for policy in policies {

@@ -47,7 +47,7 @@ pub(crate) fn load<'a>(
     let written = parsed(all.clone(), &Insertions::default()).map_err(|violations| {
         violations.into_iter().map(|one| at_unclosed_tag(one, &all)).collect::<Vec<_>>()
     })?;
-    if let Some(violation) = unsaid(&written, &all) {
+    if let Some(violation) = find_missing_argument(&written, &all) {
         return Err(vec![violation]);
     }
     let (counted, insertions) = turns::counted(&all);
@@ -70,7 +70,7 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
 
 /// Finds a component that takes an argument from its caller and does not get it: the template's own files would not
 /// show its reads.
-fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
+fn find_missing_argument(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
     let mut names: Vec<&str> = tera.get_component_names().collect();
     names.sort_unstable();
     let (name, argument) = names.into_iter().find_map(|name| {

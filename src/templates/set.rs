@@ -72,7 +72,7 @@ impl TemplateSet {
     /// # Errors
     /// Every violation, at its place in a template or a `defaults.yaml`.
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
-        let mut violations: Vec<Violation> = strangers(&sources.files).collect();
+        let mut violations: Vec<Violation> = find_unknown_files(&sources.files).collect();
         violations.extend(odd_components(&sources.components));
         let policies = PolicySet::load(&sources.policies).unwrap_or_else(|wrong| {
             violations.extend(wrong);
@@ -165,7 +165,7 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
 }
 
 /// Finds files that would be passed over in silence.
-fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+fn find_unknown_files(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
         [_, "defaults.yaml"] => true,
         [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
@@ -210,14 +210,14 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     else {
         return nothing;
     };
-    let node = lifted(node, violations);
+    let node = lift_scaling(node, violations);
     Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
     violations.extend(unusable(&node));
     node
 }
 
 /// Moves `scaling` out of `resources`, where it may be, too, as the source document prints its defaults.
-fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
+fn lift_scaling(mut node: Node, violations: &mut Vec<Violation>) -> Node {
     let Value::Map(map) = &mut node.value else { return node };
     let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
     else {

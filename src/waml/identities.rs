@@ -155,7 +155,7 @@ fn walk(
         }
         Value::List(list) => {
             if let Some(identity) = place.identity() {
-                twice(list, path, identity, slug, violations);
+                report_duplicate(list, path, identity, slug, violations);
             }
             for (index, node) in list.iter_mut().enumerate() {
                 path.0.push(Step::Index(index));
@@ -166,7 +166,7 @@ fn walk(
     }
 }
 
-fn twice(
+fn report_duplicate(
     list: &mut [Node],
     path: &Path,
     identity: ElementIdentity,

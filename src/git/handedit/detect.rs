@@ -104,7 +104,7 @@ fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<
         });
         match same {
             Some(parent) => commit = parent,
-            None => return begins_here(repo, &commit).then(|| described(&commit)).flatten(),
+            None => return begins_here(repo, &commit).then(|| describe(&commit)).flatten(),
         }
     }
     None
@@ -119,7 +119,7 @@ fn begins_here(repo: &Repository, commit: &git2::Commit<'_>) -> bool {
     }
 }
 
-fn described(commit: &git2::Commit<'_>) -> Option<EditCommit> {
+fn describe(commit: &git2::Commit<'_>) -> Option<EditCommit> {
     let author = commit.author();
     let name = String::from_utf8_lossy(author.name_bytes()).into_owned();
     let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();

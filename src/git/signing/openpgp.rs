@@ -174,7 +174,7 @@ fn import(folder: &Path, key: &OpenPgpKey) -> Result<String, SigningError> {
     let ran = program::run("gpg", folder, &arguments, input)?;
     match &*secret_keys(&ran.said) {
         [one] => Ok(one.clone()),
-        [] => Err(SigningError::BadKey(why(&ran))),
+        [] => Err(SigningError::BadKey(describe_failure(&ran))),
         _ => Err(SigningError::BadKey("it holds several secret keys: export one alone".to_owned())),
     }
 }
@@ -205,14 +205,14 @@ fn has_status(ran: &Ran, status: &str) -> bool {
 fn refused(ran: &Ran) -> SigningError {
     let swept = contains_words(&ran.said, NO_SECRET_KEY);
     if swept || help(&ran.said).is_empty() {
-        SigningError::NotSigned(why(ran))
+        SigningError::NotSigned(describe_failure(ran))
     } else {
-        SigningError::Unusable(why(ran))
+        SigningError::Unusable(describe_failure(ran))
     }
 }
 
 /// Formats what gpg says for people, in one line, and what to do about it.
-fn why(ran: &Ran) -> String {
+fn describe_failure(ran: &Ran) -> String {
     let mut said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
     let said = said.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
     let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();

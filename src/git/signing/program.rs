@@ -47,7 +47,7 @@ pub(super) fn run_within(
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
 ) -> Result<Ran, SigningError> {
-    let mut child = command(program, home, arguments).spawn().map_err(|e| not_begun(&e, home))?;
+    let mut child = command(program, home, arguments).spawn().map_err(|e| start_error(&e, home))?;
     let outputs = reader(child.stdout.take(), child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         // One that ends before it has read all says why; that it did not read is no news.
@@ -66,7 +66,7 @@ pub(super) fn run_within(
 
 /// Distinguishes the failed starts: a home that is gone is no missing program, and neither is a machine that can start
 /// none just now.
-fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
+fn start_error(error: &std::io::Error, home: &Path) -> SigningError {
     if error.kind() == ErrorKind::NotFound && home.is_dir() {
         SigningError::NoProgram(error.to_string())
     } else {

@@ -133,7 +133,7 @@ impl Session {
     pub(in crate::git) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let runtime = self.ssh.runtime.clone();
         let sent = runtime.block_on(self.send(bytes));
-        self.noted(sent)
+        self.mark_failed(sent)
     }
 
     async fn send(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
@@ -152,7 +152,7 @@ impl Session {
     pub(in crate::git) fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
         let runtime = self.ssh.runtime.clone();
         let received = runtime.block_on(self.receive(into));
-        self.noted(received)
+        self.mark_failed(received)
     }
 
     async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
@@ -180,7 +180,7 @@ impl Session {
                     self.exactly(length.saturating_sub(4), &mut all)?;
                     self.no_error(all.get(begun..).unwrap_or_default())?;
                 }
-                _ => return self.noted(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
+                _ => return self.mark_failed(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
             }
         }
     }
@@ -191,7 +191,7 @@ impl Session {
         let Some(text) = text.map(lossy) else { return Ok(()) };
         let kind = complaint::classify(&text, Some(OF_GIT));
         let failure = self.build_failure(kind, complaint::words(&text));
-        self.noted(Err(failure))
+        self.mark_failed(Err(failure))
     }
 
     fn exactly(&mut self, n: usize, all: &mut Vec<u8>) -> Result<(), Failure> {
@@ -199,7 +199,9 @@ impl Session {
         let mut filled = 0;
         while let Some(rest) = packet.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.read(rest)? {
-                0 => return self.noted(Err(Failure::NotGit("it ended too early".to_owned()))),
+                0 => {
+                    return self.mark_failed(Err(Failure::NotGit("it ended too early".to_owned())));
+                }
                 n => filled = filled.saturating_add(n),
             }
         }
@@ -227,7 +229,7 @@ impl Session {
                 Err(failure) => return Err(failure),
             }
             if answer.len() > REPORT {
-                return self.noted(Err(Failure::TooLarge(REPORT as u64)));
+                return self.mark_failed(Err(Failure::TooLarge(REPORT as u64)));
             }
             if answer.len() <= TOLD && report::is_told(&answer, reference) {
                 return Ok(answer);
@@ -275,7 +277,7 @@ impl Session {
     }
 
     /// Marks the connection after a failure: it is not used again.
-    fn noted<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
+    fn mark_failed<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         if result.is_err() {
             self.failed = true;
             self.ssh.forget_connection();

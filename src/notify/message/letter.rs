@@ -120,7 +120,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.undeliverable.as_ref().map(parts::undeliverable));
     let violations = &deployment.violations;
-    head.push(Block::section(&why(news, violations.errors())));
+    head.push(Block::section(&subtitle(news, violations.errors())));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
     MessageParts {
@@ -133,7 +133,7 @@ pub(super) fn failure(news: &News<'_>) -> MessageParts {
 }
 
 /// Writes the sentence under the title.
-fn why(news: &News<'_>, errors: usize) -> String {
+fn subtitle(news: &News<'_>, errors: usize) -> String {
     let you = if news.reader == MessageAudience::Person { "You started it. " } else { "" };
     let summary = escape_line(&news.deployment.summary, LONGEST_SUMMARY);
     let why = match (news.kind, errors) {

@@ -77,7 +77,7 @@ impl SlackClient {
             SlackAddress::Channel(channel) if channel.is_id() => {
                 Ok(Some(channel.as_str().to_owned()))
             }
-            SlackAddress::Channel(channel) => match self.learned(channel.as_str()) {
+            SlackAddress::Channel(channel) => match self.channel_id(channel.as_str()) {
                 Some(id) => Ok(Some(id)),
                 None => self.listed(channel.as_str(), now).await,
             },
@@ -106,7 +106,7 @@ impl SlackClient {
         });
         let id = id.await?;
         if let Some(id) = &id {
-            self.learn(name, id);
+            self.remember_channel(name, id);
         }
         Ok(id)
     }

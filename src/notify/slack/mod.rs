@@ -153,7 +153,7 @@ impl SlackClient {
         let text = |key| answered.get(key).and_then(Json::as_str).map(str::to_owned);
         let posted = text("channel").zip(text("ts")).map(|(channel, ts)| Posted { channel, ts });
         if let Some(posted) = &posted {
-            self.learn(what, &posted.channel);
+            self.remember_channel(what, &posted.channel);
         }
         Ok(posted)
     }
@@ -169,7 +169,7 @@ impl SlackClient {
         let request = self.0.client.post(url.expose_secret()).json(&content(post));
         let answer = self.ask(request).await?;
         let taken = answer::of_hook(&answer).inspect_err(|error| self.refused(what, error));
-        self.heed(taken, what, now)
+        self.apply_wait(taken, what, now)
     }
 
     /// Calls a method of the Web API, once.
@@ -197,7 +197,7 @@ impl SlackClient {
         if let Err(SlackError::Wait { after, .. }) = &answered {
             lock(&self.0.methods).block(method, method == POST, now, *after);
         }
-        self.heed(answered, what, now)
+        self.apply_wait(answered, what, now)
     }
 
     /// Errors name their innermost cause only: the outer ones repeat the address, which for a
@@ -218,7 +218,7 @@ impl SlackClient {
     }
 
     /// Blocks the channel for the wait that Slack asks for.
-    fn heed<T>(
+    fn apply_wait<T>(
         &self,
         answered: Result<T, SlackError>,
         what: &str,
@@ -242,7 +242,7 @@ impl SlackClient {
         }
     }
 
-    fn learn(&self, name: &str, id: &str) {
+    fn remember_channel(&self, name: &str, id: &str) {
         let mut ids = lock(&self.0.ids);
         if ids.len() >= MOST_IDS {
             ids.clear();
@@ -250,7 +250,7 @@ impl SlackClient {
         ids.insert(name.to_owned(), id.to_owned());
     }
 
-    fn learned(&self, name: &str) -> Option<String> {
+    fn channel_id(&self, name: &str) -> Option<String> {
         lock(&self.0.ids).get(name).cloned()
     }
 }

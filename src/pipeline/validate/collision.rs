@@ -21,7 +21,7 @@ use crate::waml::section_workload::EnvVar;
 const RULE: &str = "collision";
 
 pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
-    twice(made, report);
+    report_shared_secrets(made, report);
     let facts = made.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
     let app = &made.valid.waml().app;
@@ -43,13 +43,18 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
         // Where the object itself is another's, so is what is made of it.
         let taken = all.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
         if let Some((name, other)) = taken {
-            place(made, name, judged(made, object, name, other), report);
+            place(made, name, describe(made, object, name, other), report);
         }
     }
 }
 
 /// Describes an object, or a Secret that is made of it, that another app has, too.
-fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
+fn describe(
+    made: &RenderedPlan<'_>,
+    object: &Object,
+    name: &LiveObject,
+    other: &Slug,
+) -> Violation {
     let LiveObject { kind, name: shown, .. } = name;
     let other = format!("{}/{other}", made.valid.waml().app.namespace);
     let message =
@@ -68,7 +73,7 @@ fn judged(made: &RenderedPlan<'_>, object: &Object, name: &LiveObject, other: &S
 }
 
 /// Refuses two objects of the app itself of which one Secret would be made: each would undo the other's.
-fn twice(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
+fn report_shared_secrets(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     let mut seen: HashMap<String, LiveObject> = HashMap::new();
     for object in made.objects {
         for name in names(object).into_iter().filter(is_secret) {

@@ -112,7 +112,7 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let ports = network::tcp_ports(subject.section.services(), slug);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.number)).collect();
     let Some(port) = &grpc.port else {
-        return unsaid(&all, report);
+        return report_missing_port(&all, report);
     };
     let help = match all.as_slice() {
         [] => "add a service with this port, of TCP".to_owned(),
@@ -125,7 +125,7 @@ pub(super) fn grpc(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
 
 /// Reports gRPC without a port. An app without a service is measured all the same; one with several ports is not probed
 /// as it should be.
-fn unsaid(all: &[String], report: &mut RuleReport<'_>) {
+fn report_missing_port(all: &[String], report: &mut RuleReport<'_>) {
     if all.is_empty() {
         return;
     }

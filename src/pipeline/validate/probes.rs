@@ -16,7 +16,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
         let Some(probe) = probed.get(kind) else { continue };
         let path = Path::root().key("probes").key(kind);
         legal(kind, probe, &path, report);
-        at_odds(kind, probe, &probed, &path, report);
+        report_conflicts(kind, probe, &probed, &path, report);
         reached(kind, probe, &probed, &path, subject, report);
     }
 }
@@ -41,7 +41,7 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut RuleReport<'_>) {
 }
 
 /// Reports several ways of asking in one probe: Kubernetes takes one. Of those the template's own gives way silently.
-fn at_odds(
+fn report_conflicts(
     kind: &str,
     probe: &Probe,
     probed: &Probed<'_>,

@@ -109,7 +109,7 @@ pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     };
     for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
         if !declared.iter().any(|removal| is_meant(removal, object)) {
-            report.say(undeclared(object, staying.contains(object)));
+            report.say(describe_undeclared(object, staying.contains(object)));
         }
     }
     for (path, removal) in Path::root().each("removes", &made.valid.section().removes) {
@@ -133,7 +133,7 @@ fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
 }
 
 /// Describes an object that is removed without an entry. `stays` says that Argo CD leaves it in the cluster.
-fn undeclared(object: &LiveObject, stays: bool) -> Violation {
+fn describe_undeclared(object: &LiveObject, stays: bool) -> Violation {
     let LiveObject { api_version: _, kind, name } = object;
     let message = if stays {
         format!(

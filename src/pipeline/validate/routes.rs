@@ -15,15 +15,15 @@ const MOST_RULES: usize = 16;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    twice(subject.section.ingresses(), &target, report);
+    report_duplicates(subject.section.ingresses(), &target, report);
     for (path, ingress) in Path::root().each("ingress", &subject.section.ingress) {
         rules(ingress, &target, &path, report);
         for (cache, path) in caches(ingress, &path) {
-            unkept(cache, &path, report);
-            unheard(subject, &target, &path, report);
+            report_immutable_without_age(cache, &path, report);
+            report_lost_headers(subject, &target, &path, report);
         }
     }
-    unreached(subject, &target, report);
+    report_unreachable(subject, &target, report);
     if target.platform.ingress.kind == IngressKind::Kubernetes {
         grpc_by_nginx(subject, &target, report);
     }
@@ -69,7 +69,7 @@ fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
 }
 
 /// Reports the same host and path for the same audience: which of the two answers is undefined.
-fn twice(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
+fn report_duplicates(ingresses: &[Ingress], target: &Target, report: &mut RuleReport<'_>) {
     let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
     for (index, ingress) in ingresses.iter().enumerate() {
         let (public, host) = (ingress.public.unwrap_or(false), host(ingress, target));
@@ -118,7 +118,7 @@ fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
     own.into_iter().chain(of_paths).collect()
 }
 
-fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
+fn report_immutable_without_age(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
     if cache.immutable == Some(true) && cache.max_age.unwrap_or(0) == 0 {
         let message = "`immutable` is set, but caches may keep the answers for no time";
         let violation = Violation::error("routes", message).expected("needs `maxAge`");
@@ -127,7 +127,12 @@ fn unkept(cache: Cache, path: &Path, report: &mut RuleReport<'_>) {
 }
 
 /// Reports caching on Kubernetes' `Ingress`, which has no field for headers.
-fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut RuleReport<'_>) {
+fn report_lost_headers(
+    subject: &Subject<'_>,
+    target: &Target,
+    path: &Path,
+    report: &mut RuleReport<'_>,
+) {
     let written = subject.tree.at(path).is_some_and(is_from_waml);
     if target.platform.ingress.kind == IngressKind::Kubernetes && written {
         let message = format!("`{}` cannot set the header `Cache-Control`", target.name);
@@ -137,7 +142,7 @@ fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Rul
 }
 
 /// Reports a network policy that lets in nothing from outside: it leaves every address without an answer.
-fn unreached(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
+fn report_unreachable(subject: &Subject<'_>, target: &Target, report: &mut RuleReport<'_>) {
     let policy = &target.platform.network_policy;
     let open = !policy.ingress.namespaces.is_empty() || !policy.ingress.labels.is_empty();
     if policy.enabled && !open && !subject.section.ingresses().is_empty() {

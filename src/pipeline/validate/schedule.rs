@@ -75,7 +75,7 @@ pub(super) fn check(text: &str) -> Result<(), ScheduleError> {
     for ((found, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
         *found = field(part, bounds)?;
     }
-    comes(fields)
+    check_some_day_matches(fields)
 }
 
 fn word(text: &str) -> Result<(), ScheduleError> {
@@ -186,7 +186,9 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /// Checks that some time matches. When both kinds of day are set, either will do.
-fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), ScheduleError> {
+fn check_some_day_matches(
+    [minute, hour, day, month, weekday]: [Field; 5],
+) -> Result<(), ScheduleError> {
     let never = |message: &str, help| Err(ScheduleError { message: message.to_owned(), help });
     if [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0) {
         return never("a field of the schedule is empty", HELP);

@@ -24,7 +24,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let (root, monitoring) = (Path::root().key("slo"), watched.monitoring());
     let promise = promised(slo, &monitoring.slo);
     if class(slo, monitoring, &root, report) {
-        something(&promise, &root, report);
+        require_objective(&promise, &root, report);
     }
     percentages(slo, &promise, &root, report);
     if monitoring.enabled {
@@ -105,7 +105,7 @@ fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut RuleRepor
     false
 }
 
-fn something(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
+fn require_objective(promise: &Promise, root: &Path, report: &mut RuleReport<'_>) {
     let mut lacks = |path: &Path, message: &str, expected: &str, help: &str| {
         report.add(path, Violation::error(RULE, message).expected(expected).help(help));
     };

@@ -105,16 +105,16 @@ pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
     let of = |ingress: &IngressView| {
         Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
     };
-    each_once(ingresses.iter().filter_map(of))
+    distinct_values(ingresses.iter().filter_map(of))
 }
 
 /// Lists all ways of caching that routes name.
 pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
     let routes = ingresses.iter().flat_map(|ingress| &ingress.routes);
-    each_once(routes.filter_map(|route| route.cache.clone()))
+    distinct_values(routes.filter_map(|route| route.cache.clone()))
 }
 
-fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+fn distinct_values<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for one in all {
         if !once.contains(&one) {

@@ -150,11 +150,11 @@ impl GitHubApp {
         needs: Permission,
     ) -> Result<InstallationToken, ForgeError> {
         let (mut installed, from) = self.installation(wire, repository, needs).await?;
-        let mut minted = self.minted(wire, repository, &installed, purpose).await?;
+        let mut minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         if minted.is_err() && from == From::Cache {
             self.installations.spoil(&small(repository), |_| true).await;
             (installed, _) = self.installation(wire, repository, needs).await?;
-            minted = self.minted(wire, repository, &installed, purpose).await?;
+            minted = self.mint_for_repository(wire, repository, &installed, purpose).await?;
         }
         match minted {
             Ok(token) => Ok(token),
@@ -193,7 +193,7 @@ impl GitHubApp {
         }
     }
 
-    async fn minted(
+    async fn mint_for_repository(
         &self,
         wire: &GitHubConnection,
         repository: &RepoName,

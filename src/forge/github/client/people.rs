@@ -59,7 +59,7 @@ impl Forge {
         let github = self.asked_by_visitors()?;
         let success =
             github.visitor(token, "/user".to_owned()).await?.map_err(|answer| refused(&answer))?;
-        let User { login, kind } = github.heard(&success)?;
+        let User { login, kind } = github.parse(&success)?;
         if kind != "User" {
             let why = format!("{login} is no person; programs use an API token of the-deployer");
             return Err(IdentityError::Forbidden(why));
@@ -79,7 +79,7 @@ impl Forge {
             Ok(success) => {
                 let scopes = success.headers.get(SCOPES).and_then(|value| value.to_str().ok());
                 let scopes = scopes.filter(|_| has_scopes(token));
-                Ok(level(&github.heard(&success)?, scopes))
+                Ok(level(&github.parse(&success)?, scopes))
             }
             Err(answer) if is_nothing(&answer) => Ok(RepoPermission::Nothing),
             Err(answer) => Err(refused(&answer)),
@@ -95,7 +95,7 @@ impl Forge {
     ) -> Result<bool, IdentityError> {
         let github = self.asked_by_visitors()?;
         match github.visitor(token, membership(team, login)).await? {
-            Ok(success) => Ok(github.heard::<Membership>(&success)?.state == "active"),
+            Ok(success) => Ok(github.parse::<Membership>(&success)?.state == "active"),
             Err(answer) if is_nothing(&answer) => Ok(false),
             Err(answer) => Err(refused(&answer)),
         }
@@ -175,7 +175,7 @@ impl GitHubClient {
         }
     }
 
-    fn heard<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
+    fn parse<T: serde::de::DeserializeOwned>(&self, success: &Success) -> Result<T, IdentityError> {
         let down = |error: ForgeError| IdentityError::Unavailable(error.to_string());
         self.visitors.parsed(success).map_err(down)
     }

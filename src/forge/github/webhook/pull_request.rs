@@ -56,7 +56,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
         return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
     };
     let body: Body = payload::shape(document)?;
-    let Some(open) = standing(&body)? else {
+    let Some(open) = read_open(&body)? else {
         let action = quote_text(body.action.text("action")?.unwrap_or_default());
         let reason = format!("pull request: action {action} changes no preview");
         return Ok(ignored(Unused::Kind, reason));
@@ -80,7 +80,7 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<WebhookEvent, Malfo
 
 /// Returns whether the pull request is open after the action; `None` where the action changes no
 /// preview.
-fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
+fn read_open(body: &Body) -> Result<Option<bool>, Malformed> {
     Ok(match body.action.required("action")? {
         "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
         // A new title does not matter; another base does.
