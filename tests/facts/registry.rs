@@ -144,7 +144,7 @@ async fn a_password_never_goes_to_another_host_in_the_clear() {
     ] {
         registry.lock().realm = Some(realm.clone());
         let said = refused(&client(&registry, Some(login(PASSWORD))), &registry, "a/b:1").await;
-        assert!(said.contains("has its tokens given where we do not go"), "{realm}: {said}");
+        assert!(said.contains("names a token server that the service does not use"), "{realm}: {said}");
     }
     assert_eq!(thief.asked(), Vec::<String>::new());
     assert!(registry.proofs().iter().all(Option::is_none), "{:?}", registry.proofs());
