@@ -64,7 +64,7 @@ fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut RuleRep
     ] {
         if set {
             let message = format!("the alert `{}` has its own `{key}`", known.name);
-            let violation = Violation::error(RULE, message).expected("not yours to set");
+            let violation = Violation::error(RULE, message).expected("cannot be set here");
             let help = "remove it, or write an alert of your own under another name";
             report.add(&path.key(key), violation.help(help));
         }

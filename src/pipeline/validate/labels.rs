@@ -32,7 +32,7 @@ fn check_key(key: &str, path: &Path, report: &mut RuleReport<'_>) {
     let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
-            .expected("not yours to set")
+            .expected("cannot be set here")
             .help(format!("use a key that does not begin with `{prefix}`"));
         report.add(path, violation);
     } else if !is_qualified_name(key) {

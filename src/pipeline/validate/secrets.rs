@@ -176,7 +176,7 @@ pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     for key in subject.section.annotations.iter().flatten().map(|(key, _)| key) {
         if agent::is_ours(key) {
             let message = format!("{} is set by the-deployer on `{}`", quoted(key), target.name);
-            let violation = Violation::error("delivery", message).expected("not yours to set");
+            let violation = Violation::error("delivery", message).expected("cannot be set here");
             let help = "list the secret under `secrets`; its `path` says where it is in Vault";
             report.add(&Path::root().key("annotations").key(key), violation.help(help));
         }

@@ -1,9 +1,9 @@
 //! The client of GitHub's API: reads, statuses, check runs, people.
 //!
-//! [`Forge`] is the client of any code host; its methods are in one file for each subject. Nothing is retried here: a
-//! blind second POST would be a second status. The caller retries, by the error's disposition. Raw routes are used
-//! because octocrab's typed ones drop an answer's headers, and with them the time for which GitHub asks to wait. Only
-//! the needed parts of an answer are read, so that a new word in it breaks nothing.
+//! [`Forge`](crate::forge::Forge) is any code host; its methods are in one file for each subject. Nothing is retried
+//! here: a blind second POST would be a second status. The caller retries, by the error's disposition. Raw routes are
+//! used because octocrab's typed ones drop an answer's headers, and with them the time for which GitHub asks to wait.
+//! Only the needed parts of an answer are read, so that a new word in it breaks nothing.
 //!
 //! Lists are read by the page's number, never by the link to the next page: on an Enterprise Server octocrab would send
 //! that request without the token. A list may grow while it is read, so that an entry of one page is on the next again.
