@@ -48,7 +48,7 @@ impl EtagCache {
         lock(&self.0).get(key, Timestamp::MIN)
     }
 
-    /// Caches a file with its ETag, and removes those that were not used for the longest.
+    /// Caches a file with its `ETag`, and removes those that were not used for the longest.
     pub(super) fn put(&self, key: FileKey, tag: Option<&HeaderValue>, bytes: &[u8]) {
         let Some(tag) = tag.filter(|tag| tag.len() <= LONGEST_TAG) else { return };
         let file = TaggedFile { tag: tag.clone(), bytes: bytes.to_vec() };
