@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::id::CommitSha;
 
-/// A check run as it is to be. What is longer than the host takes is cut.
+/// The wanted state of a check run. A text longer than the host's limit is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckRun {
     /// The name in the list of checks.

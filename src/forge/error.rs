@@ -202,7 +202,7 @@ pub enum ForgeError {
 }
 
 impl ForgeError {
-    /// Returns whether what was to be written may be there although there was an error.
+    /// Returns true if a write may have arrived although there was an error.
     pub fn may_have_arrived(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }

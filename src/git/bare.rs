@@ -69,7 +69,7 @@ fn is_same(opened: &File, path: &Path) -> bool {
     (opened.dev(), opened.ino()) == (there.dev(), there.ino())
 }
 
-/// Removes what a process left that was killed while it made a repository.
+/// Removes the files of a process that was killed while it created a repository.
 fn clear(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -89,7 +89,7 @@ pub(super) fn is_half_made(folder: &Path) -> bool {
     !empty && is_skeleton(folder) && Repository::open_bare(folder).is_err()
 }
 
-/// Returns whether nothing is in a folder but what a new repository has.
+/// Returns true if a folder has nothing but the files of a new repository.
 fn is_skeleton(folder: &Path) -> bool {
     const NEW: [&str; 11] = [
         "HEAD",

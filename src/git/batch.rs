@@ -30,7 +30,7 @@ pub(super) struct Built {
     pub(super) outcomes: Vec<ChangeOutcome>,
     /// The last commit; `None` if there was nothing to commit.
     pub(super) tip: Option<Oid>,
-    /// Exactly what the server has not.
+    /// The objects that the server does not have.
     pub(super) load: Load,
 }
 

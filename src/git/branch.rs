@@ -321,8 +321,8 @@ impl RemoteBranch {
         })
     }
 
-    /// Takes the new clone, which first gets what was pushed since it was made: readers go by what
-    /// the clone says of the branch, and it must not fall back.
+    /// Replaces the clone by the new one, which first gets later pushes: readers go by the clone's branch, and it must
+    /// not fall back.
     fn swap(&mut self) -> Result<(), Trouble> {
         let folder = self.clone.folder.clone();
         let beside = with_suffix(&folder, "next");

@@ -61,7 +61,7 @@ impl BranchLocation {
 pub(super) struct CachedClone {
     pub(super) repo: Repository,
     pub(super) folder: PathBuf,
-    /// Says what it is a clone of.
+    /// The text that names its repository and branch.
     pub(super) marker: String,
 }
 
@@ -216,7 +216,7 @@ fn recover(folder: &Path) {
     }
 }
 
-/// Takes a clone away that is not needed any more, with what is noted beside it.
+/// Removes an unused clone, with the notes beside it.
 pub fn remove(folder: &Path) {
     let beside = ["next", "new", "old"].map(|suffix| with_suffix(folder, suffix));
     for path in beside.iter().map(PathBuf::as_path).chain([folder]) {

@@ -61,7 +61,7 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
+    /// Adds a file if there is one to write and `wanted(the existing one, the new one)` is true.
     pub(super) fn file_if(
         &mut self,
         objects: &mut ObjectOverlay<'_>,

@@ -307,8 +307,8 @@ pub enum SigningError {
 }
 
 impl SigningError {
-    /// Returns whether trying again can help. A machine without memory, a full disk, an agent that
-    /// is away: all that passes. Final is only what is known to be.
+    /// Returns true if a retry can help. A machine without memory, a full disk, an agent that is away: all that passes.
+    /// Only known causes are final.
     pub fn passes(&self) -> bool {
         matches!(self, Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_))
     }

@@ -70,7 +70,7 @@ impl Failure {
         Self::Broken(format!("the exchange was not over after {} s", after.as_secs_f32()))
     }
 
-    /// Returns whether the server surely did nothing with what was sent.
+    /// Returns true if the server surely did nothing with the request.
     pub(super) fn is_definite(&self) -> bool {
         matches!(
             self,

@@ -58,7 +58,7 @@ impl Exchange {
         format!("application/x-{}-{kind}", self.service)
     }
 
-    /// Returns whether what is sent may change something.
+    /// Returns true if the request may change something.
     pub(super) fn is_push(self) -> bool {
         self.service == "git-receive-pack" && !self.advertise
     }

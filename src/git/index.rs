@@ -53,7 +53,7 @@ pub struct Changed {
     pub app: AppKey,
     /// The newest revision whose files `latest` has; `None` after a manual edit.
     pub live: Option<DeployId>,
-    /// The wanted files of `latest`; `None` where they are what they were.
+    /// The wanted files of `latest`; `None` where they have not changed.
     pub files: Option<Vec<ManifestFile>>,
     /// The names of those that are not among them: larger than a mebibyte, or after the first 200.
     pub left_out: Vec<String>,
@@ -254,7 +254,7 @@ impl Follower {
     }
 }
 
-/// Reads what is new of an app, and counts the files.
+/// Reads the changes of an app, and counts the files.
 fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
     let FoundApp { app, live, files, more, application } = one;
     let read_all = files.map(|files| tree::read(repo, &files, Some(LARGEST))).transpose()?;

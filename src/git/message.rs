@@ -45,7 +45,7 @@ pub struct RemovalNote {
     pub actor: String,
     /// The reason; free text.
     pub reason: String,
-    /// The digest of what was live; left out when it is not known.
+    /// The digest of the live revision; left out when it is not known.
     pub digest: String,
 }
 

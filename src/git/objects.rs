@@ -77,7 +77,7 @@ impl<'r> ObjectOverlay<'r> {
         self.new
     }
 
-    /// Returns the size of what was made, in bytes.
+    /// Returns the size of the new objects, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -87,7 +87,7 @@ impl<'r> ObjectOverlay<'r> {
         self.new.len()
     }
 
-    /// Forgets what was made since.
+    /// Forgets the objects since a mark.
     pub(super) fn back_to(&mut self, mark: usize) {
         self.new.truncate(mark);
         self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
@@ -133,7 +133,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(id)
     }
 
-    /// Notes that the server has what is named in a folder of its own.
+    /// Records that the server has the entries of one of its folders.
     pub(super) fn are_there(&mut self, folder: &Folder) {
         self.there.extend(folder.entries().map(|entry| entry.id));
     }
@@ -158,7 +158,7 @@ impl<'r> ObjectOverlay<'r> {
         Ok(Some(self.odb.read(id)?.data().to_vec()))
     }
 
-    /// Finds what is at a path.
+    /// Finds the object at a path.
     pub(super) fn find(
         &self,
         root: Option<Oid>,

@@ -75,9 +75,8 @@ impl ManifestRepository {
         .await
     }
 
-    /// Reads the history without waiting for a push that is under way, or for a server that does
-    /// not answer: then it is as it was before that, and what is decided by it is looked at once
-    /// more when it is done.
+    /// Reads the history without waiting for a push that is under way, or for a server that does not answer: then it is
+    /// the last known state, and a decision by it is checked again when it is carried out.
     ///
     /// # Errors
     /// When the repository cannot be read.

@@ -69,7 +69,7 @@ impl fmt::Display for PushRefusal {
     }
 }
 
-/// Reads the server's status for the branch, with what it printed beside it.
+/// Reads the server's status for the branch, with its output.
 pub fn classify(status: &str, printed: &str) -> PushVerdict {
     if is_lost_race(status) {
         return PushVerdict::LostRace;

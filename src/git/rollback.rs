@@ -27,8 +27,8 @@ pub struct Restore {
     pub tree: TreeId,
     /// The `latest` that it was judged by: another one makes it void.
     pub over: ExpectedLatest,
-    /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
-    /// alone.
+    /// The Application at the time of the decision, and its new content; another one makes the rollback void. `None`
+    /// leaves it alone.
     pub application: Option<(Precondition, Vec<u8>)>,
     /// The commit message.
     pub message: CommitMessage,

@@ -62,7 +62,7 @@ impl Drop for WaitingGuard<'_> {
     }
 }
 
-/// The loop, and what it needs.
+/// The loop, with its writer and limits.
 pub(super) struct Rounds {
     pub(super) writer: Arc<tokio::sync::Mutex<Writer>>,
     pub(super) queue: Queue,

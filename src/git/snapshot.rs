@@ -12,7 +12,7 @@ const SUBMODULE: i32 = 0o160_000;
 /// The mode of a symbolic link in a tree.
 const LINK: i32 = 0o120_000;
 
-/// Bounds of what is read.
+/// The limits of the read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotLimits {
     /// The most files of one folder.

@@ -100,7 +100,7 @@ impl ManifestRepository {
         Ok(Self::begin(writer, location, budget))
     }
 
-    /// Sets the writer's loop going; it ends with the last clone of what is returned.
+    /// Starts the writer's loop; it ends with the last clone of the returned value.
     fn begin(writer: Writer, location: Location, budget: PushAllowance) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (PendingReleases::default(), Arc::<Counters>::default());
@@ -123,8 +123,8 @@ impl ManifestRepository {
         Self { jobs, coming, counters, writer, signing, location }
     }
 
-    /// Takes away the copies of keys on this disk. A process that ends calls it: the writer may not be
-    /// dropped any more. What is written afterwards brings them back.
+    /// Removes the copies of keys on this disk. A process that ends calls it: the writer may not be dropped any more. A
+    /// later write brings them back.
     pub async fn close(&self) {
         let (signing, location) = (self.signing.clone(), self.location.clone());
         let closing = move || {
@@ -181,8 +181,8 @@ impl ManifestRepository {
         ended
     }
 
-    /// Makes a change that was decided on after a look, if what was seen is still so
-    /// ([`WriteError::Moved`] if not); `at` and `lease` are as for [`ManifestRepository::write`].
+    /// Makes a change that was decided on before, if its paths still have the same content ([`WriteError::Moved`] if
+    /// not); `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn amend(
         &self,
         conditional_edit: ConditionalEdit,
@@ -192,7 +192,7 @@ impl ManifestRepository {
         self.change(ManifestChange::Amend(conditional_edit), (at, lease), None).await
     }
 
-    /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
+    /// Makes a former revision live again, if the state is still that of the decision ([`WriteError::Moved`] if not);
     /// `at` and `lease` are as for [`ManifestRepository::write`].
     pub async fn roll_back(
         &self,
@@ -223,7 +223,7 @@ impl ManifestRepository {
         answered.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Returns the counts of what the writer has done since it was opened.
+    /// Returns the counters of the writer since it was opened.
     pub fn done(&self) -> Done {
         self.counters.done()
     }

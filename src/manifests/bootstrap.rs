@@ -67,7 +67,7 @@ pub fn update(wanted: &ExpectedFile, there: &[u8]) -> Option<Vec<u8>> {
     wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
 }
 
-/// Decides what to do with a file, by what is there. `force` replaces what people have edited.
+/// Decides about a file, by its present content. `force` replaces what people have edited.
 pub fn decide(wanted: &ExpectedFile, there: Option<&[u8]>, force: bool) -> FileVerdict {
     match there {
         None => FileVerdict::Write,

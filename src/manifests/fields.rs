@@ -17,7 +17,7 @@ use crate::model::change::Field;
 /// The keys that name items of Kubernetes' and Prometheus' lists; the first that all items have is used.
 const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"];
 
-/// Nobody reads more of one object; its text has all.
+/// The limit of listed fields of one object; its text has all.
 const MOST: usize = 500;
 
 /// Lists the fields in which two objects differ, in the order of the new one, up to a limit, and counts the others.

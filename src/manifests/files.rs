@@ -82,7 +82,7 @@ pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>>
     Some(named)
 }
 
-/// Takes the digest away, so that what is left is what the digest was made of.
+/// Removes the digest, so that the rest is the digest's input.
 fn remove_digest(object: &mut Object) {
     let Some(metadata) = object.json.get_mut("metadata").and_then(Json::as_object_mut) else {
         return;

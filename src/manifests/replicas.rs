@@ -30,7 +30,7 @@ pub struct Workload {
     pub parked: bool,
 }
 
-/// Finds what an autoscaler scales; `None` of every other object.
+/// Returns the workload that an autoscaler scales; `None` for every other object.
 pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     let kind = json.get("kind")?.as_str()?;
     if !AUTOSCALERS.contains(&kind) {
@@ -53,7 +53,7 @@ pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
     app.autoscaled.iter().map(workload)
 }
 
-/// Completes the workloads with what is live of them.
+/// Completes the workloads with their live numbers.
 pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
     let with_live = |workload: Workload| {
         let Workload { kind, name, parked: _ } = &workload;

@@ -22,8 +22,8 @@ const MOST_PAIRS: usize = 60;
 /// The limit of tried targets, or of templates for one target.
 const MOST: usize = 20;
 
-/// Finds everything that is wrong with a file that does not say which app it is, of which `draft`
-/// is what can be read; for one target, or for all that it names.
+/// Finds all violations of a file without a legal app, of which `draft` has the readable part; for one target, or for
+/// all that it names.
 pub fn of_unnamed(
     rejection: Rejection,
     draft: Option<&Waml>,
@@ -68,8 +68,7 @@ pub fn of_draft(
     of_target(draft, target, templates, &facts_without_lookups(clusters))
 }
 
-/// Completes the rejection of a target that is not under `deploy` with what is wrong for all that
-/// are.
+/// Completes the rejection of a target that is not under `deploy` with the violations that all targets there share.
 pub(super) fn beside_target(
     rejection: Rejection,
     waml: &Waml,
@@ -82,7 +81,7 @@ pub(super) fn beside_target(
     merged_with(rejection, common(of_each))
 }
 
-/// Completes the rejection of a template that does not exist with what is wrong by all that do.
+/// Completes the rejection of a template that does not exist with the violations by all existing ones.
 pub(super) fn beside_template(
     rejection: Rejection,
     merged: &Merged<'_>,
@@ -117,7 +116,7 @@ fn by_each_template(merged: &Merged<'_>, templates: &TemplateSet, facts: &Facts)
     common(each.map(|template| by_template(merged.clone(), template, facts)))
 }
 
-/// Lists what the rules say of the settings, without the world.
+/// Lists the violations of the settings, without any lookup.
 fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
     let complete = default::fill(merged, &template.defaults);
     match validate::run_rules(complete, template, &nothing_released(), facts) {

@@ -90,7 +90,7 @@ impl Hole<'_> {
         }
     }
 
-    /// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
+    /// Adds the missing parts, unless the default is a map for the elements of a list: there are none.
     fn add(self, map: &mut Map, key: &str, default: &MappingEntry) {
         let for_elements = self.place.identity().is_some() && default.node.as_map().is_some();
         if !for_elements {

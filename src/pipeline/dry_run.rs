@@ -43,7 +43,7 @@ pub enum DryRunOutcome {
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// Plans a deployment and compares it with what the app's `latest` holds there now.
+/// Plans a deployment and compares it with the app's live files on the target.
 pub fn plan_dry_run(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
     match plan(input, facts) {
         Ok(rendered) => planned(rendered, live),

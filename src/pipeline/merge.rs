@@ -113,7 +113,7 @@ impl Merged<'_> {
     }
 }
 
-/// Reads what the header says that a section can say too.
+/// Reads the parts of the header that a section may have too.
 fn header(waml: &Waml) -> Node {
     let mut tree = Node::new(Value::Map(crate::waml::node::Map::new()), waml.root.origin.clone());
     if let (Value::Map(map), Some(root)) = (&mut tree.value, waml.root.as_map())

@@ -44,7 +44,7 @@ impl PolicyContext {
         Self::counting(context)
     }
 
-    /// Makes a world in which expressions count what they cost.
+    /// Builds a context in which expressions count their cost.
     pub(super) fn counting(mut context: Context<'static, 'static>) -> Self {
         let spent = Arc::new(Spent::default());
         cost::count(&mut context, &spent);

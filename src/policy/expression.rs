@@ -21,7 +21,7 @@ const LONGEST: usize = 2000;
 const MOST_BRACKETS: u16 = 24;
 /// Names, values, calls and operators, after macros are expanded.
 const MOST_PARTS: usize = 1000;
-/// Parts within parts: what is parsed and evaluated by functions that call themselves.
+/// The limit of nested parts: parsing and evaluation recurse.
 const DEEPEST: usize = 64;
 /// The number of parts that a loop counts for: evaluating one takes so much more of the stack.
 const LOOP: usize = 5;
@@ -125,7 +125,7 @@ fn unparsed(errors: &cel::ParseErrors) -> ExpressionError {
 
 const HELP: &str = "see docs/policies.md for what an expression can look like";
 
-/// Looks at every part with what is in sight there.
+/// Checks every part with the names in its scope.
 struct Walk<'t> {
     text: &'t str,
     /// The variables of the enclosing loops.
@@ -240,7 +240,7 @@ fn is_function(name: &str) -> bool {
         || Context::with_env(ENV.clone()).add_function(name, || true).is_err()
 }
 
-/// Refuses what is plainly neither true nor false; the rest shows when it is evaluated.
+/// Refuses an expression that is plainly neither true nor false; the rest shows when it is evaluated.
 fn boolean(expression: &IdedExpr) -> Result<(), ExpressionError> {
     match other_than_boolean(&expression.expr) {
         Some(what) => Err(at_start(

@@ -13,7 +13,7 @@ pub(super) const WEIGH: &str = "@weigh";
 pub(super) const SKIM: &str = "@skim";
 /// Gives back its argument, whose size counts as often as it has elements, or characters.
 pub(super) const SQUARE: &str = "@square";
-/// Gives back what a loop runs over; each of its elements is copied for its turn.
+/// The function that returns the range of a loop; each of its elements is copied for its turn.
 pub(super) const RANGE: &str = "@range";
 /// The replacement of `matches`: regular expressions are compiled once, and within limits.
 pub(super) const MATCHES: &str = "@matches";

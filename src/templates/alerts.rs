@@ -54,7 +54,7 @@ pub const BURNS_FAST: &str = "errorBudgetBurnsFast";
 /// The alert that fires while a ticket is due by the burn rates.
 pub const BURNS_SLOWLY: &str = "errorBudgetBurnsSlowly";
 
-/// The alerts as a table: the name, what an app must have, and what the threshold counts; what it says.
+/// The table of alerts: the name, the part that an app must have, the unit of the threshold; the meaning.
 macro_rules! alerts {
     ($($name:tt $needs:ident $($unit:ident)?; $about:literal;)*) => {
         &[$(AlertRule {

@@ -133,7 +133,7 @@ fn escape(text: &str, out: &mut dyn Write) -> io::Result<()> {
     insert(&quoted, out)
 }
 
-/// Writes what a template inserts, if the file may still have it.
+/// Writes an inserted text, if the file still has room for it.
 fn insert(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     if turns::spend(bytes.len()) {
         out.write_all(bytes)

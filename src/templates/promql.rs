@@ -16,10 +16,10 @@ const DEEPEST: usize = 40;
 /// The limit of operators in an expression: each of them makes the tree one level deeper.
 const MOST_OPERATORS: usize = 200;
 
-/// Checks an expression as an alert's.
+/// Checks an expression of an alert.
 ///
 /// # Errors
-/// What is wrong with it, in one sentence without a full stop.
+/// The fault, in one sentence without a full stop.
 pub fn check(expression: &str) -> Result<(), String> {
     if expression.trim().is_empty() {
         return Err("it is empty".to_owned());

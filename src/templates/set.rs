@@ -268,7 +268,7 @@ fn listed(mut node: Node, place: ElementPlace<'_>) -> Node {
     node
 }
 
-/// Adds what a map of defaults cannot say, because each element says it itself.
+/// Adds the keys that a map of defaults cannot have, because each element has its own.
 fn with_identity(mut node: Node, identity: ElementIdentity) -> Node {
     if let (ElementIdentity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =

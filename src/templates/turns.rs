@@ -36,14 +36,14 @@ pub(super) fn limited<T>(render: impl FnOnce() -> T) -> (T, bool) {
     (done, LEFT.get() == 0)
 }
 
-/// Spends on what is rendered; `false` when there is nothing left.
+/// Counts work against the limit; `false` when nothing is left.
 pub(super) fn spend(bytes: usize) -> bool {
     let left = LEFT.get().saturating_sub(bytes);
     LEFT.set(left);
     left > 0
 }
 
-/// Makes the engine know what the texts call.
+/// Registers the counting functions with the engine.
 pub(super) fn register(tera: &mut Tera) {
     tera.register_function(COUNT_TURN, |given: Kwargs, _: &State| -> TeraResult<bool> {
         turn(given.get::<u64>("bytes")?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
@@ -85,7 +85,7 @@ impl Insertions {
     }
 }
 
-/// Makes the texts that count, and returns them with what was put into them.
+/// Inserts the counts into the texts, and returns them with the inserted parts.
 pub(super) fn counted(texts: &[(String, String)]) -> (Vec<(String, String)>, Insertions) {
     let sizes: HashMap<&str, usize> =
         texts.iter().map(|(name, text)| (name.as_str(), text.len())).collect();

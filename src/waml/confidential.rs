@@ -12,8 +12,7 @@ use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::quote::{is_confidential_key, quoted};
 use crate::waml::scalar::untyped;
 
-/// Checks that what is written at a path may be a secret: a message then says what it is, and does
-/// not quote it.
+/// Checks that the value at a path may be a secret: a message then describes it, and does not quote it.
 pub fn is_confidential(path: &Path) -> bool {
     path.0.iter().any(|step| matches!(step, Step::Key(key) if is_confidential_key(key)))
 }

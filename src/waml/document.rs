@@ -125,7 +125,7 @@ impl JsonSchema for DefaultsEntry {
     }
 }
 
-/// A WAML that was read: what is known of the app, and its layers with every value's place.
+/// A parsed WAML: the app, and its layers with every value's place.
 #[derive(Debug, Clone)]
 pub struct Waml {
     /// Namespace and slug.
@@ -361,7 +361,7 @@ impl Waml {
     }
 }
 
-/// Keeps what is left of a text as the name of a Kubernetes object.
+/// Derives the name of a Kubernetes object from a text.
 fn label_like(text: Option<&str>) -> String {
     let legal = |c: char| {
         let c = c.to_ascii_lowercase();
@@ -430,7 +430,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
     }
 }
 
-/// Target names have 63 characters; what is longer only costs time.
+/// The longest glob: target names have 63 characters, and a longer glob only costs time.
 const LONGEST_GLOB: usize = 256;
 
 fn compile(text: &str) -> Result<Globs, String> {

@@ -25,7 +25,7 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Says what a reader calls a value of the form.
+/// Names the form in a reader's words.
 pub(crate) fn article(format: &str) -> String {
     match format {
         "slug" => "a slug".to_owned(),

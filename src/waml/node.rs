@@ -27,7 +27,7 @@ pub struct Node {
     /// Set after a violation was reported: rules then stay silent about the value and its parents, so that one mistake
     /// is reported once.
     pub broken: bool,
-    /// Set where something broken was taken out below: rules stay silent about what is missing.
+    /// Set where a broken value was removed below: rules stay silent about missing parts.
     pub lost: bool,
 }
 
@@ -149,8 +149,7 @@ impl Node {
             }
     }
 
-    /// Takes broken elements out of all lists, so that an index means the same here and in what
-    /// is read from it.
+    /// Removes broken elements from all lists, so that an index means the same here and in the parsed value.
     pub fn drop_broken_elements(&mut self) {
         match &mut self.value {
             Value::Null | Value::Scalar(_) => {}
@@ -197,7 +196,7 @@ impl Node {
         }
     }
 
-    /// Says what a reader calls this shape.
+    /// Names the shape in a reader's words.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",

@@ -36,7 +36,7 @@ pub type Alerts = IndexMap<String, Option<Alert>>;
 pub struct Alert {
     /// `false` turns it off.
     pub enabled: Option<bool>,
-    /// The value above which a default alert fires; `docs/alerts.md` says what it counts.
+    /// The value above which a default alert fires; its unit is in `docs/alerts.md`.
     pub threshold: Option<f64>,
     /// The time that it must last before it fires, as Prometheus writes it: `5m`.
     #[serde(rename = "for")]

@@ -134,7 +134,7 @@ pub struct Horizontal {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Utilization {
-    /// Percent of what is requested, on average over the pods.
+    /// Percent of the request, on average over the pods.
     #[schemars(range(min = 1, max = 1000))]
     pub average_utilization: Option<u32>,
 }

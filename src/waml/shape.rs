@@ -101,7 +101,7 @@ pub(crate) struct KeyStep<'s> {
     pub(crate) key: &'s str,
     /// True if it holds a list.
     pub(crate) is_list: bool,
-    /// The type of what it holds, or of the list's elements.
+    /// The type of its value, or of the list's elements.
     pub(crate) type_name: &'s str,
 }
 
@@ -267,7 +267,7 @@ impl Shape {
         }
     }
 
-    /// Says what a reader would call it: `a whole number from 1 to 65535`.
+    /// Names it in a reader's words: `a whole number from 1 to 65535`.
     pub(crate) fn expected(&self, shapes: &Shapes) -> String {
         match shapes.resolve(self) {
             Self::Any | Self::Ref(_) => "a value".to_owned(),

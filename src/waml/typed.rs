@@ -63,7 +63,7 @@ impl<T: JsonSchema> Reader<T> {
         ElementPlace::root(&self.shapes)
     }
 
-    /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
+    /// Checks the node, marks wrong values as broken, and returns the rest as JSON.
     pub fn check(
         &self,
         node: &mut Node,
@@ -82,7 +82,7 @@ impl<T: JsonSchema> Default for Reader<T> {
 }
 
 impl<T: JsonSchema + DeserializeOwned> Reader<T> {
-    /// Checks the node and reads it; what is wrong is left out where the type allows that.
+    /// Checks the node and reads it; wrong values are left out where the type allows that.
     pub fn read(&self, node: &mut Node, path: &Path, violations: &mut Vec<Violation>) -> Option<T> {
         let before = violations.len();
         let json = self.check(node, path, violations)?;

@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
         self.complete(node, anchor, stack)
     }
 
-    /// Puts a finished value where it belongs: into what is open, or out as the document.
+    /// Puts a finished value into the open parent, or out as the document.
     fn complete(
         &mut self,
         node: Node,
@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
         map.insert(key.text, MappingEntry { key: key.position, node });
     }
 
-    /// Applies `<<`: what the map says itself wins, then the first that says it.
+    /// Applies `<<`: the map's own keys win, then the first map that has a key.
     fn merged(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
         for source in merges {
             let sources = match source.value {

@@ -49,7 +49,7 @@ impl Permission {
     pub(super) const READ_MEMBERS: Self = read("members");
     pub(super) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
-    /// Returns true if the permission is granted. Everybody may read what a repository is.
+    /// Returns true if the permission is granted. Everybody may read a repository's metadata.
     pub(super) fn is_in(self, granted: &GrantedPermissions) -> bool {
         self == Self::METADATA
             || granted.get(self.name).and_then(|word| AccessLevel::parse(word)) >= Some(self.access)
@@ -81,8 +81,8 @@ impl TokenPurpose {
         }
     }
 
-    /// Returns the permissions of a token for this: what is wanted, as far as it was granted.
-    /// GitHub refuses to mint a token that could do more than the App.
+    /// Returns the permissions of a token for this purpose, as far as they were granted. GitHub refuses to create a
+    /// token that could do more than the App.
     pub(super) fn narrowed(self, granted: &GrantedPermissions) -> GrantedPermissions {
         let wanted = self.wants().iter().chain(&[Permission::METADATA]);
         wanted

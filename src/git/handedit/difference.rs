@@ -146,7 +146,7 @@ fn one(change: &EditedPath<'_>, read: &impl Fn(Item) -> ItemContent) -> String {
 }
 
 impl ItemContent {
-    /// Hides what a person put into a Secret by hand: it is not for a log.
+    /// Hides a Secret that a person wrote: its content must not be in a log.
     fn checked(self) -> Self {
         match self {
             Self::Text(text) => match secret::hidden(&text) {

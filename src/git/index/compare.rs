@@ -19,7 +19,7 @@ pub(super) struct IndexScope {
     files: usize,
 }
 
-/// Object ids as they were at the last look. What is the same is shared with the look before.
+/// The object ids at the last read. Unchanged parts are shared with the read before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SeenIds {
     manifests: Option<Oid>,
@@ -90,7 +90,7 @@ impl IndexScope {
         Self { manifests, applications: layout::applications_folder(target), wanted, files }
     }
 
-    /// Finds what is there now, if that is not more apps than `most`, and what of it is new.
+    /// Finds the present apps, if there are not more than `most`, and their changes.
     pub(super) fn compare(
         &self,
         repo: &Repository,

@@ -97,7 +97,7 @@ impl Direct {
     }
 }
 
-/// A pack that the server did not read: its reason, and what it printed.
+/// The reason why the server did not read a pack, and its output.
 struct Unread {
     why: String,
     printed: Vec<u8>,

@@ -56,7 +56,7 @@ pub(super) fn read(answer: &[u8], reference: &str) -> PushReport {
     PushReport { word, printed }
 }
 
-/// Returns what the server says, if it does not say what became of the branch.
+/// Returns the server's error, if the answer has no report about the branch.
 pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
     let PushReport { word, printed } = read(answer, reference);
     let words = String::from_utf8_lossy(&printed);

@@ -28,7 +28,7 @@ pub(in crate::git) trait Push: Send {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble>;
 }
 
-/// Classifies a server's refusal: its status for the branch, and what it printed beside it.
+/// Classifies a server's refusal: its status for the branch, and its output.
 pub(super) fn refused(status: &str, printed: &[u8]) -> Published {
     match refusal::classify(status, &String::from_utf8_lossy(printed)) {
         PushVerdict::LostRace => Published::Lost,

@@ -225,7 +225,7 @@ fn contains_words(said: &str, what: &str) -> bool {
     said.to_ascii_lowercase().contains(what)
 }
 
-/// Says what a person can do about gpg's words.
+/// Returns the way out for a person, by gpg's words.
 fn help(said: &str) -> &'static str {
     let has_any = |what: &[&str]| what.iter().any(|what| contains_words(said, what));
     if has_any(&["bad passphrase"]) {

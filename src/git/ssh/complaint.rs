@@ -26,7 +26,7 @@ pub(in crate::git) enum ComplaintKind {
     Other,
 }
 
-/// Reads what was printed by a child that ended with `status`; without one it was killed.
+/// Reads the output of a child that ended with `status`; without one it was killed.
 pub(super) fn classify(printed: &str, status: Option<i32>) -> ComplaintKind {
     let text = printed.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::git::ssh::options::{self, KEY, KNOWN_HOSTS, SOCKET};
 use crate::model::ssh::SshAddress;
 
-/// A file of known hosts is a few lines; what is larger is another file.
+/// The largest file of known hosts: one has a few lines; a larger file is another one.
 const LARGEST: u64 = 1024 * 1024;
 /// The file that every user of the folder locks.
 const IN_USE: &str = "in-use";

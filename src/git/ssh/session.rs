@@ -271,7 +271,7 @@ impl Session {
         Failure::Said { kind, words, trust: self.ssh.trust() }
     }
 
-    /// Returns what was printed beside the answer so far.
+    /// Returns the output beside the answer so far.
     fn printed(&self) -> String {
         lossy(&lock(&self.printed))
     }

@@ -184,8 +184,8 @@ fn newest_first(a: &ImageBuild, b: &ImageBuild) -> Ordering {
 }
 
 impl ImageQuestion<'_> {
-    /// Looks at further tags, so that the order has that many images; what was found of them, and whether every one
-    /// was looked at in time.
+    /// Looks up further tags, so that the order has that many images; returns their builds, and false if the time was
+    /// too short.
     async fn extend(
         &self,
         order: &mut ListOrder,

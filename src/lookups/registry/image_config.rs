@@ -14,7 +14,7 @@ const CHILDREN: usize = 64;
 pub struct ImageBuild {
     /// The tag.
     pub tag: String,
-    /// `sha256:…` of what the tag leads to.
+    /// The digest that the tag leads to: `sha256:…`.
     pub digest: Option<String>,
     /// The time of the build; `None` where the image has none, or 1970.
     pub created: Option<Timestamp>,

@@ -22,7 +22,7 @@ use crate::lookups::registry::tags::{TagListing, is_real};
 /// The limit of tags of one image in the list; those beyond have no time.
 const TAGS_OF_ONE: usize = 32;
 
-/// Adds what a page lists. Of one that is cut short by its length (`cut`) what came before the end counts. `false`
+/// Adds the tags of a page. Of one that is cut short by its length (`cut`) the part before the end counts. `false`
 /// where it is no page of tags.
 pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> bool {
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -33,7 +33,7 @@ pub(super) fn read_page(body: &[u8], cut: bool, listing: &mut TagListing) -> boo
     }
 }
 
-/// A part of a page, and where what it lists is added.
+/// A part of a page, and the list that its tags are added to.
 struct Seed<'a> {
     part: Part,
     listing: &'a mut TagListing,

@@ -8,12 +8,11 @@ use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::waml::emit;
 
-/// Writes `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator
-/// has a project of their own.
+/// Writes `apps/<cluster>/project.yaml`, the bounds of the cluster's apps. `None` where the operator has a project of
+/// their own.
 ///
-/// It is in the parent's folder, so the parent brings it about, before the Applications that name it
-/// (an earlier sync wave), and the folder is never empty: Argo CD does not prune the last object of
-/// an app by itself.
+/// It is in the parent's folder, so the parent creates it, before the Applications that name it (an earlier sync wave),
+/// and the folder is never empty: Argo CD does not prune the last object of an app by itself.
 pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     if target.argocd.project.is_some() {
         return None;

@@ -36,7 +36,7 @@ pub struct ReadFiles<T> {
     pub unreadable: Vec<String>,
 }
 
-/// Reads what an app's files hold, and lists the names of those that could not be read.
+/// Reads an app's files, and lists the names of the unreadable ones.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let ReadFiles { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
     let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));

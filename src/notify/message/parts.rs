@@ -100,8 +100,8 @@ pub(super) fn mention(person: &SlackPerson) -> String {
     }
 }
 
-/// Says what a rollback keeps from being deployed, and how that ends; nothing where it took no
-/// hold, or the target has none.
+/// Writes the deployments that a rollback's hold stops, and its end; nothing without a hold, or where the target has
+/// none.
 pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
     let Rollback { away, .. } = deployment.rollback.as_ref().filter(|rollback| rollback.hold)?;
     let away = away.as_ref().map_or_else(String::new, |away| {

@@ -1,5 +1,4 @@
 //! The errors of Slack, each with a way out: it ends in a log, or as the reason of a message that was not delivered.
-//! Each message says what to do: it ends in a log, or as the reason of a message that was not told.
 
 use std::time::Duration;
 

@@ -65,7 +65,7 @@ pub enum SlackTransport {
     Hook(SecretString),
 }
 
-/// Slack. Clones share what is known of its channels and its patience.
+/// The client of Slack. Clones share the known channels and the rate limits.
 #[derive(Debug, Clone)]
 pub struct SlackClient(Arc<Inner>);
 

@@ -31,7 +31,7 @@ pub enum Someone {
     Email(String),
 }
 
-/// Finds people, and remembers whom it found. Clones share what is remembered.
+/// Finds people, and caches the result. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct People {
     settings: Arc<PeopleSettings>,

@@ -33,7 +33,7 @@ impl ChannelLimits {
         limiter.try_acquire(now)
     }
 
-    /// Gives a turn back: what it was taken for was refused.
+    /// Gives a turn back after a refused call.
     pub(super) fn release(&mut self, channel: &str) {
         if let Some(limiter) = self.0.get_mut(channel) {
             limiter.release(1);

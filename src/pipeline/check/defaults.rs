@@ -131,7 +131,7 @@ fn without(node: &Node, path: &[String]) -> Node {
     node
 }
 
-/// Collects the ways to what is not the same in both.
+/// Collects the paths of the differences of both.
 fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way>) {
     match (before, after) {
         (Json::Object(a), Json::Object(b)) => {

@@ -158,7 +158,7 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
     Some(Sample { waml, place, targets, release })
 }
 
-/// Renders every sample for every target, as the service does, and keeps what the template saw.
+/// Renders every sample for every target, as the service does, and keeps the views.
 fn tried(
     template: &Template,
     samples: &mut [Sample],
@@ -212,7 +212,7 @@ fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
-/// Builds what a template sees of a sample with these defaults; `None` where the sample is refused.
+/// Builds the view of a sample with these defaults; `None` where the sample is refused.
 fn view(
     sample: &Sample,
     target: &TargetName,

@@ -7,7 +7,7 @@ use crate::model::violation::Violation;
 use crate::pipeline::{Input, plan};
 use crate::support::globs::Globs;
 
-/// Rules that only a deployment meets: what they say is a note.
+/// The rules that only a deployment meets: their violations are notes.
 const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
 
 /// Collects what to ask for a preview: not for the image, nor where the commit is.
@@ -54,7 +54,7 @@ fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
     clusters
 }
 
-/// Lists what a deployment would meet now beside the rules about the WAML.
+/// Lists the violations that a deployment would meet now beside those of the WAML.
 pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
     let only = Facts {
         owner: facts.owner.clone(),

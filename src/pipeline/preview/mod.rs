@@ -91,7 +91,7 @@ pub enum Outlook {
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
-/// Finds what would change on a target, with what the app's `latest` holds there now.
+/// Finds the changes on a target, compared with the app's live files there.
 pub fn of_target(
     input: &Input,
     facts: &Facts,
@@ -124,7 +124,7 @@ fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
     Outlook::Changes { changes, restarts }
 }
 
-/// Finds what merging would leave behind of what the base's WAML has.
+/// Finds the targets of the base's WAML that merging would leave behind.
 pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
     let moved = base.app != head.app;
     let gone =

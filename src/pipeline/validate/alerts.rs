@@ -17,7 +17,7 @@ const RULE: &str = "alerts";
 /// The longest text of an alert, in bytes; a `PrometheusRule` must fit into etcd.
 const LONGEST_TEXT: usize = 2000;
 
-/// The longest that an alert may wait: what is so for longer is no news.
+/// The longest that an alert may wait: a condition that lasts longer is no news.
 const LONGEST_WAIT: f64 = 7.0 * 86_400.0;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
@@ -199,7 +199,7 @@ fn text(key: &str, text: &str, path: &Path, report: &mut RuleReport<'_>) {
     report.add(&path.key(key), violation.expected("cannot be used").help(help));
 }
 
-/// Reports what the WAML tunes and the app or the target does not have: a warning.
+/// Warns of tuned alerts for which the app or the target lacks a part.
 fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     // `{}` has nothing in it that was written there, and was written there itself.
@@ -229,7 +229,7 @@ fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut RuleReport<'_
     }
 }
 
-/// Finds what the app or the target lacks for an alert; `None` where that is nothing.
+/// Returns the part that the app or the target lacks for an alert; `None` where it lacks none.
 fn missing(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<&'static str> {
     match known.needs {
         Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),

@@ -99,13 +99,13 @@ fn is_secret(object: &LiveObject) -> bool {
     object.kind == "Secret" && object.api_version == "v1"
 }
 
-/// Lists what a cluster knows of an object: itself, and the Secrets that are made of it.
+/// Lists the names of an object in a cluster: itself, and the Secrets that are created from it.
 fn names(object: &Object) -> Vec<LiveObject> {
     let made = secrets::made_by(&object.json.clone().into());
     std::iter::once(object.identity()).chain(made).collect()
 }
 
-/// Writes `, which Certificate a makes,` of what is not in the manifests itself.
+/// Writes `, which Certificate a creates,` for an object that is not in the manifests itself.
 fn maker(object: &Object, name: &LiveObject) -> String {
     let by = object.identity();
     if by == *name { String::new() } else { format!(", which {by} creates,") }

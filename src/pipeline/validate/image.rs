@@ -46,7 +46,7 @@ pub(super) fn tag(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Checks that what the settings say of the name is legal, each part by itself.
+/// Checks that the parts of the name in the settings are legal, each by itself.
 fn parts(subject: &Subject<'_>, path: &Path, report: &mut RuleReport<'_>) -> bool {
     let Some(image) = &subject.section.image else { return true };
     let mut legal = true;

@@ -74,7 +74,7 @@ fn paths(ingress: &Ingress, path: &Path, report: &mut RuleReport<'_>) {
     }
 }
 
-/// An address, and what it may lead to.
+/// An address, with the ports that it may lead to.
 struct Address<'a> {
     subject: &'a Subject<'a>,
     ingress: &'a Ingress,

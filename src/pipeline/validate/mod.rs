@@ -187,7 +187,7 @@ impl<'a> Valid<'a> {
         &self.tree
     }
 
-    /// Returns what is known of the world.
+    /// Returns the facts.
     pub fn facts(&self) -> &'a Facts {
         self.facts
     }
@@ -197,7 +197,7 @@ impl<'a> Valid<'a> {
         self.release
     }
 
-    /// Collects what a template's view is made of.
+    /// Collects the input of a template's view.
     pub(crate) fn view_input(&self) -> ViewInput<'_> {
         ViewInput {
             waml: self.waml,
@@ -208,7 +208,7 @@ impl<'a> Valid<'a> {
         }
     }
 
-    /// Returns what a reader should know, and what stops nothing.
+    /// Returns the warnings, which stop nothing.
     pub fn warnings(&self) -> &[Violation] {
         &self.warnings
     }

@@ -21,10 +21,8 @@ const NAMED: usize = 5;
 /// The limit of bytes of entries in one help: with the words around them it is shown whole.
 const LONGEST_LINE: usize = 1600;
 
-/// Stops a deployment that removes much, unless what it removes is named.
-///
-/// How much that is, the target's policy says. A help has room for some dozen names: of more, warnings beside the
-/// error have the other lines to write.
+/// Stops a deployment that removes many objects without naming them. The target's policy sets the number. A help has
+/// room for some dozen names: with more, warnings beside the error have the other lines to write.
 pub(super) fn many(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     // What is not known is told by the rule `stateful`.
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
@@ -122,7 +120,7 @@ pub(super) fn stateful(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Finds what is live and was not rendered; an object is the same in any version of its group.
+/// Finds the live objects that were not rendered; an object is the same in any version of its group.
 fn gone<'a>(live: &'a [LiveObject], objects: &[Object]) -> impl Iterator<Item = &'a LiveObject> {
     let rendered: Vec<LiveObject> = objects.iter().map(Object::identity).collect();
     live.iter().filter(move |live| !rendered.iter().any(|object| object.is_same(live)))

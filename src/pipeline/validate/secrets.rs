@@ -162,8 +162,8 @@ fn check_path<'a>(
 /// The kinds of delivery that bring environment variables, too.
 const OTHERS: &str = "`kubernetes`, `external-secrets` or `vault-secrets-operator`";
 
-/// Checks that how secrets reach pods on the target can do what the app wants of it: the Vault
-/// agent brings files, and no environment variables.
+/// Checks that the target's way of delivering secrets can do what the app needs: the Vault agent brings files, and no
+/// environment variables.
 pub(super) fn delivery(subject: &Subject<'_>, report: &mut RuleReport<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
     if target.platform.secrets.delivery != Delivery::VaultAgent {

@@ -11,7 +11,7 @@ const KEYWORDS: [&str; 19] = [
     "true", "True", "false", "False", "and", "or", "not", "is", "in", "if", "else", "none", "None",
     "null", "loop", "self", "for", "continue", "break",
 ];
-/// Filters that hand on what they get, or a part of its elements.
+/// Filters that return their input, or a part of its elements.
 const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
 
 impl TemplateReader<'_> {

@@ -44,8 +44,8 @@ pub(crate) enum Binding {
 /// The names in scope, with their meaning.
 pub(crate) type NameScope = Vec<(String, Binding)>;
 
-/// Collects what the files of one version of a template read; `texts` are those of the files and of
-/// everything they may use, by the engine's names.
+/// Collects the reads of the files of one version of a template; `texts` are those of the files and of everything they
+/// may use, by the engine's names.
 pub(crate) fn collect_reads(
     files: &[String],
     texts: &HashMap<String, &str>,

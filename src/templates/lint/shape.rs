@@ -20,7 +20,7 @@ pub(crate) struct ViewShape {
 }
 
 impl ViewShape {
-    /// Adds what a value shows.
+    /// Adds the shape of a value.
     pub(crate) fn add(&mut self, value: &Json) {
         match value {
             Json::Object(map) => {
@@ -34,7 +34,7 @@ impl ViewShape {
         }
     }
 
-    /// Adds what a schema allows at that place.
+    /// Adds the shape of a schema at that place.
     pub(crate) fn add_schema(&mut self, place: &[&str], schema: &Json) {
         match place.split_first() {
             Some((first, rest)) => self.part(first).add_schema(rest, schema),

@@ -9,7 +9,7 @@ use crate::templates::lint::reads::{EACH, TemplateRead};
 use crate::templates::lint::shape::ViewShape;
 use crate::waml::suggest;
 
-/// Finds what is read and is not there: one violation for each such part, at its first place.
+/// Finds reads of unknown names: one violation for each such part, at its first place.
 pub(crate) fn find_undefined(
     reads: &[TemplateRead],
     shape: &ViewShape,

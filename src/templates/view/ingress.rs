@@ -34,7 +34,7 @@ pub(crate) struct IngressView {
 #[derive(Debug, Serialize)]
 pub(crate) struct RouteView {
     path: String,
-    /// The route in Traefik's words. Traefik names what it measures by it.
+    /// The route in Traefik's words. Traefik's metrics have it as a label.
     pub(crate) rule: String,
     /// The priority among Traefik's routes, where its own order, by the rule's length, is wrong.
     priority: Option<usize>,

@@ -102,7 +102,7 @@ fn kubernetes(target: &Target) -> Json {
     json!({"version": version, "minor": version.minor()})
 }
 
-/// Shows what is set, as the WAML writes it: parts that are not set are left out.
+/// Shows the settings as the WAML has them: parts without a value are left out.
 pub(crate) fn settings(section: &Section) -> Json {
     without_nulls(json!(section))
 }

@@ -50,8 +50,7 @@ pub(crate) fn collect_secrets<'a>(section: &'a Section, app: &AppKey) -> Vec<Nee
     all
 }
 
-/// Shows what the pod mounts or takes its environment from; null where the Vault agent brings
-/// files.
+/// Shows the secrets that the pod mounts or takes its environment from; null where the Vault agent brings files.
 pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
     match (delivery, section.secrets.as_deref()) {
         (Delivery::VaultAgent, _) | (_, None) => Json::Null,

@@ -119,7 +119,7 @@ pub(super) struct InstallationToken {
 }
 
 impl InstallationToken {
-    /// Returns whether the token allows what is needed for as long as that takes.
+    /// Returns true if the token has the permissions for as long as the request takes.
     pub(super) fn is_good(&self, purpose: TokenPurpose, needs: Permission, now: Timestamp) -> bool {
         let margin = match purpose {
             TokenPurpose::Deploy | TokenPurpose::Look => FOR_A_CALL,

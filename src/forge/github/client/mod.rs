@@ -284,7 +284,7 @@ impl GitHubClient {
         Ok(None)
     }
 
-    /// Reads all elements of a list that has at most so many pages; what is beyond is left out.
+    /// Reads all elements of a list of at most so many pages; later ones are left out.
     async fn read_all<T: DeserializeOwned>(
         &self,
         list: ApiCall<'_>,

@@ -101,7 +101,7 @@ impl Forge {
         }
     }
 
-    /// Returns whether the host can say who is in which team.
+    /// Returns true if the host has teams.
     pub fn knows_people(&self) -> bool {
         matches!(self, Self::GitHub(_))
     }

@@ -98,8 +98,8 @@ impl DeploymentPayload {
         ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
     }
 
-    /// Reads the `tag` and the `actor` of what the creator put into it. Tools that post forms send
-    /// the object as JSON in a text; a text of another kind is for people.
+    /// Reads the `tag` and the `actor` of the creator's payload. Programs that post forms send the object as JSON in a
+    /// text; a text of another kind is for people.
     fn parse_tag_and_actor(&self) -> Result<[PayloadField; 2], Malformed> {
         match &self.payload {
             PayloadField::Object(named) => Ok(*named.clone()),

@@ -33,9 +33,8 @@ pub(super) fn check(made: &RenderedPlan<'_>, report: &mut RuleReport<'_>) {
     }
 }
 
-/// Lists what a cluster's Kubernetes does not have among the kinds of files that are there already,
-/// one sentence each: a rollback makes them live again and judges nothing else of them. Nothing
-/// where the version is not configured.
+/// Lists the kinds of existing files that a cluster's Kubernetes does not have, one sentence each: a rollback makes
+/// them live again and checks nothing else of them. Nothing where the version is not configured.
 pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String> {
     let cluster = Cluster::of(target);
     let (app, _unreadable) = parse::live_app(files);

@@ -15,8 +15,7 @@ use crate::waml::section_operations::{Database, Engine};
 pub(crate) const GRPC_FAILED: &str =
     r#"grpc_code=~"Unknown|DeadlineExceeded|Unimplemented|Internal|Unavailable|DataLoss""#;
 
-/// Writes the expression, or says what the app or the target lacks for it, as in "the app has no
-/// …".
+/// Writes the expression, or returns the part that the app or the target lacks for it, as in "the app has no …".
 pub(crate) fn expression(
     watched: &Watched<'_>,
     alert: &AlertRule,

@@ -64,7 +64,7 @@ impl Watched<'_> {
     }
 }
 
-/// Finds what the app lacks for any objective to be measured, and what to do about it.
+/// Finds the part that the app lacks for any objective to be measured, with the way out.
 pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'static str)> {
     if watched.measures("http") || watched.measures("grpc") {
         return None;
