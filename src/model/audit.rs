@@ -11,7 +11,7 @@ use crate::model::words::words;
 /// The person or program that acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Their name: a GitHub login, a token's name, or what they call themselves.
+    /// The name: a GitHub login, a token's name, or the name that an operator gave.
     pub name: String,
     /// The way in which the service knows the principal.
     pub via: AuthMethod,
@@ -22,7 +22,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Finds whom messages about what they ask for are for: only GitHub's names are logins.
+    /// Returns the receiver of messages about the principal's deployments: only GitHub's names are logins.
     pub fn recipient(&self) -> Recipient {
         match self.via {
             AuthMethod::GitHub => Recipient::Actor,

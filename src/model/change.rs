@@ -63,6 +63,6 @@ pub struct Field {
     pub path: String,
     /// The value now; null where it does not exist.
     pub before: Json,
-    /// The value after the change; null where it would not exist. What is new as a whole is one field.
+    /// The value after the change; null where it would not exist. A value that is new as a whole is one field.
     pub after: Json,
 }

@@ -149,7 +149,7 @@ impl Ownership {
 pub struct NamespaceObjects {
     /// The apps that could be read, with their objects.
     pub apps: BTreeMap<Slug, Arc<[ObjectName]>>,
-    /// A file of each app that could not be read whole: what is in it may have any name.
+    /// A file of each app that could not be read whole: an object in it may have any name.
     pub unread: BTreeMap<Slug, String>,
 }
 

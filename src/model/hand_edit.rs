@@ -14,10 +14,10 @@ use crate::model::words::words;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HandEdits {
-    /// The deployment replaces it; its log shows what was replaced.
+    /// The deployment replaces the edit; its log shows the edit.
     #[default]
     Replace,
-    /// The deployment fails, and its log shows what it would have replaced.
+    /// The deployment fails, and its log shows the edit.
     Stop,
 }
 
@@ -33,7 +33,7 @@ pub struct HandEdit {
     pub base: Option<DeployId>,
     /// The files that differ from it, by name.
     pub files: Vec<EditedFile>,
-    /// The differences from it as a unified diff. Bounded: it says itself what it leaves out.
+    /// The differences from it as a unified diff. Bounded: it names the parts that are left out.
     pub diff: String,
     /// The commit that left `latest` in this state, where it can be found.
     pub commit: Option<EditCommit>,

@@ -207,7 +207,7 @@ impl TargetName {
 }
 
 impl DeployId {
-    /// Makes a new one of what a clock drew: `20261121-054812123-a1b2c3`. They sort by time.
+    /// Builds a new id from a clock's draw: `20261121-054812123-a1b2c3`. They sort by time.
     pub fn of(draw: Draw) -> Self {
         let Draw { at, random } = draw;
         Self(format!("{}-{random:06x}", at.strftime("%Y%m%d-%H%M%S%3f")))

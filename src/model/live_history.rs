@@ -131,9 +131,8 @@ impl AppFolders {
         self.revisions.iter().find(|(_, tree)| tree == latest).map(|(id, _)| id)
     }
 
-    /// Chooses the named revision; without a name the one that was live before, other files than
-    /// those of `latest`, and not one that was rolled back from. Where `latest` was edited by hand,
-    /// that is what was live last.
+    /// Chooses the named revision; without a name the one that was live before, with other files than those of
+    /// `latest`, and not one that was rolled back. After a manual edit of `latest`, that is the last live one.
     ///
     /// # Errors
     /// [`NoChoice`]
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     impl LiveHistory {
-        /// Turns by hand, oldest first: a revision, and what was rolled back from with it.
+        /// Builds turns by hand, oldest first: a revision, and the one that was rolled back with it.
         fn by_hand(turns: &[(DeployId, Option<DeployId>)]) -> Self {
             let turn = |(revision, away): &(DeployId, Option<DeployId>)| LiveTurn {
                 revision: revision.clone(),

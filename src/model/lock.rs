@@ -93,8 +93,8 @@ pub struct Policies {
     /// The deployments that a rollback's hold stops: `automation`, `everybody`, or `off` for none. Default:
     /// `automation`; a person who deploys another release ends it.
     pub holds: Holds,
-    /// Teams at GitHub, `ORGANIZATION/TEAM`: who deploys there, by GitHub or by the API, must be in one
-    /// of them, beside what they need on the app's repository. Default: that is enough.
+    /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who deploys there, by GitHub or by the API, must be in one of
+    /// them, beside the permission on the app's repository. Default: the permission is enough.
     pub deploy_teams: Vec<String>,
     /// The namespaces that apps may be in.
     pub namespaces: NamespacePolicy,
@@ -113,8 +113,8 @@ impl Policies {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamespacePolicy {
-    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. What it names without
-    /// `*` or `?` is not reserved for the platform.
+    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. A name in it without `*` or
+    /// `?` is not reserved for the platform.
     pub allow: Option<Vec<String>>,
     /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
     pub deny: Vec<String>,
@@ -128,7 +128,7 @@ pub struct RemovalLimit {
     /// Fewer than this are taken away without a word. Default: 5.
     #[schemars(range(min = 1, max = 1000))]
     pub objects: u32,
-    /// Nor are they, where they are no more than this share of what is live, in percent. Default: 50.
+    /// Nor are they, where they are no more than this share of the live objects, in percent. Default: 50.
     #[schemars(range(max = 100))]
     pub percent: u32,
     /// `stop`, or `warn`: only say so. Default: `stop`.

@@ -51,9 +51,8 @@ const KUBERNETES: &str = "kube-*";
 /// The namespace that every cluster has; an app that an operator lets into it is beside the Service `kubernetes`.
 const DEFAULT: &str = "default";
 
-/// Namespaces that the things are usually installed in which clusters are run with, and which apps could do harm
-/// beside: read the credentials that are there, or answer in their place. An operator who has apps in one of them
-/// names it in `allow`.
+/// Namespaces in which the software of clusters is usually installed, and in which apps could do harm: read the
+/// credentials there, or answer in place of that software. An operator who has apps in one of them names it in `allow`.
 const PLATFORM: [&str; 14] = [
     "cert-manager",
     "cnrm-system",

@@ -29,10 +29,9 @@ pub struct PastDeployment {
     pub template: Option<String>,
     /// The commit of the templates, where they came from a repository.
     pub templates_commit: Option<CommitSha>,
-    /// The commit that says so, and what it brought.
+    /// The commit with the record, and its result.
     pub pushed: Pushed,
-    /// The rollback's data, if it is one. Its commit does not say what was rolled back from, nor whether automation was
-    /// held.
+    /// The rollback's data, if it is one. Its commit does not have the revision that was rolled back, nor the hold.
     pub rollback: Option<Rollback>,
     /// The time of the request.
     pub received_at: Timestamp,
@@ -49,7 +48,7 @@ pub enum CommitRecord {
     Removal(Box<RemovalRecord>),
 }
 
-/// The forge's number of a deployment, and what it alone knows of it.
+/// The code host's number of a deployment, and the data that only the code host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Number {
     /// The number.

@@ -35,7 +35,7 @@ pub struct Taken {
     pub objects: Vec<LiveObject>,
     /// The objects among them that keep data, or may keep data.
     pub keeps_data: Vec<LiveObject>,
-    /// The digest of what was live; `None` where it was edited by hand.
+    /// The digest of the live revision; `None` after a manual edit.
     pub digest: Option<Digest>,
     /// The repository that the app was deployed from, where its Application says so.
     pub repository: Option<RepoName>,

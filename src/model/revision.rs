@@ -18,8 +18,8 @@ pub struct ManifestFile {
 
 /// The digest over all rendered files of a revision, without its own annotation.
 ///
-/// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, whoever
-/// deployed it and when; a rollback brings the old one back.
+/// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, by any deployment at any time;
+/// a rollback brings the old one back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Digest(pub String);
 

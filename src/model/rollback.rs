@@ -50,7 +50,7 @@ pub struct RollbackOrder {
     pub dry_run: bool,
 }
 
-/// The name of a git tree: what a folder holds, byte for byte. Hexadecimal.
+/// The name of a git tree: the content of a folder, byte for byte. Hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TreeId(pub String);
 

@@ -22,8 +22,7 @@ pub struct ClusterSnapshot {
     /// The platform of every target, where no cluster is configured; null where some are.
     #[schemars(with = "Option<serde_json::Value>")]
     pub any: Option<Platform>,
-    /// The configured clusters, by name, each with its version of Kubernetes, what it offers, and what may be
-    /// deployed there.
+    /// The configured clusters, by name, each with its version of Kubernetes, its platform and its policies.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub targets: Vec<Target>,
 }

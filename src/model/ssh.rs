@@ -27,7 +27,7 @@ impl SshAddress {
     /// Reads an address.
     ///
     /// # Errors
-    /// What is wrong with it, and how it is written.
+    /// The fault, and the right form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let read = match text.strip_prefix("ssh://") {
             Some(rest) => of_url(rest),

@@ -95,7 +95,7 @@ impl Violation {
         Self { path: visible(&keys.join("."), LONGEST_PATH), position, ..self }
     }
 
-    /// Adds what is expected there.
+    /// Adds the expectation at the place.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(visible(&expected.into(), LONGEST_TEXT)), ..self }
@@ -200,8 +200,8 @@ pub fn sort(violations: &mut [Violation]) {
     });
 }
 
-/// Lists each violation once, in the order of the first. What is an error for one target and a
-/// warning for another is an error.
+/// Lists each violation once, in the order of the first. An error for one target and a warning for another become an
+/// error.
 pub fn distinct(violations: impl IntoIterator<Item = Violation>) -> Vec<Violation> {
     let mut places: HashMap<Violation, usize> = HashMap::new();
     let mut distinct: Vec<Violation> = Vec::new();

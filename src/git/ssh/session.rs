@@ -286,8 +286,7 @@ impl Session {
     }
 }
 
-/// Ends the session: after an answer the server may finish its work; after a failure the child is killed at once. After
-/// a failure the child is killed at once.
+/// Ends the session: after an answer the server may finish its work; after a failure the child is killed at once.
 impl Drop for Session {
     fn drop(&mut self) {
         self.listening.abort();

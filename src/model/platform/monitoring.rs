@@ -137,8 +137,8 @@ pub struct LatencyBounds {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Objectives {
-    /// The classes that a WAML's `slo.requestClass` names. What is written here replaces the
-    /// default: `critical` 99.99 %, `high` 99.9 %, `medium` 99.5 %, `low` 99 %.
+    /// The classes that a WAML's `slo.requestClass` names. A written class replaces the default: `critical` 99.99 %,
+    /// `high` 99.9 %, `medium` 99.5 %, `low` 99 %.
     pub classes: BTreeMap<String, SloClass>,
 }
 
@@ -175,8 +175,7 @@ pub struct SloLatency {
 }
 
 impl Monitoring {
-    /// Lists what a schema does not see: the path of each wrong value, what is wrong, and what to
-    /// do.
+    /// Lists the faults that a schema does not see: the path of each wrong value, the fault, and the way out.
     pub fn problems(&self) -> Vec<PlatformProblem> {
         let classes = self.slo.classes.iter().flat_map(|(name, class)| {
             let wrong = class.percentages().filter(|(_, percent)| !is_percent(*percent));
