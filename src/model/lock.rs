@@ -125,13 +125,13 @@ pub struct NamespacePolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RemovalLimit {
-    /// Fewer than this are taken away without a word. Default: 5.
+    /// The number of removed objects from which the limit counts. Default: 5.
     #[schemars(range(min = 1, max = 1000))]
     pub objects: u32,
-    /// Nor are they, where they are no more than this share of the live objects, in percent. Default: 50.
+    /// The share of the live objects, in percent, above which the limit counts. Default: 50.
     #[schemars(range(max = 100))]
     pub percent: u32,
-    /// `stop`, or `warn`: only say so. Default: `stop`.
+    /// `stop`, or `warn` for a warning only. Default: `stop`.
     pub action: OnRemoval,
 }
 
