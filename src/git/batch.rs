@@ -122,7 +122,7 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Writes a commit with a change's message. Its author is the person who asked; the service, where none did.
+    /// Builds the text of a change's commit. Its author is the person who asked; the service, where none did.
     pub(super) fn commit(
         &self,
         tree: Oid,
